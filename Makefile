@@ -1,0 +1,69 @@
+# Needs Python 3.11 or newer, make and git; everything else goes into .venv at the pinned versions.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak format constraints clean
+
+help:
+	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
+	@echo 'make test         check, then every test but the long ones'
+	@echo 'make check        format, lint, types, import contracts, dependencies, unused code'
+	@echo 'make soak         the tests that take hours'
+	@echo 'make bench        the benchmarks'
+	@echo 'make format       put every file in the common format'
+	@echo 'make constraints  pin what a fresh environment installs today'
+	@echo 'make clean        remove the environment, caches and demo runs'
+
+demo: $(VENV)/.runtime
+	$(BIN)/bulk demo
+
+test: check
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
+
+check: $(VENV)/.development
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/vulture
+
+bench: $(VENV)/.development
+	@set -e; for claim in benchmarks/[a-z]*.py; do echo "== $$claim"; $(BIN)/python $$claim; done
+
+soak: $(VENV)/.development
+	$(BIN)/python -m pytest -m soak --timeout 7200
+
+format: $(VENV)/.development
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+constraints:
+	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
+	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,dev]'
+	{ echo '# Every version that is installed, direct or not. Written by `make constraints`.'; \
+	  $(VENV)-pins/bin/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools; } > constraints.txt
+	rm -rf $(VENV)-pins
+
+clean:
+	rm -rf $(VENV) $(VENV)-pins .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find bulk jobs tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit("Bulk needs Python 3.11 or newer: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# Where an accelerator can't be installed, all the same works without it, only slower.
+$(VENV)/.runtime: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	$(PIP) --editable '.[speed]' || $(PIP) --editable .
+	@touch $@
+
+$(VENV)/.development: $(VENV)/.runtime
+	$(PIP) --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,75 @@
+"""The group of all commands, and `main`, from which every one of them comes back as an exit code."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from bulk.cli import catalog, ending, looking, output, planning, rehearsing, running
+
+EPILOG = """\b
+Exit codes:
+  0         every item succeeded or was unchanged
+  1         the run is complete, some items failed or were skipped
+  2         wrong command line or manifest, or a credential's source is missing
+  3         stopped early with work left
+  4         a credential was refused
+  5         the run directory belongs to another manifest, is in use or damaged
+  6         the run is complete, the outcome of some items is unknown
+  130, 143  interrupted
+After 3, 4, 130 and 143 the last line on standard error is the command that
+goes on."""
+
+
+class InOrder(click.Group):
+    """Commands in the order of a user's way through them, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names as they were added."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog=EPILOG,
+)
+@click.version_option(package_name="bulkops", prog_name="bulk", message="%(prog)s %(version)s")
+def commands() -> None:
+    """Run bulk operations against a self-managed code-hosting platform: as fast as its limits allow, every effect
+    exactly once, resumable at any moment. Try it without a platform: bulk demo
+    """
+
+
+for command in (
+    running.run,
+    planning.plan,
+    planning.check,
+    looking.status,
+    looking.report,
+    running.retry,
+    catalog.operations,
+    catalog.rate_limit,
+    rehearsing.sandbox,
+    rehearsing.demo,
+    catalog.completion,
+):
+    commands.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Args:
+        arguments: without the program's name; None: those of this process.
+
+    Returns:
+        The exit code (interface.md §4).
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    output.prepare_streams()
+    try:
+        exit_code = commands.main(given, prog_name="bulk", standalone_mode=False, obj=tuple(given))
+        return exit_code if isinstance(exit_code, int) else 0
+    except BaseException as error:  # noqa: BLE001 - the one place where an error becomes an exit code
+        return ending.exit_code_of(error)

@@ -1,0 +1,86 @@
+"""How a command ends: every error becomes a message on standard error and an exit code here, and nowhere else.
+
+A traceback is never shown: a bug's goes to a file of its own, and to the log at the level debug.
+"""
+
+import errno
+import logging
+import os
+import tempfile
+import traceback
+
+import click
+
+from bulk.cli import output
+from bulk.errors import BulkError, RunDirectoryError
+
+GOES_ON = frozenset((3, 4, 130, 143))
+"""Exit codes that leave work which the same command goes on with."""
+
+INTERRUPTED = 130
+BUG = 70
+"""What a bug of Bulk exits with: `EX_SOFTWARE` of sysexits.h, so that it is none of the codes that say something."""
+
+log = logging.getLogger(__name__)
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Tell the user about `error` and give the exit code that it means."""
+    match error:
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else 1
+        case click.ClickException():
+            return _misused(error)
+        case click.exceptions.Exit():
+            return error.exit_code
+        case click.Abort() | KeyboardInterrupt():
+            output.say("bulk: interrupted")
+            return INTERRUPTED
+        case BulkError():
+            return _told(error)
+        case BrokenPipeError():
+            output.give_up_stdout()
+            return 0
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            return _told(RunDirectoryError(f"{error.filename or 'standard output or a file'}: {error.strerror}"))
+        case _:
+            return _bug(error)
+
+
+def say_how_to_go_on(command: str, exit_code: int) -> None:
+    """Make `command` the last line on standard error, where the exit code means that work is left."""
+    if exit_code in GOES_ON:
+        output.say("\nWork is left. This goes on with it, and does nothing twice:")
+        output.say(command)
+
+
+def _told(error: BulkError) -> int:
+    for line in str(error).splitlines() or [type(error).__name__]:
+        output.say(f"bulk: {line}")
+    return error.exit_code
+
+
+def _misused(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        output.say(error.format_message())
+        return 2
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        output.say(error.ctx.get_usage())
+        output.say(f"Try '{error.ctx.command_path} --help' for help.\n")
+    output.say(f"bulk: {error.format_message()}")
+    return 2
+
+
+def _bug(error: BaseException) -> int:
+    log.debug("a bug ended the command", exc_info=error)
+    summary = output.redacted("".join(traceback.format_exception_only(error)).strip().splitlines()[-1])
+    text = output.redacted("".join(traceback.format_exception(error)))
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="bulk-bug-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        where = f"its traceback is in {path}"
+    except OSError as reason:
+        where = f"its traceback could not be written ({reason.strerror}); --log-level debug shows it"
+    output.say(f"bulk: this is a bug in Bulk: {summary}: {where}")
+    return BUG

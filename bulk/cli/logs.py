@@ -1,0 +1,126 @@
+"""The log: on standard error, as text or as one JSON object for each line, never with a secret in it.
+
+Every command has `--log-level` and `--log-format`; this file adds them and sets the log up before the command starts.
+"""
+
+import contextlib
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+import click
+
+from bulk.cli import output
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
+
+
+class Redaction(logging.Filter):
+    """Takes every secret out of a record before a formatter sees it: message, arguments, traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always True: a record is changed, never dropped."""
+        record.msg, record.args = output.redacted(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = output.redacted(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
+        return True
+
+
+class TextFormat(logging.Formatter):
+    """`2026-11-21T08:00:00.123Z WARNING bulk.govern: message`, a traceback below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record, without anything that a terminal obeys."""
+        from bulk.clock import iso_utc
+        from bulk.report.terminal import safe
+
+        head = f"{iso_utc(record.created)} {record.levelname} {record.name}: {safe(record.getMessage())}"
+        traceback = [safe(line) for line in (record.exc_text or "").splitlines()]
+        return "\n".join([head, *traceback])
+
+
+class JsonFormat(logging.Formatter):
+    """`{"at","level","logger","message"}`, and `traceback` where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record on one line."""
+        from bulk.clock import iso_utc
+
+        line = {
+            "at": iso_utc(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_text:
+            line["traceback"] = record.exc_text
+        return json.dumps(line)
+
+
+class Log(logging.StreamHandler[TextIO]):
+    """Standard error; while a live display owns the terminal, whatever scrolls by above it."""
+
+    note: Callable[[str], None] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
+        if self.note is None:
+            super().emit(record)
+            return
+        for line in self.format(record).split("\n"):
+            self.note(line)
+
+
+@contextlib.contextmanager
+def noted_by(note: Callable[[str], None]) -> Iterator[None]:
+    """Hand the log's lines to `note` within the block, so that they don't tear a live display apart."""
+    logs = [handler for handler in logging.getLogger().handlers if isinstance(handler, Log)]
+    for log in logs:
+        log.note = note
+    try:
+        yield
+    finally:
+        for log in logs:
+            log.note = None
+
+
+def set_up(level: str, form: str) -> None:
+    """Send every record from `level` on to standard error, in the format `form`; replaces an earlier set-up."""
+    handler = Log(sys.stderr)
+    handler.addFilter(Redaction())
+    handler.setFormatter(JsonFormat() if form == "json" else TextFormat())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    logging.raiseExceptions = False  # a log that can't be written is no reason for a traceback
+
+
+class Command(click.Command):
+    """A command with the two options of the log, which is set up before anything else happens."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += [
+            click.Option(
+                ["--log-level"],
+                type=click.Choice(LEVELS, case_sensitive=False),
+                default="warning",
+                show_default=True,
+                help="Log this and what is more serious.",
+            ),
+            click.Option(
+                ["--log-format"],
+                type=click.Choice(FORMATS, case_sensitive=False),
+                default="text",
+                show_default=True,
+                help="Format of the log.",
+            ),
+        ]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Set the log up, then run the command without these two options."""
+        set_up(ctx.params.pop("log_level"), ctx.params.pop("log_format"))
+        return super().invoke(ctx)

@@ -1,0 +1,124 @@
+"""Options that several commands share, and the kinds of argument that a shell can complete.
+
+Texts go to the stage that knows what they mean (`bulk.manifest.reading.Overrides`); nothing is interpreted here.
+"""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from bulk.errors import UsageError
+
+if TYPE_CHECKING:
+    from bulk.manifest.reading import Overrides
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+VENDORS = ("service", "github")
+DISPLAYS = ("auto", "rich", "plain", "json", "none")
+RUNS = Path("runs")
+"""Where run directories are made when none is named."""
+
+
+class RunDirectory(click.Path):
+    """A run directory; the ones below `runs/` and the current folder complete."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Folders that hold a ledger, newest first; any folder where none fits."""
+        found = [ledger.parent for folder in (RUNS, Path()) for ledger in folder.glob("*/ledger.db")]
+        fitting = [run for run in found if str(run).startswith(incomplete)]
+        fitting.sort(key=lambda run: run.stat().st_mtime, reverse=True)
+        return [CompletionItem(str(run)) for run in fitting] or [CompletionItem(incomplete, type="dir")]
+
+
+class OperationName(click.types.StringParamType):
+    """The name of an installed operation."""
+
+    name = "operation"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Installed operations."""
+        from bulk import operation
+
+        return [CompletionItem(name) for name in operation.names() if name.startswith(incomplete)]
+
+
+class Assignment(click.types.StringParamType):
+    """`NAME=VALUE` with one of a few names, which complete; what it means is checked where it is used."""
+
+    def __init__(self, name: str, names: Callable[[], tuple[str, ...]]) -> None:
+        self.name, self._names = name, names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names, each with its equals sign."""
+        return [CompletionItem(f"{name}=") for name in self._names() if name.startswith(incomplete)]
+
+
+PLATFORM = (
+    click.option("--base-url", metavar="URL", help="The platform: http(s)://HOST/api/v3. Also BULK_BASE_URL."),
+    click.option("--vendor", type=click.Choice(VENDORS), help="Name inside headers and media types. Also BULK_VENDOR."),
+    click.option(
+        "--credential",
+        "credentials",
+        metavar="[NAME=]SOURCE",
+        multiple=True,
+        help="Where a token is: env:NAME, file:PATH or command:PROGRAM. Repeatable. Default: env:BULK_TOKEN.",
+    ),
+)
+LIMITS = (
+    click.option("--concurrency", metavar="N", help="Most requests in flight."),
+    click.option("--reserve", metavar="N|SHARE", help="Part of every bucket left for other users: 500 or 10%."),
+    click.option("--failures", metavar="N|SHARE", help="Stop when more items fail than this: 50 or 5%."),
+    click.option("--max-duration", metavar="DURATION", help="Stop after this time: 90s, 15m, 2h."),
+    click.option("--limit", metavar="N", help="Only the first N items of each job."),
+)
+
+as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+
+
+def overriding(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Give a command `options`, which reach it as one argument, `overrides: Overrides`."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def collecting(**given: Any) -> Any:
+            return command(overrides=_overrides(given), **given)
+
+        decorated: Any = collecting
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _overrides(given: dict[str, Any]) -> "Overrides":
+    from bulk.manifest.reading import Overrides
+
+    fields = ("base_url", "vendor", "concurrency", "reserve", "failures", "max_duration", "limit")
+    texts = {name: given.pop(name) for name in fields if name in given}
+    return Overrides(credentials=_credentials(given.pop("credentials", ())), **texts)
+
+
+def _credentials(texts: tuple[str, ...]) -> dict[str, str]:
+    """`[NAME=]SOURCE` by name. The text itself is in no message: somebody may have typed a token."""
+    sources: dict[str, str] = {}
+    for text in texts:
+        name, equals, source = text.partition("=")
+        if not equals or ":" in name:  # an equals sign may stand in a path or an argument of the source
+            name, source = "default", text
+        if not name or not source.partition(":")[1]:
+            raise UsageError(
+                "--credential: write [NAME=]SOURCE, the source being env:NAME, file:PATH or command:PROGRAM"
+            )
+        if name in sources:
+            raise UsageError(f"--credential: the credential {name!r} is given twice")
+        sources[name] = source
+    return sources

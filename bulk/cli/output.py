@@ -1,0 +1,105 @@
+"""What is printed: results on standard output, everything else on standard error.
+
+A reader that has gone away (`bulk report … | head`) is no error: the command goes on quietly and keeps its exit code.
+"""
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, TypedDict
+
+
+def prepare_streams() -> None:
+    """Make sure that printing can't fail for a closed stream, nor for a name that its encoding lacks."""
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def give_up_stdout() -> None:
+    """Send what is still printed nowhere, so that not even the interpreter's last flush complains."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def out(text: str) -> None:
+    """Print a result that is safe as it is: JSON, or text made by a report."""
+    with binary_out():
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def binary_out() -> Iterator[BinaryIO]:
+    """Standard output for bytes of any number; the block ends quietly once nobody reads."""
+    try:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        give_up_stdout()
+    except OSError:
+        give_up_stdout()  # a full disk: told once, as an error, and not again by the interpreter's last flush
+        raise
+
+
+class Look(TypedDict):
+    """How text is laid out for standard output: what the renderers of `bulk.report` take."""
+
+    is_coloured: bool
+    columns: int
+
+
+def look() -> Look:
+    """Colour where it is seen and wanted; the terminal's width, within what can be read."""
+    from bulk.report.terminal import wants_colour
+
+    columns = max(60, min(shutil.get_terminal_size().columns, 120))
+    return Look(is_coloured=wants_colour(sys.stdout, os.environ), columns=columns)
+
+
+def out_json(value: Any) -> None:
+    """Print a value as indented JSON; structs and dataclasses become objects."""
+    import msgspec
+
+    out(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
+    """Print aligned columns; never cut, so that a script may read them.
+
+    Args:
+        right: columns that stand to the right (counted from 0), such as numbers.
+    """
+    from bulk.report.terminal import column, safe, width
+
+    lines = [list(head), *([safe(cell) for cell in row] for row in rows)]
+    widths = [max(width(line[number]) for line in lines) for number in range(len(head))]
+    for line in lines:
+        cells = (column(cell, widths[number], is_right=number in right) for number, cell in enumerate(line))
+        out("  ".join(cells).rstrip())
+
+
+def say(text: str) -> None:
+    """One line or a few for people, on standard error, without secrets and terminal sequences."""
+    from bulk.report.terminal import safe
+
+    lines = (safe(line) for line in redacted(text).split("\n"))
+    with contextlib.suppress(OSError, ValueError):  # nobody may be listening
+        sys.stderr.write("\n".join(lines) + "\n")
+        sys.stderr.flush()
+
+
+def redacted(text: str) -> str:
+    """`text` without any secret that this process has read."""
+    from bulk.platform.secrets import redact
+
+    return redact(text)

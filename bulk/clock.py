@@ -1,0 +1,28 @@
+"""The only clock. Nothing else in Bulk asks the system for the time or sleeps; a simulation hands in another one."""
+
+import time
+from datetime import UTC, datetime
+
+import anyio
+
+
+class Clock:
+    """Local wall time, monotonic time and sleeping, all in seconds."""
+
+    def now(self) -> float:
+        """This machine's idea of UTC (epoch seconds). It may jump; waits never rely on it."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds that never jump, on the same scale as the event loop's own time."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds` of monotonic time; at least one turn of the event loop."""
+        await anyio.sleep(max(0.0, seconds))
+
+
+def iso_utc(at: float) -> str:
+    """`2026-11-21T08:00:00.123Z` for UTC epoch seconds."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

@@ -1,0 +1,284 @@
+"""One item's life: its operation's steps, the intent before each write, and the way back when an answer is lost.
+
+    steps ──read──▶ Reply            ──refused──▶ failed
+          ──write─▶ intent (durable) ──▶ send ──▶ Reply │ refused │ lost ──▶ settle ──▶ outcome │ start over
+
+Starting over is always from the first step: the operation looks again and decides again. What a repeat finds is read in
+the light of the doubt: "already so" means that the lost write was applied, a refusal is settled before it is believed.
+Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
+"""
+
+import logging
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from bulk.clock import Clock
+from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
+from bulk.dispatch.recorder import Recorder
+from bulk.dispatch.settle import Doubt, Settler, lost_again, memo_of
+from bulk.dispatch.tally import Tally
+from bulk.govern.accounts import Gate, Permit
+from bulk.ledger.records import Intent
+from bulk.manifest.files import load_files
+from bulk.manifest.manifest import Entry
+from bulk.model import (
+    Effect,
+    ErrorCode,
+    FailureKind,
+    Lost,
+    Outcome,
+    OutcomeKind,
+    Reply,
+    Request,
+    failed,
+    succeeded,
+    unknown,
+)
+from bulk.operation import AnyOperation, FileError, Item
+from bulk.platform.wire import VerdictKind
+
+log = logging.getLogger("bulk.dispatch")
+
+RESTARTS = 8
+"""So often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
+BUSY_MOST_S = 600.0
+"""How long "in progress" is waited for before it is the answer."""
+APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
+NOT_SENT_PAUSE_S = 0.1
+
+_REFUSALS = (ErrorCode.CONFLICT, ErrorCode.VALIDATION_FAILED, ErrorCode.NOT_FOUND, ErrorCode.FORBIDDEN)
+
+
+class _Again(msgspec.Struct, frozen=True):
+    """The steps have to start over because of a conflict with somebody else's write."""
+
+    refusal: Outcome
+
+
+class Drive:
+    """Brings items to their outcome, for all workers.
+
+    Args:
+        base_dir: folder of the manifest; content files are read from there.
+        open_intents: what earlier processes sent without seeing how it ended, by (job, index).
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        settler: Settler,
+        recorder: Recorder,
+        base_dir: Path,
+        open_intents: Mapping[tuple[int, int], Intent],
+        clock: Clock,
+        dice: random.Random,
+    ) -> None:
+        self._exchange, self._settler, self._recorder = exchange, settler, recorder
+        self._base_dir, self._clock, self._dice = base_dir, clock, dice
+        self._open_intents = dict(open_intents)
+
+    async def run(self, operation: AnyOperation, entry: Entry, gate: Gate, permit: Permit, tally: Tally) -> Outcome:
+        """The outcome of one item. `permit` is for its first request, and is used or returned here.
+
+        Raises:
+            CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
+        """
+        item = entry.item
+        hold = _Hold(permit)
+        try:
+            if operation.file_fields:
+                item = load_files(self._base_dir, operation, entry)
+            doubt = self._doubt_of(entry, tally)
+            return await _Life(self, operation, entry, item, gate, tally, hold, doubt).run()
+        except FileError as flaw:
+            return failed(ErrorCode.INVALID_ITEM, str(flaw))
+        finally:
+            if hold.permit is not None:
+                self._exchange.return_unused(hold.permit)
+
+    def _doubt_of(self, entry: Entry, tally: Tally) -> Doubt | None:
+        intent = self._open_intents.pop((entry.job, entry.index), None)
+        if intent is None:
+            return None
+        tally.started_at, tally.started = intent.sent_at, self._clock.monotonic()
+        lost = Lost(method=intent.method, path=intent.path, memo=memo_of(intent.memo), sent_at=intent.sent_at)
+        return Doubt(lost, intent.effect, self._clock.monotonic())
+
+
+class _Hold:
+    """The permit that came with the item, until its first request takes it."""
+
+    __slots__ = ("permit",)
+
+    def __init__(self, permit: Permit) -> None:
+        self.permit: Permit | None = permit
+
+    def take(self) -> Permit | None:
+        permit, self.permit = self.permit, None
+        return permit
+
+
+class _Life:
+    """The state of one item while it is worked on."""
+
+    __slots__ = ("_doubt", "_drive", "_entry", "_gate", "_hold", "_item", "_operation", "_tally")
+
+    def __init__(
+        self,
+        drive: Drive,
+        operation: AnyOperation,
+        entry: Entry,
+        item: Item,
+        gate: Gate,
+        tally: Tally,
+        hold: _Hold,
+        doubt: Doubt | None,
+    ) -> None:
+        self._drive, self._operation, self._entry, self._item = drive, operation, entry, item
+        self._gate, self._tally, self._hold, self._doubt = gate, tally, hold, doubt
+
+    async def run(self) -> Outcome:
+        if self._doubt is not None:
+            outcome = await self._settle()
+            if outcome is not None:
+                return outcome
+        refusal: Outcome | None = None
+        for round_number in range(RESTARTS):
+            if round_number:
+                await self._pause(round_number)
+            ended = await self._steps()
+            if isinstance(ended, Doubt):
+                self._doubt = lost_again(self._doubt, ended)
+                outcome = await self._settle()
+                if outcome is not None:
+                    return outcome
+                continue
+            if isinstance(ended, _Again):
+                refusal = ended.refusal
+                if self._doubt is not None:
+                    outcome = await self._settle(refusal)
+                    if outcome is not None and outcome is not refusal:
+                        return outcome
+                continue
+            return await self._in_the_light_of_doubt(ended)
+        if refusal is not None and self._doubt is None:
+            return refusal
+        return unknown(f"sent {RESTARTS} times, each answer was lost, and reading back did not show it")
+
+    async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
+        if self._doubt is None:
+            return outcome
+        if outcome.kind is OutcomeKind.UNCHANGED:
+            return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
+        if outcome.kind is OutcomeKind.FAILED and outcome.error is not None and outcome.error.code in _REFUSALS:
+            return await self._settle(outcome) or outcome
+        return outcome
+
+    async def _settle(self, refusal: Outcome | None = None) -> Outcome | None:
+        assert self._doubt is not None, "settling needs a doubt"
+        settler = self._drive._settler
+        key = (self._operation.name, self._entry.index)
+        settler.under_way[key] = self._doubt.since + settler.settle_s
+        try:
+            return await settler.settle(self._operation, self._item, self._doubt, self._gate, self._tally, refusal)
+        finally:
+            settler.under_way.pop(key, None)
+
+    async def _steps(self) -> Outcome | Doubt | _Again:
+        """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
+        steps = self._operation.steps(self._item)
+        self._tally.has_read = False
+        written: Request | None = None
+        try:
+            request = next(steps)
+            while True:
+                if request.effect is Effect.READ:
+                    reply = await self._drive._exchange.read(request, self._gate, self._tally, self._hold.take())
+                    if isinstance(reply, Outcome):
+                        steps.close()
+                        return reply
+                    self._tally.has_read = True
+                else:
+                    answer = await self._write(request)
+                    if not isinstance(answer, Reply):
+                        steps.close()
+                        return answer
+                    reply, written = answer, request
+                request = steps.send(reply)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, LookupError) as flaw:
+            # an answer that is not what the specification says, or a bug in the operation: never the run's end
+            log.warning("%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw)
+            if written is not None:
+                return self._lost(written, self._tally.http_status)
+            message = f"the answer can't be used ({type(flaw).__name__}: {flaw})"
+            return failed(ErrorCode.BAD_RESPONSE, message, http_status=self._tally.http_status)
+
+    async def _write(self, request: Request) -> Reply | Outcome | Doubt | _Again:
+        """Send a write until it is decided or its answer is lost."""
+        drive, tally = self._drive, self._tally
+        doubt = self._doubt
+        if doubt is None or (doubt.lost.method, doubt.lost.path) != (request.method, request.path):
+            intent = Intent(
+                job=self._entry.job,
+                index=self._entry.index,
+                method=request.method,
+                path=request.path,
+                memo=request.memo,
+                effect=request.effect,
+                sent_at=drive._clock.now(),
+            )
+            await drive._recorder.intend(intent)
+        tally.sends = limited = unexplained = 0
+        started = drive._clock.monotonic()
+        while True:
+            tried = await drive._exchange.once(request, self._gate, tally, self._hold.take())
+            failure, kind = tried.failure, tried.kind
+            if failure is not None:
+                if failure.kind is FailureKind.LOST:
+                    return self._lost(request, None)
+                await drive._exchange.pause(NOT_SENT_PAUSE_S)
+                continue
+            assert tried.reply is not None, "an answer or a failure"
+            status = tried.reply.status
+            if kind is VerdictKind.ACCEPTED:
+                return self._lost(request, status) if tried.reply.is_truncated else tried.reply
+            if kind in WAITED_FOR and limited < LIMITED_TRIES:
+                limited += 1
+            elif kind is VerdictKind.UNEXPLAINED and unexplained + 1 < UNEXPLAINED_TRIES:
+                unexplained += 1
+            elif status == 422 and kind is VerdictKind.BUSY and drive._clock.monotonic() - started < BUSY_MOST_S:
+                await self._pause(min(6, tally.sends))
+            elif status >= 500 or (kind is VerdictKind.BAD_RESPONSE and status < 300):
+                return self._lost(request, status)
+            else:
+                return self._refused(request, tried)
+            drive._exchange.retries += 1
+            tally.retries += 1
+
+    def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
+        """A refusal; a conflict with somebody else's write is worth another look where the steps look first."""
+        outcome = outcome_of(tried)
+        is_conflict = tried.reply is not None and tried.reply.status == 409
+        if is_conflict and request.effect is Effect.COMPARE_AND_SWAP:
+            message = outcome.error.message if outcome.error else ""
+            if self._tally.has_read or "does not match" not in message:
+                return _Again(outcome)
+        return outcome
+
+    def _lost(self, request: Request, status: int | None) -> Doubt:
+        clock = self._drive._clock
+        lost = Lost(
+            method=request.method, path=request.path, memo=memo_of(request.memo), sent_at=clock.now(), status=status
+        )
+        return Doubt(lost, request.effect, clock.monotonic())
+
+    async def _pause(self, round_number: int) -> None:
+        """Doubling from 0.1 s, at most 5 s, jittered."""
+        seconds = min(5.0, 0.1 * 2.0**round_number) * (0.5 + 0.5 * self._drive._dice.random())
+        await self._drive._exchange.pause(seconds)

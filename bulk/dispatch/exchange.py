@@ -1,0 +1,267 @@
+"""One request until it is decided: permit, send, judge, tell the governor, and for reads again after a failure.
+
+Retries are entered only after a first failure (tenacity stands off the path of a request that goes well). A failure
+counts against the item only where the platform served others meanwhile, or after `TROUBLE_MOST_S`; a platform in
+trouble costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 13, 19, 24, 25, 78.
+"""
+
+import random
+from collections.abc import Mapping
+
+import anyio
+import msgspec
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result
+
+from bulk.clock import Clock
+from bulk.dispatch.tally import Tally
+from bulk.govern.accounts import Gate, Permit
+from bulk.govern.governor import Draining, Governor
+from bulk.model import ErrorCode, Failure, FailureKind, Outcome, Reply, Request, failed
+from bulk.platform.transport import Transport
+from bulk.platform.validators import ValidatorStore
+from bulk.platform.wire import Verdict, VerdictKind, judge, within_base
+
+READ_TRIES = 6
+UNEXPLAINED_TRIES = 4
+"""Refusals without a reason in a row, after growing pauses of the whole credential, before they count as the answer."""
+LIMITED_TRIES = 50
+"""So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
+TROUBLE_MOST_S = 720.0
+REDIRECTS = 5
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
+
+WAITED_FOR = frozenset(
+    (VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT, VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
+)
+"""The request had no effect and did not count: the governor holds the next permit back until it may be sent again."""
+
+
+class Tried(msgspec.Struct, frozen=True, gc=False):
+    """What came of one send: an answer and how to treat it, or a failure."""
+
+    reply: Reply | None = None
+    verdict: Verdict | None = None
+    failure: Failure | None = None
+
+    @property
+    def kind(self) -> VerdictKind | None:
+        """The verdict's kind; None where there was no answer."""
+        return self.verdict.kind if self.verdict is not None else None
+
+
+class Exchange:
+    """Sends requests for all workers.
+
+    Args:
+        stores: of validators and bodies, for each credential that has one.
+        vendor: names inside headers and media types.
+        dice: for jitter.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        governor: Governor,
+        stores: Mapping[str, ValidatorStore],
+        vendor: str,
+        base_url: str,
+        clock: Clock,
+        dice: random.Random,
+    ) -> None:
+        self._transport, self._governor, self._stores = transport, governor, stores
+        self._vendor, self._base_url, self._clock, self._dice = vendor, base_url, clock, dice
+        self.draining = anyio.Event()
+        self.requests = 0
+        self.retries = 0
+        self.settled = 0
+        self.from_store = 0
+
+    async def once(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None = None) -> Tried:
+        """Send `request` once, with `permit` or one that is waited for; raises what `Governor.permit` raises."""
+        governor = self._governor
+        if permit is None:
+            permit = governor.permit_nowait(gate) or await governor.permit(gate)
+        store = None if request.is_fresh else self._stores.get(gate.account.name)
+        stored = store.find(request) if store is not None and request.method == "GET" else None
+        if not tally.requests:
+            tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
+        tally.requests += 1
+        tally.sends += 1
+        self.requests += 1
+        try:
+            answer = await self._transport.send(request, permit.token, stored)
+        except BaseException:
+            # cancelled: what left can't be known, so nothing is given back
+            governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
+            raise
+        if isinstance(answer, Failure):
+            governor.failed(permit, answer)
+            return Tried(failure=answer)
+        tally.http_status, tally.request_id = answer.status, answer.request_id
+        if answer.status == 304:
+            if store is not None and stored is not None:
+                self.from_store += 1
+                reply = store.reply_from(stored, answer)
+                governor.answered(permit, answer, verdict := judge(request, reply, self._vendor))
+                return Tried(reply=reply, verdict=verdict)
+            governor.answered(permit, answer, judge(request, answer, self._vendor))
+            # a 304 that was not asked for: once more without conditions (failures.md row 13)
+            fresh = msgspec.structs.replace(request, is_fresh=True)
+            return (
+                Tried(reply=answer, verdict=judge(request, answer, self._vendor))
+                if request.is_fresh
+                else (await self.once(fresh, gate, tally))
+            )
+        verdict = judge(request, answer, self._vendor)
+        governor.answered(permit, answer, verdict)
+        if (
+            store is not None
+            and verdict.kind is VerdictKind.ACCEPTED
+            and answer.status == 200
+            and request.method == "GET"
+        ):
+            store.keep(request, answer)
+        return Tried(reply=answer, verdict=verdict)
+
+    def return_unused(self, permit: Permit) -> None:
+        """No request was made with this permit after all."""
+        self._governor.return_unused(permit)
+
+    async def read(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None = None) -> Reply | Outcome:
+        """A read until it is decided: a Reply with an accepted status, or how the item failed."""
+        if request.pause_s:
+            await self.pause(request.pause_s)
+        tally.sends = 0
+        tried = await self.once(request, gate, tally, permit)
+        if tried.kind is VerdictKind.ACCEPTED and tried.reply is not None and not tried.reply.is_truncated:
+            return tried.reply
+        for _ in range(REDIRECTS):
+            if tried.kind is not VerdictKind.REDIRECTED:
+                break
+            current = f"{request.path}?{request.query}" if request.query else request.path
+            location = tried.verdict.location if tried.verdict is not None else None
+            target = within_base(location, self._base_url, current) if location else None
+            if target is None:
+                return failed(ErrorCode.BAD_RESPONSE, "redirected away from the platform; not followed")
+            path, _, query = target.partition("?")
+            request = msgspec.structs.replace(request, path=path, query=query)
+            tried = await self.once(request, gate, tally)
+        if _is_decided(tried):
+            return _result(tried)
+        return _result(await self._read_again(request, gate, tally, tried))
+
+    async def _read_again(self, request: Request, gate: Gate, tally: Tally, first: Tried) -> Tried:
+        patience = Patience(self._governor, self._clock, first)
+
+        async def again() -> Tried:
+            self.retries += 1
+            tally.retries += 1
+            tried = await self.once(request, gate, tally)
+            patience.note(tried)
+            return tried
+
+        def wait(_: RetryCallState) -> float:
+            return patience.pause_s(self._dice)
+
+        if patience.is_over:
+            return first
+        await self.pause(patience.pause_s(self._dice))
+        retrying = AsyncRetrying(
+            sleep=self.pause,
+            wait=wait,
+            stop=lambda _: patience.is_over,
+            retry=retry_if_result(lambda tried: not _is_decided(tried)),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else first,
+        )
+        tried: Tried = await retrying(again)
+        return tried
+
+    async def pause(self, seconds: float) -> None:
+        """Wait before another try.
+
+        Raises:
+            Draining: the run is ending, so there will be none.
+        """
+        with anyio.move_on_after(seconds):
+            await self.draining.wait()
+        if self.draining.is_set():
+            raise Draining
+
+
+class Patience:
+    """How often one request is tried again; see the module's docstring for what counts."""
+
+    def __init__(self, governor: Governor, clock: Clock, first: Tried) -> None:
+        self._governor, self._clock = governor, clock
+        self._since = clock.monotonic()
+        self._good_answers = governor.good_answers
+        self._counted = 0
+        self._unexplained = 0
+        self._limited = 0
+        self._pauses = 0
+        self._is_last_waited_for = False
+        self.note(first, counts=True)
+
+    def note(self, tried: Tried, counts: bool = False) -> None:
+        """Take in what came of a send."""
+        self._is_last_waited_for = tried.kind in WAITED_FOR or tried.kind is VerdictKind.UNEXPLAINED
+        if tried.kind is VerdictKind.UNEXPLAINED:
+            self._unexplained += 1
+        elif tried.kind in WAITED_FOR:
+            self._limited += 1
+        elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
+            if counts or self._governor.good_answers > self._good_answers:
+                self._counted += 1
+            self._good_answers = self._governor.good_answers
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the newest answer is the last word."""
+        if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES or self._counted >= READ_TRIES:
+            return True
+        return bool(self._counted) and self._clock.monotonic() - self._since > TROUBLE_MOST_S
+
+    def pause_s(self, dice: random.Random) -> float:
+        """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""
+        if self._is_last_waited_for:
+            return 0.01 * dice.random()
+        self._pauses += 1
+        capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._pauses - 1))
+        return capped * (0.5 + 0.5 * dice.random())
+
+
+def _is_decided(tried: Tried) -> bool:
+    if tried.reply is None or tried.verdict is None:
+        return False
+    if tried.kind is VerdictKind.ACCEPTED:
+        return not tried.reply.is_truncated
+    return tried.kind is VerdictKind.REFUSED
+
+
+def _result(tried: Tried) -> Reply | Outcome:
+    """What the item gets of a read that is not tried again."""
+    if tried.reply is not None and tried.kind is VerdictKind.ACCEPTED and not tried.reply.is_truncated:
+        return tried.reply
+    return outcome_of(tried)
+
+
+def outcome_of(tried: Tried) -> Outcome:
+    """How an item ends whose request got this answer and no better one."""
+    if tried.failure is not None:
+        return failed(tried.failure.code, tried.failure.message)
+    assert tried.reply is not None, "an answer or a failure"
+    assert tried.verdict is not None, "every answer is judged"
+    status = tried.reply.status
+    match tried.verdict.kind:
+        case VerdictKind.ACCEPTED:
+            return failed(ErrorCode.CONNECTION, "the answer broke off", http_status=status)
+        case VerdictKind.LIMITED_PRIMARY | VerdictKind.LIMITED_SECONDARY:
+            return failed(ErrorCode.RATE_LIMITED, tried.verdict.message, http_status=status)
+        case VerdictKind.UNEXPLAINED | VerdictKind.LOCKED_OUT:
+            message = tried.verdict.message or "refused without a reason"
+            return failed(ErrorCode.FORBIDDEN, message, http_status=status)
+        case VerdictKind.REDIRECTED:
+            return failed(ErrorCode.BAD_RESPONSE, "redirected too often", http_status=status)
+        case _:
+            code = tried.verdict.code or ErrorCode.BAD_RESPONSE
+            return failed(code, tried.verdict.message, http_status=status)

@@ -1,0 +1,59 @@
+"""A lane: items that must go one at a time and in manifest order. Read from the index on disk, a few at a time.
+
+Only the lanes that may be worked on soon are in memory; of each only its next few items.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bulk.manifest.manifest import Entry
+
+AHEAD = 4
+"""Items of a lane that are read at once (count): they may be large."""
+
+
+class IndexedLane(Protocol):
+    """What the index tells of a lane: `items` counts all of them."""
+
+    key: int
+    label: str
+    items: int
+
+
+class Index(Protocol):
+    """Lanes and their items on disk; `manifest.entries.LaneIndex` is one."""
+
+    def lanes(self, job_number: int, *, after: int, count: int) -> Sequence[IndexedLane]:
+        """Lanes whose first item belongs to that job, most items first, from the `after`-th on."""
+
+    def entries(self, lane_key: int, *, after: int, count: int) -> Sequence[tuple[int, Entry]]:
+        """(sequence number, entry) of that lane behind sequence number `after`, in manifest order across jobs."""
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """Attributes:
+    left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
+    """
+
+    key: int
+    label: str
+    left: int
+    after: int = -1
+    ahead: deque[Entry] = field(default_factory=deque)
+
+    def head(self, index: Index, is_over: Callable[[Entry], bool]) -> Entry | None:
+        """The next item that is still to be done; None when the lane is done. `is_over` tells of those to pass by."""
+        while True:
+            while self.ahead:
+                if not is_over(self.ahead[0]):
+                    return self.ahead[0]
+                self.ahead.popleft()
+                self.left -= 1
+            found = index.entries(self.key, after=self.after, count=AHEAD)
+            if not found:
+                return None
+            self.after = found[-1][0]
+            self.ahead.extend(entry for _, entry in found)

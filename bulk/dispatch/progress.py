@@ -1,0 +1,44 @@
+"""How far each job is: counts and one bit per item, the only thing kept in memory for every item of a manifest."""
+
+from dataclasses import dataclass, field
+
+from bulk.model import OutcomeKind
+
+
+@dataclass(slots=True, eq=False)
+class JobProgress:
+    """Attributes:
+    items: items of the job (count).
+    done: one bit per item: has an outcome.
+    ended: how many ended how.
+    requests: requests that items of it took in this process, for the estimate of the work left; `finished` items of it.
+    """
+
+    items: int
+    done: bytearray
+    ended: dict[OutcomeKind, int] = field(default_factory=dict)
+    in_flight: int = 0
+    superseded: int = 0
+    requests: int = 0
+    finished: int = 0
+
+    def is_done(self, index: int) -> bool:
+        """Whether that item has an outcome."""
+        return bool(self.done[index >> 3] & (1 << (index & 7)))
+
+    def end(self, index: int, kind: OutcomeKind) -> None:
+        """That item has one now."""
+        self.done[index >> 3] |= 1 << (index & 7)
+        self.ended[kind] = self.ended.get(kind, 0) + 1
+
+    @property
+    def left(self) -> int:
+        """Items without an outcome (count)."""
+        return self.items - sum(self.ended.values())
+
+    @property
+    def unsuccessful(self) -> int:
+        """Items that failed, were skipped or are unknown; superseded ones don't count (count)."""
+        ended = self.ended
+        bad = (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN)
+        return sum(ended.get(kind, 0) for kind in bad) - self.superseded

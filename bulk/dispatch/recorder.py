@@ -1,0 +1,171 @@
+"""The way to disk: gathers intents and outcomes and commits them in groups, one group after the other.
+
+An intent is awaited: its write leaves only once it is durable. An outcome is not; because groups keep their order, an
+outcome is durable at the latest with the next intent of its lane. What is reported is durable. When the disk refuses,
+the group stays in memory and is tried again until `GRACE_S` is over. Source: design.md §5, §6; failures.md rows 42,
+47, 50.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import anyio
+
+from bulk.clock import Clock
+from bulk.errors import BulkError, RunStopped
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Intent, Record
+from bulk.status import RunStatus
+
+GATHER_S = 0.02
+"""Outcomes of reads gather this long before they are written, unless an intent waits."""
+
+GROUP_MOST = 2_000
+GROUP_BYTES = 16 * 1024 * 1024
+"""Most entries of one group, and most bytes of results: bounds memory and the time of a commit."""
+
+ROOM_BYTES = 48 * 1024 * 1024
+"""Workers wait while more than this is on its way to disk."""
+
+GRACE_S = 10.0
+"""How long a refusing disk is tried again before the run ends without the last outcomes (a resume settles them)."""
+
+Disk: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
+"""Runs a blocking function elsewhere; a simulation runs it in place."""
+
+
+async def thread_disk(call: Callable[[], None]) -> None:
+    """The ordinary Disk: a worker thread. Not abandoned when cancelled: a commit is ended, not torn."""
+    await anyio.to_thread.run_sync(call)
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    entries: list[Intent | Record] = field(default_factory=list)
+    size_bytes: int = 0
+    is_urgent: bool = False
+    done: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Recorder:
+    """One task (`run`) that writes; `intend` and `record` from any worker.
+
+    Args:
+        durable: called with each group's records once they are durable.
+        stop: called once when the disk refuses.
+        flush: further blocking work for the same thread (the store of validators); None: none.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        disk: Disk,
+        durable: Callable[[Sequence[Record]], Awaitable[None]],
+        stop: Callable[[RunStopped], None],
+        flush: Callable[[], None] | None = None,
+    ) -> None:
+        self._ledger, self._clock, self._disk = ledger, clock, disk
+        self._durable, self._stop, self._flush = durable, stop, flush
+        self._group = _Group()
+        self._waiting_bytes = 0
+        self._wanted = anyio.Event()
+        self._urgent = anyio.Event()
+        self._has_room = anyio.Event()
+        self._is_closing = False
+        self._status: RunStatus | None = None
+        self.failure: BulkError | None = None
+
+    async def intend(self, intent: Intent) -> None:
+        """Make it durable that a write is about to leave.
+
+        Raises:
+            RunStopped: the disk refuses; the write must not leave.
+        """
+        group = self._add(intent, 200)
+        group.is_urgent = True
+        self._urgent.set()
+        await group.done.wait()
+        if self.failure is not None:
+            raise RunStopped(str(self.failure))
+
+    def record(self, record: Record, size_bytes: int) -> None:
+        """Hand over an item that has ended; `size_bytes` is about what it takes in memory."""
+        self._add(record, size_bytes)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether workers should `wait_room` before they take on more."""
+        return self._waiting_bytes > ROOM_BYTES
+
+    async def wait_room(self) -> None:
+        """Wait until the disk has caught up."""
+        while self.is_full and self.failure is None:
+            self._has_room = anyio.Event()
+            await self._has_room.wait()
+
+    def note_status(self, status: RunStatus) -> None:
+        """Store this status with the next group, or soon."""
+        self._status = status
+        self._wanted.set()
+
+    def close(self) -> None:
+        """No more is coming: `run` ends when all is durable."""
+        self._is_closing = True
+        self._wanted.set()
+        self._urgent.set()
+
+    def _add(self, entry: Intent | Record, size_bytes: int) -> _Group:
+        group = self._group
+        group.entries.append(entry)
+        group.size_bytes += size_bytes
+        self._waiting_bytes += size_bytes
+        if len(group.entries) == 1:
+            self._wanted.set()
+        if len(group.entries) >= GROUP_MOST or group.size_bytes >= GROUP_BYTES:
+            self._urgent.set()
+        return group
+
+    async def run(self) -> None:
+        """Write groups until `close`."""
+        while True:
+            await self._wanted.wait()
+            if not self._group.is_urgent and not self._is_closing:
+                with anyio.move_on_after(GATHER_S):
+                    await self._urgent.wait()
+            group, self._group = self._group, _Group()
+            self._wanted, self._urgent = anyio.Event(), anyio.Event()
+            await self._write(group)
+            if self._group.entries or self._is_closing:
+                self._wanted.set()
+            if self._is_closing and not self._group.entries:
+                return
+
+    async def _write(self, group: _Group) -> None:
+        status, self._status = self._status, None
+        started = self._clock.monotonic()
+        while self.failure is None:
+            try:
+                await self._disk(lambda: self._commit(group.entries, status))
+            except RunStopped as refusal:
+                self._stop(refusal)
+                if self._clock.monotonic() - started > GRACE_S:
+                    self.failure = refusal
+                else:
+                    await self._clock.sleep(0.25)
+            except BulkError as refusal:
+                self.failure = refusal
+                self._stop(RunStopped(str(refusal)))
+            else:
+                await self._durable([entry for entry in group.entries if isinstance(entry, Record)])
+                break
+        self._waiting_bytes -= group.size_bytes
+        group.done.set()
+        if not self.is_full:
+            self._has_room.set()
+
+    def _commit(self, entries: Sequence[Intent | Record], status: RunStatus | None) -> None:
+        self._ledger.commit(entries, status)
+        if self._flush is not None:
+            self._flush()

@@ -1,0 +1,384 @@
+"""Which item next. Synchronous: it decides, workers wait.
+
+Work is kept apart by (credential, category), the bucket that pays: a drained bucket holds up only its own queue.
+Within a queue the higher priority goes first, jobs of one priority take turns, and of the lanes that are free the
+longest goes first, because it decides when the run ends. A lane has one item in flight and keeps manifest order,
+whatever the priorities. Memory is bounded by what is in flight: streams are read ahead in batches, lanes in a window.
+Source: design.md §5.
+"""
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import anyio
+
+from bulk.dispatch.lanes import Index, Lane
+from bulk.dispatch.progress import JobProgress
+from bulk.manifest.manifest import Entry, Job
+from bulk.model import ErrorCode, Outcome
+
+BATCH = 256
+"""Items that a stream is read ahead (count)."""
+
+LANES_FOR_EACH = 4
+"""Lanes in memory for each request that may be in flight (count)."""
+
+ESTIMATE_FROM = 20
+"""From so many finished items on, the requests of an item are estimated from them."""
+
+
+class Stream(Protocol):
+    """The items of a job without lanes, in order; `manifest.entries.EntryStream` is one."""
+
+    def take(self, count: int, is_done: Callable[[int], bool]) -> Sequence[Entry]:
+        """The next ones that are not done, at most `count`; none at the end."""
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    COMPLETE = "complete"
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One item handed to a worker, with the lane that it holds."""
+
+    entry: Entry
+    lane: Lane | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Feed:
+    """A stream and what was read ahead of it."""
+
+    stream: Stream
+    progress: JobProgress
+    ahead: deque[Entry] = field(default_factory=deque)
+    is_at_end: bool = False
+
+    def next(self) -> Entry | None:
+        if not self.ahead and not self.is_at_end:
+            self.ahead.extend(self.stream.take(BATCH, self.progress.is_done))
+            self.is_at_end = not self.ahead
+        return self.ahead.popleft() if self.ahead else None
+
+
+@dataclass(slots=True, eq=False)
+class _Tier:
+    """One priority of one queue."""
+
+    feeds: deque[_Feed] = field(default_factory=deque)
+    ready: list[tuple[int, int, Lane]] = field(default_factory=list)
+    cursors: deque[tuple[int, int]] = field(default_factory=deque)
+    lanes: int = 0
+    is_lanes_turn: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The work that one bucket pays for.
+
+    Attributes:
+        idle: workers that wait for work.
+        is_closed: nothing more is offered (its credential was refused).
+    """
+
+    credential: str
+    category: str
+    tiers: dict[int, _Tier] = field(default_factory=dict)
+    idle: deque[anyio.Event] = field(default_factory=deque)
+    is_closed: bool = False
+
+    def wake(self, count: int) -> None:
+        """Wake so many idle workers."""
+        for _ in range(min(count, len(self.idle))):
+            self.idle.popleft().set()
+
+
+class Scheduler:
+    """Args:
+    jobs: in running order. progress: one for each. streams: makes the stream of a job. index: the lanes on disk.
+    skip: called for a job that is not to run because what it needs did not succeed.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        progress: Sequence[JobProgress],
+        streams: Callable[[int], Stream],
+        index: Index,
+        window: int,
+        skip: Callable[[Job], None],
+    ) -> None:
+        self.jobs, self.progress = jobs, progress
+        self.states = [JobState.WAITING for _ in jobs]
+        self.is_skipped = [False for _ in jobs]
+        self.queues: dict[tuple[str, str], Queue] = {}
+        self.in_flight = 0
+        self.is_stopped = False
+        self._streams, self._index, self._skip = streams, index, skip
+        self._window = window * LANES_FOR_EACH
+        self._parked: dict[int, list[Lane]] = {}
+        self._order = itertools.count()
+        self._numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
+        for job in jobs:
+            queue = self.queues.setdefault(self._key(job), Queue(*self._key(job)))
+            queue.tiers.setdefault(job.priority, _Tier())
+        for queue in self.queues.values():
+            queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
+
+    @staticmethod
+    def _key(job: Job) -> tuple[str, str]:
+        return job.credential, job.operation.category
+
+    def queue_of(self, job: Job) -> Queue:
+        """The queue of a job."""
+        return self.queues[self._key(job)]
+
+    # -- jobs
+
+    def begin(self) -> None:
+        """Start every job that waits for nothing."""
+        self._advance()
+
+    def _advance(self) -> None:
+        """Complete and start jobs until nothing changes any more."""
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for job in self.jobs:
+                number = job.number
+                if self.states[number] is JobState.WAITING and self._may_start(job):
+                    has_changed = True
+                    self._start(job)
+                if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
+                    has_changed = True
+                    self.states[number] = JobState.COMPLETE
+        self._end_if_stalled()
+
+    def _may_start(self, job: Job) -> bool:
+        return all(self.states[self._numbers[name]] is JobState.COMPLETE for name in job.needs)
+
+    def _start(self, job: Job) -> None:
+        number = job.number
+        self.states[number] = JobState.RUNNING
+        needed = [self.progress[self._numbers[name]] for name in job.needs]
+        if job.needs_policy == "all" and any(progress.unsuccessful for progress in needed):
+            self.is_skipped[number] = True
+            if self.progress[number].left:
+                self._skip(job)
+        queue = self.queue_of(job)
+        tier = queue.tiers[job.priority]
+        if not job.operation.is_read:
+            tier.cursors.append((number, 0))
+        elif not self.is_skipped[number]:
+            tier.feeds.append(_Feed(self._streams(number), self.progress[number]))
+        for lane in self._parked.pop(number, ()):
+            self._place(lane)
+        queue.wake(len(queue.idle))
+
+    def waits_for(self, job: Job) -> tuple[str, ...]:
+        """Names of the jobs that hold it up."""
+        return tuple(name for name in job.needs if self.states[self._numbers[name]] is not JobState.COMPLETE)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every item has an outcome."""
+        return all(state is JobState.COMPLETE for state in self.states)
+
+    # -- offering
+
+    def take(self, queue: Queue) -> Work | None:
+        """The next item of this queue; None where there is none now."""
+        if self.is_stopped or queue.is_closed:
+            return None
+        for tier in queue.tiers.values():
+            work = self._take_from(tier)
+            if work is not None:
+                self.in_flight += 1
+                self.progress[work.entry.job].in_flight += 1
+                return work
+        return None
+
+    def _take_from(self, tier: _Tier) -> Work | None:
+        tier.is_lanes_turn = not tier.is_lanes_turn
+        if tier.is_lanes_turn or not tier.feeds:
+            return self._take_laned(tier) or self._take_streamed(tier)
+        return self._take_streamed(tier) or self._take_laned(tier)
+
+    def _take_streamed(self, tier: _Tier) -> Work | None:
+        while tier.feeds:
+            feed = tier.feeds[0]
+            entry = feed.next()
+            if entry is not None:
+                tier.feeds.rotate(-1)
+                return Work(entry)
+            tier.feeds.popleft()
+        return None
+
+    def _take_laned(self, tier: _Tier) -> Work | None:
+        self._open_lanes(tier)
+        while tier.ready:
+            lane = heapq.heappop(tier.ready)[2]
+            tier.lanes -= 1
+            entry = lane.head(self._index, self._is_over)
+            if entry is None:
+                self._open_lanes(tier)
+                continue
+            if self._tier_of(entry) is tier and self.states[entry.job] is JobState.RUNNING:
+                lane.ahead.popleft()
+                return Work(entry, lane)
+            self._place(lane)
+        return None
+
+    def _open_lanes(self, tier: _Tier) -> None:
+        """Fill the window from the index, longest lanes first."""
+        while tier.cursors and tier.lanes < self._window:
+            number, after = tier.cursors.popleft()
+            found = self._index.lanes(number, after=after, count=self._window)
+            for lane in found:
+                self._push(tier, Lane(lane.key, lane.label, lane.items))
+            if len(found) == self._window:
+                tier.cursors.append((number, after + len(found)))
+
+    def _push(self, tier: _Tier, lane: Lane) -> None:
+        tier.lanes += 1
+        heapq.heappush(tier.ready, (-lane.left, next(self._order), lane))
+
+    def _place(self, lane: Lane) -> Queue | None:
+        """Put a free lane where its next item is offered; returns that queue."""
+        entry = lane.head(self._index, self._is_over)
+        if entry is None:
+            return None
+        if self.states[entry.job] is JobState.WAITING:
+            self._parked.setdefault(entry.job, []).append(lane)
+            return None
+        self._push(self._tier_of(entry), lane)
+        return self.queue_of(self.jobs[entry.job])
+
+    def _tier_of(self, entry: Entry) -> _Tier:
+        job = self.jobs[entry.job]
+        return self.queue_of(job).tiers[job.priority]
+
+    def _is_over(self, entry: Entry) -> bool:
+        return self.is_skipped[entry.job] or self.progress[entry.job].is_done(entry.index)
+
+    def has_work(self, queue: Queue) -> bool:
+        """Whether `take` might have an item now."""
+        if self.is_stopped or queue.is_closed:
+            return False
+        return any(tier.feeds or tier.ready or tier.cursors for tier in queue.tiers.values())
+
+    async def wait_work(self, queue: Queue) -> bool:
+        """Wait until there may be an item; False when none will come any more."""
+        while not self.has_work(queue):
+            if self.is_over(queue):
+                return False
+            event = anyio.Event()
+            queue.idle.append(event)
+            try:
+                await event.wait()
+            finally:
+                if event in queue.idle:
+                    queue.idle.remove(event)
+        return True
+
+    def is_over(self, queue: Queue) -> bool:
+        """Whether nothing will be offered there any more."""
+        if self.is_stopped or queue.is_closed:
+            return True
+        return all(self.states[job.number] is JobState.COMPLETE for job in self.jobs if self.queue_of(job) is queue)
+
+    # -- being told
+
+    def ended(self, work: Work, outcome: Outcome, requests: int) -> None:
+        """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete."""
+        progress = self.progress[work.entry.job]
+        progress.in_flight -= 1
+        progress.requests += requests
+        progress.finished += 1
+        self.in_flight -= 1
+        self.mark_ended(work.entry.job, work.entry.index, outcome)
+        if work.lane is not None:
+            work.lane.left -= 1
+            queue = self._place(work.lane)
+            if queue is not None:
+                queue.wake(1)
+        if progress.left == 0 or self.in_flight == 0:
+            self._advance()
+
+    def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
+        """Count an outcome."""
+        progress = self.progress[job]
+        progress.end(index, outcome.kind)
+        if outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED:
+            progress.superseded += 1
+
+    def skipped_all(self, job: Job) -> None:
+        """Every item of a skipped job has its outcome."""
+        self._advance()
+
+    def abandoned(self, work: Work) -> None:
+        """No outcome: the run is stopping, or the credential was refused. The item's lane stays closed."""
+        self.progress[work.entry.job].in_flight -= 1
+        self.in_flight -= 1
+        self._end_if_stalled()
+
+    def close(self, queue: Queue) -> None:
+        """Offer nothing more there."""
+        queue.is_closed = True
+        queue.wake(len(queue.idle))
+        self._end_if_stalled()
+
+    def stop(self) -> None:
+        """Offer nothing more at all."""
+        self.is_stopped = True
+        for queue in self.queues.values():
+            queue.wake(len(queue.idle))
+
+    def _end_if_stalled(self) -> None:
+        """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""
+        if self.is_complete:
+            self.stop()
+            return
+        is_skipping = any(skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped))
+        if self.in_flight == 0 and not is_skipping and not any(self.has_work(queue) for queue in self.queues.values()):
+            self.stop()
+
+    # -- telling
+
+    def work_left(self, credential: str, category: str) -> int:
+        """Requests still to be sent from that bucket, estimated (count)."""
+        left = 0.0
+        for job in self.jobs:
+            if job.credential == credential and job.operation.category == category and not self.is_skipped[job.number]:
+                progress = self.progress[job.number]
+                left += max(0, progress.left - progress.in_flight) * self.requests_each(job)
+        return -int(-left // 1)
+
+    def requests_each(self, job: Job) -> float:
+        """Requests that an item of this job takes: measured, or the most it can take."""
+        progress = self.progress[job.number]
+        if progress.finished >= ESTIMATE_FROM:
+            return progress.requests / progress.finished
+        return float(job.operation.most_requests)
+
+    def longest_lanes(self, count: int) -> Iterator[Lane]:
+        """Lanes that wait with the most items ahead, for the display."""
+        waiting = (item[2] for queue in self.queues.values() for tier in queue.tiers.values() for item in tier.ready)
+        return iter(heapq.nlargest(count, waiting, key=lambda lane: lane.left))
+
+
+def dependency_failed(job: Job, progress: Sequence[JobProgress], numbers: Mapping[str, int]) -> str:
+    """The message for the items of a job that is not to run."""
+    culprits = [name for name in job.needs if progress[numbers[name]].unsuccessful]
+    counts = ", ".join(f"{name} ({progress[numbers[name]].unsuccessful:,} not successful)" for name in culprits)
+    return f"not tried: {job.name} needs {counts}"

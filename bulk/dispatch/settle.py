@@ -1,0 +1,113 @@
+"""What happened to a write whose answer was lost: the truth is read back, and only then is anything repeated.
+
+A trace found is the outcome. No trace found is believed at once where a second application can't happen
+(compare-and-swap, unique keys, set semantics), otherwise only after the settle time and two readings. After a repeat
+was refused, no trace means the refusal stands, but only once the settle time is over: reads may be stale. Source:
+operations.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bulk.clock import Clock
+from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.tally import Tally
+from bulk.govern.accounts import Gate
+from bulk.model import Effect, Lost, NotApplied, Outcome, Undecided, unknown
+from bulk.operation import AnyOperation, Item
+
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
+READINGS = 2
+"""Negative readings before one is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A write that may have happened.
+
+    Attributes:
+        lost: what the ledger remembers of it.
+        effect: decides what may be repeated when.
+        since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
+    """
+
+    lost: Lost
+    effect: Effect
+    since: float
+
+
+class Settler:
+    """Reads back for all workers. `settle_s`: how long until "not there" is believed (seconds)."""
+
+    def __init__(self, exchange: Exchange, clock: Clock, settle_s: float) -> None:
+        self._exchange, self._clock, self.settle_s = exchange, clock, settle_s
+        self.under_way: dict[tuple[str, int], float] = {}
+
+    async def settle(
+        self,
+        operation: AnyOperation,
+        item: Item,
+        doubt: Doubt,
+        gate: Gate,
+        tally: Tally,
+        refusal: Outcome | None = None,
+    ) -> Outcome | None:
+        """The outcome, or None: it was not applied, start over.
+
+        Args:
+            refusal: how a repeat of the write was refused; it is the outcome if no trace is found.
+        """
+        pause_s, readings = PAUSE_FIRST_S, 0
+        while True:
+            found = await self._read_back(operation, item, doubt.lost, gate, tally)
+            if isinstance(found, Outcome):
+                tally.settled += 1
+                self._exchange.settled += 1
+                return found
+            readings += 1
+            is_believed = readings >= READINGS and self._clock.monotonic() - doubt.since >= self.settle_s
+            match found:
+                case NotApplied():
+                    if refusal is None and (doubt.effect.may_repeat_at_once or is_believed):
+                        return None
+                    if is_believed:
+                        return refusal
+                case Undecided():
+                    if refusal is None and doubt.effect in (Effect.SET, Effect.ORDERED):
+                        return None
+                    if is_believed:
+                        return unknown(found.why)
+            await self._exchange.pause(pause_s)
+            pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
+
+    async def _read_back(
+        self, operation: AnyOperation, item: Item, lost: Lost, gate: Gate, tally: Tally
+    ) -> Outcome | NotApplied | Undecided:
+        reading = operation.settle(item, lost)
+        try:
+            request = next(reading)
+            while True:
+                if request.effect is not Effect.READ:
+                    return Undecided(f"{operation.name} tried to write while reading back")
+                reply = await self._exchange.read(request, gate, tally)
+                if isinstance(reply, Outcome):
+                    reading.close()
+                    message = reply.error.message if reply.error else "no answer"
+                    return Undecided(f"reading back failed: {message}")
+                request = reading.send(reply)
+        except StopIteration as end:
+            found: Outcome | NotApplied | Undecided = end.value
+            return found
+
+
+def lost_again(doubt: Doubt | None, newest: Doubt) -> Doubt:
+    """Which loss to remember: the first of the same write, because its before-image is from before any of them."""
+    if doubt is None or (doubt.lost.method, doubt.lost.path) != (newest.lost.method, newest.lost.path):
+        return newest
+    return Doubt(doubt.lost, doubt.effect, newest.since)
+
+
+def memo_of(memo: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """`Request.memo` as Lost carries it."""
+    return memo if memo is not None else {}

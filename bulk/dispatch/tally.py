@@ -1,0 +1,27 @@
+"""What is counted about one item while it is worked on."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, eq=False)
+class Tally:
+    """Attributes:
+    requests: all requests of the item (count). sends: of the request that is under way or decided (count).
+    retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
+    started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
+    http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
+    has_written: a write of this item was answered with success or its answer was lost.
+    has_read: a read of this item was answered since the last start of its steps.
+    """
+
+    requests: int = 0
+    sends: int = 0
+    retries: int = 0
+    settled: int = 0
+    started_at: float = 0.0
+    started: float = 0.0
+    http_status: int | None = None
+    request_id: str | None = None
+    body_bytes: int = 0
+    has_written: bool = False
+    has_read: bool = False

@@ -1,0 +1,138 @@
+"""The loop of a worker: wait for work, then for a permit, then take an item and bring it to its outcome.
+
+Fixed workers for each bucket, so that a drained bucket occupies only its own. The permit comes before the item: what is
+taken is taken in the order of priorities at the moment it can be sent. Source: design.md §5.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bulk.clock import Clock
+from bulk.dispatch.drive import Drive
+from bulk.dispatch.recorder import Recorder
+from bulk.dispatch.scheduler import Queue, Scheduler, Work
+from bulk.dispatch.tally import Tally
+from bulk.errors import CredentialRefused, RunStopped
+from bulk.govern.accounts import Gate
+from bulk.govern.governor import Draining, Governor
+from bulk.ledger.records import Record
+from bulk.manifest.manifest import Entry, Job
+from bulk.manifest.saving import saved_path
+from bulk.model import Finished, ItemError, Outcome, OutcomeKind
+from bulk.operation import AnyOperation, Item
+
+SAVED_KINDS = (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED)
+RESULT_BYTES = 1_500
+"""What a finished item takes in memory beside its payload, about (bytes)."""
+
+
+class Workers:
+    """Everything that a worker needs; `work` is one worker's task.
+
+    Args:
+        on_ended: called with (job, outcome) for each item, before it is durable.
+        on_refused: called when a credential was refused.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        governor: Governor,
+        drive: Drive,
+        recorder: Recorder,
+        clock: Clock,
+        on_ended: Callable[[Job, Outcome], None],
+        on_refused: Callable[[CredentialRefused], None],
+    ) -> None:
+        self._scheduler, self._governor, self._drive, self._recorder = scheduler, governor, drive, recorder
+        self._clock, self._on_ended, self._on_refused = clock, on_ended, on_refused
+
+    async def work(self, queue: Queue, gate: Gate) -> None:
+        """Work until nothing is left, the run ends, or the credential is refused."""
+        scheduler, governor, recorder = self._scheduler, self._governor, self._recorder
+        try:
+            while scheduler.has_work(queue) or await scheduler.wait_work(queue):
+                if recorder.is_full:
+                    await recorder.wait_room()
+                permit = governor.permit_nowait(gate) or await governor.permit(gate)
+                work = scheduler.take(queue)
+                if work is None:
+                    governor.return_unused(permit)
+                    continue
+                tally = Tally()
+                job = scheduler.jobs[work.entry.job]
+                try:
+                    outcome = await self._drive.run(job.operation, work.entry, gate, permit, tally)
+                except BaseException:
+                    scheduler.abandoned(work)
+                    raise
+                self.end(job, work, outcome, tally)
+        except CredentialRefused as refusal:
+            scheduler.close(queue)
+            self._on_refused(refusal)
+        except (Draining, RunStopped):
+            return
+
+    def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
+        """Hand an outcome to the recorder, free its lane."""
+        record = self.record_of(job, work.entry, outcome, tally)
+        size = RESULT_BYTES + tally.body_bytes + (len(record.save[1]) if record.save else 0)
+        self._recorder.record(record, size)
+        self._on_ended(job, outcome)
+        self._scheduler.ended(work, outcome, tally.requests)
+
+    def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
+        """Record an item that was never offered."""
+        self._recorder.record(self.record_of(job, work.entry, outcome, tally), RESULT_BYTES)
+        self._scheduler.mark_ended(job.number, work.entry.index, outcome)
+
+    async def wait_room(self) -> None:
+        """Wait until the recorder has caught up."""
+        await self._recorder.wait_room()
+
+    def record_of(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> Record:
+        """The ledger's record of an item that has ended."""
+        now = self._clock.now()
+        error = outcome.error
+        status = outcome.http_status if outcome.http_status is not None else tally.http_status
+        if error is not None:
+            error = ItemError(error.code, error.message, error.http_status or status, tally.sends)
+        finished = Finished(
+            job=job.name,
+            index=entry.index,
+            id=entry.item.id,
+            item=item_fields(job.operation, entry.item),
+            outcome=outcome.kind,
+            http_status=status,
+            attempts=tally.sends,
+            started_at=tally.started_at or now,
+            elapsed_ms=(self._clock.monotonic() - tally.started) * 1_000.0 if tally.started else 0.0,
+            request_id=tally.request_id,
+            result=outcome.result,
+            error=error,
+        )
+        save: tuple[str, bytes] | None = None
+        if job.save is not None and outcome.kind in SAVED_KINDS:
+            save = (saved_path(job, entry.item), job.operation.saved_bytes(outcome))
+        return Record(job=job.number, finished=finished, save=save)
+
+
+def item_fields(operation: AnyOperation, item: Item) -> dict[str, Any]:
+    """The item as the user gave it, without its id, without large fields that were sent, without secrets."""
+    fields: dict[str, Any] = msgspec.to_builtins(item)
+    fields.pop("id", None)
+    for name in operation.unreported:
+        fields.pop(name, None)
+    for name in operation.secret_fields:
+        _drop(fields, name)
+    return fields
+
+
+def _drop(fields: dict[str, Any], dotted: str) -> None:
+    name, _, rest = dotted.partition(".")
+    if not rest:
+        fields.pop(name, None)
+    elif isinstance(fields.get(name), dict):
+        _drop(fields[name], rest)

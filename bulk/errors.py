@@ -1,0 +1,115 @@
+"""Every error that Bulk raises on purpose, with the exit code that ends the command.
+
+A call that the platform refuses is a value (`model.Outcome`); these are for the user's input, the environment and
+stops.
+
+    BulkError
+    ├── UsageError                 2  the command line can't be used
+    ├── ManifestError              2  the manifest or its items can't be used: a list of flaws, nothing was sent
+    ├── CredentialMissing          2  the place where a token should be has none
+    ├── RunStopped                 3  stopped early with work left; resumable
+    ├── CredentialRefused          4  the platform refused a credential; resumable
+    ├── RunDirectoryError          5  foreign, changed, in use, damaged or not writable
+    └── Interrupted          130/143  SIGINT or SIGTERM; resumable
+
+Exit codes 1 and 6 are no errors: the run is complete, and its report says which items did not succeed.
+Source: interface.md §4.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class BulkError(Exception):
+    """Base of all of them.
+
+    Attributes:
+        exit_code: what the command exits with.
+    """
+
+    exit_code = 1
+
+
+class UsageError(BulkError):
+    """The command line can't be used; the message names the option and the way out."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that is wrong with a manifest or an items file.
+
+    Attributes:
+        path: the file as the user named it; `<stdin>` for standard input.
+        line: its line, counted from 1; 0 where the whole file is meant.
+        field: dotted name of the field, as in `committer.email`; empty where no one field is meant.
+        message: what is wrong and what was expected, without the place.
+    """
+
+    path: str
+    line: int
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+
+
+class ManifestError(BulkError):
+    """The manifest can't be run. Nothing has been sent when this is raised.
+
+    Attributes:
+        flaws: up to 50 of them, in the order of the files.
+        more: how many further ones were found and are not listed (count).
+    """
+
+    exit_code = 2
+
+    def __init__(self, flaws: Sequence[Flaw], more: int = 0) -> None:
+        self.flaws, self.more = tuple(flaws), more
+        lines = [str(flaw) for flaw in self.flaws]
+        if more:
+            lines.append(f"and {more:,} more")
+        super().__init__("\n".join(lines))
+
+
+class CredentialMissing(BulkError):
+    """The source of a credential is missing or can't be read. Nothing has been sent with it."""
+
+    exit_code = 2
+
+
+class RunStopped(BulkError):
+    """The run stopped early and work is left: a limit, an unreachable platform, a full disk. It can be resumed."""
+
+    exit_code = 3
+
+
+class CredentialRefused(BulkError):
+    """The platform answered 401: everything that uses this credential stopped there. It can be resumed.
+
+    Attributes:
+        credential: its name in the manifest, never the token.
+    """
+
+    exit_code = 4
+
+    def __init__(self, credential: str, message: str) -> None:
+        super().__init__(message)
+        self.credential = credential
+
+
+class RunDirectoryError(BulkError):
+    """The run directory belongs to another manifest, is in use, is damaged or can't be written."""
+
+    exit_code = 5
+
+
+class Interrupted(BulkError):
+    """SIGINT or SIGTERM ended the run; it can be resumed."""
+
+    def __init__(self, signal_name: str, exit_code: int) -> None:
+        super().__init__(f"interrupted by {signal_name}")
+        self.exit_code = exit_code

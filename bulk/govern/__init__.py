@@ -1,0 +1,5 @@
+"""When may a request leave: budgets, pacing, pauses, concurrency and credentials, one permit at a time.
+
+Reading order: buckets (the arithmetic), pacing, platform_time, concurrency, accounts (a credential and its buckets),
+governor.
+"""

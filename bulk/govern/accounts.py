@@ -1,0 +1,157 @@
+"""A credential as the governor sees it: its token, whether the platform takes it, and its buckets. Data and small
+verbs only.
+
+A Gate is where permits of one (credential, category) are handed out; workers queue there. Nothing here waits.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import anyio
+from aiolimiter import AsyncLimiter
+
+from bulk.govern.buckets import Bucket
+from bulk.platform.credentials import Secret
+
+
+class CredentialSource(Protocol):
+    """What the governor needs of a credential; `platform.credentials.Credential` is one."""
+
+    name: str
+
+    def read(self) -> Secret:
+        """The token now; CredentialMissing where its source has none."""
+
+    async def renew(self) -> bool:
+        """Ask the source again; True when another token came."""
+
+
+class Trust(StrEnum):
+    """What is known about a token. On UNPROVEN one request goes first, alone."""
+
+    UNPROVEN = "unproven"
+    PROVEN = "proven"
+    FROZEN = "frozen"  # the platform said 401; being renewed
+    REFUSED = "refused"  # and it stays so
+
+
+@dataclass(slots=True, eq=False)
+class Permit:
+    """Leave to send one request.
+
+    Attributes:
+        window: the bucket's window that pays. mark: see `Bucket.mark`.
+        generation: which token of the account it is sent with.
+        granted: monotonic seconds.
+    """
+
+    gate: "Gate"
+    token: Secret
+    window: int
+    mark: int
+    generation: int
+    granted: float
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A worker in the queue of a gate; woken with a permit or an error."""
+
+    event: anyio.Event = field(default_factory=anyio.Event)
+    permit: Permit | None = None
+    error: Exception | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Gate:
+    """Where requests of one (credential, category) get their permits.
+
+    Attributes:
+        bucket: None while nothing is known, or where the platform limits nothing.
+        is_paced: permits come from the attendant only, at `rate` requests per second.
+        used: requests that this run paid for here (count).
+        obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens).
+        refused_window: window in which the platform said that nothing is left (its number; 0: none).
+        confirmed_window: window whose end was confirmed with nothing in flight.
+        reset_asked_since: since when the new window is asked for (monotonic).
+    """
+
+    account: "Account"
+    category: str
+    bucket: Bucket | None = None
+    waiters: deque[Waiter] = field(default_factory=deque)
+    nudge: anyio.Event = field(default_factory=anyio.Event)
+    limiter: AsyncLimiter | None = None
+    is_paced: bool = False
+    rate: float | None = None
+    used: int = 0
+    obstacle: str = ""
+    obstacle_until: float | None = None
+    refused_window: int = 0
+    confirmed_window: int = 0
+    reset_asked_since: float | None = None
+
+    def wake(self) -> None:
+        """Let the attendant look again."""
+        self.nudge.set()
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """A credential at the platform.
+
+    Attributes:
+        generation: number of tokens that were read from its source (count).
+        is_unlimited: `/rate_limit` is 404: limits are off.
+        is_known: `/rate_limit` was answered, one way or the other.
+        paused_until: nothing leaves before (monotonic). paused_why: for people.
+        quiet_until: not even `/rate_limit` is asked before (monotonic).
+        strikes: unexplained refusals in a row (count); each doubles the pause.
+        polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
+    """
+
+    name: str
+    source: CredentialSource
+    token: Secret
+    generation: int = 1
+    trust: Trust = Trust.UNPROVEN
+    trust_before_freeze: Trust = Trust.UNPROVEN
+    gates: dict[str, Gate] = field(default_factory=dict)
+    in_flight: int = 0
+    is_unlimited: bool = False
+    is_known: bool = False
+    paused_until: float = 0.0
+    paused_why: str = ""
+    strikes: int = 0
+    lockouts: int = 0
+    quiet_until: float = 0.0
+    polled: float = 0.0
+    must_ask: bool = False
+    nudge: anyio.Event = field(default_factory=anyio.Event)
+
+    def pause(self, until: float, why: str) -> None:
+        """Let nothing of this credential leave before `until` (monotonic)."""
+        if until > self.paused_until:
+            self.paused_until, self.paused_why = until, why
+
+    def lift(self, now: float) -> None:
+        """`/rate_limit` explained the refusals: the empty bucket waits for its reset, the others go on."""
+        if self.quiet_until <= now:
+            self.paused_until, self.strikes = now, 0
+
+    def freeze(self) -> None:
+        """The platform said 401: nothing more leaves with this token."""
+        if self.trust in (Trust.PROVEN, Trust.UNPROVEN):
+            self.trust_before_freeze, self.trust = self.trust, Trust.FROZEN
+            self.wake()
+
+    def hush(self, until: float, why: str) -> None:
+        """The platform named a time (Retry-After): nothing leaves before, no `/rate_limit` either."""
+        self.pause(until, why)
+        self.quiet_until = max(self.quiet_until, until)
+
+    def wake(self) -> None:
+        """Let the watcher look again."""
+        self.nudge.set()

@@ -1,0 +1,68 @@
+"""How many requests may be in flight: found out, not configured. Pure; times come in.
+
+Grows by one for each round of good answers while it is used up and latency stays near the best that was seen; falls to
+half, at most once in a round, when the platform suffers (5xx, 429, lost answers). Errors never raise it. While the
+platform does not answer at all, one request at a time asks whether it is back. Source: design.md §4; failures.md row
+25.
+"""
+
+from dataclasses import dataclass
+
+START = 16
+SLOW_FACTOR = 8.0
+SLOW_FLOOR_S = 0.25
+"""Growth stops where an answer takes 8 times the best and more than a quarter of a second: the platform is queueing."""
+
+MEMORY = 0.05
+"""Weight of the newest latency in the moving mean."""
+
+
+@dataclass(slots=True)
+class Concurrency:
+    """Attributes:
+    most: the user's limit (count). limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
+    best_s: best latency seen; it forgets slowly, so that a platform that got slower for good is not throttled for ever.
+    mean_s: moving mean of latency (seconds).
+    """
+
+    most: int
+    limit: float = float(START)
+    in_flight: int = 0
+    best_s: float = 0.0
+    mean_s: float = 0.0
+    is_starting: bool = True
+    calm_after: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.limit = float(min(self.most, START))
+
+    @property
+    def allowed(self) -> int:
+        """Requests that may be in flight now (count, >= 1)."""
+        return int(self.limit)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may leave."""
+        return self.in_flight < int(self.limit)
+
+    def answered(self, latency_s: float) -> None:
+        """A good answer after that many seconds."""
+        if self.best_s == 0.0:
+            self.best_s = self.mean_s = latency_s
+        self.mean_s += MEMORY * (latency_s - self.mean_s)
+        self.best_s = latency_s if latency_s < self.best_s else self.best_s + 0.0001 * (latency_s - self.best_s)
+        if self.limit >= self.most or self.in_flight + 1 < int(self.limit):
+            return
+        if self.mean_s > max(SLOW_FLOOR_S, SLOW_FACTOR * self.best_s):
+            self.is_starting = False
+            return
+        self.limit = min(float(self.most), self.limit + (1.0 if self.is_starting else 1.0 / self.limit))
+
+    def suffered(self, now: float) -> None:
+        """A sign that the platform is not well, at monotonic time `now`."""
+        self.is_starting = False
+        if now < self.calm_after:
+            return
+        self.limit = max(1.0, self.limit / 2)
+        self.calm_after = now + max(self.mean_s, 0.05)

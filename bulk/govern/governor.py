@@ -1,0 +1,440 @@
+"""Gives leave to send: the one place that decides when a request may go, and why it may not.
+
+A permit is asked for, and what came of the request is told, without an await in between reading and changing state.
+The fast path is synchronous; who must wait stands in the queue of a gate, and the gate's attendant hands out permits as
+buckets, pacing, pauses and concurrency allow. `watch.py` keeps the buckets true by asking `GET /rate_limit`.
+Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 32.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import anyio
+import anyio.lowlevel
+from aiolimiter import AsyncLimiter
+
+from bulk.clock import Clock
+from bulk.errors import CredentialRefused, RunStopped
+from bulk.govern import pacing
+from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter
+from bulk.govern.buckets import Bucket
+from bulk.govern.concurrency import Concurrency
+from bulk.govern.platform_time import PlatformTime
+from bulk.model import Failure, FailureKind, Reply
+from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers, limits_from_headers
+
+UNEXPLAINED_S = 60.0
+"""Pause after a refusal that gives neither time nor reason; doubles each time in a row (open-points.md)."""
+UNEXPLAINED_MOST_S = 900.0
+LOCKOUT_S = 900.0
+"""First pause after the platform stopped to take a user's credentials; doubles (failures.md row 18)."""
+SILENT_AFTER = 3
+"""So many requests in a row without any answer: the platform is out of reach, and one request at a time asks again."""
+RETRY_FIRST_S, RETRY_MOST_S = 0.1, 5.0
+
+
+class Draining(Exception):
+    """The run is ending: no permit is given any more to who would have to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the user set.
+
+    Attributes:
+        concurrency: most requests in flight (count).
+        reserve: for a window of that many requests, how many to leave to others.
+        is_even: pace `even`; otherwise `burst`.
+        unreachable_s: how long a silent platform is asked before the run stops (seconds).
+        unexplained_s: first pause after an unexplained refusal (seconds).
+    """
+
+    concurrency: int
+    reserve: Callable[[int], int]
+    is_even: bool = True
+    unreachable_s: float = 300.0
+    unexplained_s: float = UNEXPLAINED_S
+
+
+class Governor:
+    """Permits for everything that leaves.
+
+    Args:
+        work_left: requests still to be sent for (credential, category) (count); decides about pacing.
+        stop: called once with the reason when the run can't go on (platform out of reach, bad certificate).
+    """
+
+    def __init__(
+        self, policy: Policy, clock: Clock, work_left: Callable[[str, str], int], stop: Callable[[RunStopped], None]
+    ) -> None:
+        self.policy, self.clock = policy, clock
+        self.accounts: dict[str, Account] = {}
+        self.concurrency = Concurrency(policy.concurrency)
+        self.time = PlatformTime.from_local(clock.now(), clock.monotonic())
+        self.answers = 0
+        self.good_answers = 0
+        self._work_left, self._stop = work_left, stop
+        self._gates: list[Gate] = []
+        self._paused_until, self._paused_why = 0.0, ""
+        self._silent = 0
+        self._silent_since = 0.0
+        self._retry_at = 0.0
+        self._is_draining = False
+
+    def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
+        """Make the gates of one credential; its token is read here (CredentialMissing)."""
+        account = Account(source.name, source, source.read())
+        for category in categories:
+            account.gates[category] = Gate(account, category)
+        self.accounts[account.name] = account
+        self._gates.extend(account.gates.values())
+        return account
+
+    def gate(self, credential: str, category: str) -> Gate:
+        """The gate of (credential, category)."""
+        return self.accounts[credential].gates[category]
+
+    # -- asking
+
+    def permit_nowait(self, gate: Gate) -> Permit | None:
+        """A permit if one can be had at once; None means: `await permit(gate)`."""
+        if gate.waiters or gate.is_paced:
+            return None
+        return self._grant(gate, self.clock.monotonic())
+
+    async def permit(self, gate: Gate) -> Permit:
+        """Wait for a permit.
+
+        Raises:
+            CredentialRefused: the platform does not take the credential, and it can't be renewed.
+            Draining: the run is ending.
+        """
+        permit = self.permit_nowait(gate)
+        if permit is not None:
+            return permit
+        self._refuse_if_over(gate)
+        waiter = Waiter()
+        gate.waiters.append(waiter)
+        gate.wake()
+        try:
+            await waiter.event.wait()
+        except BaseException:
+            if waiter.permit is not None:
+                self.return_unused(waiter.permit)
+            elif waiter in gate.waiters:
+                gate.waiters.remove(waiter)
+            raise
+        if waiter.error is not None:
+            raise waiter.error
+        assert waiter.permit is not None, "a waiter is woken with a permit or an error"
+        return waiter.permit
+
+    def _refuse_if_over(self, gate: Gate) -> None:
+        if self._is_draining:
+            raise Draining
+        if gate.account.trust is Trust.REFUSED:
+            raise refused(gate.account)
+
+    def _obstacle(self, gate: Gate, now: float) -> str:
+        """Why `gate` lets nobody through at `now`; empty where it does. Sets the gate's `obstacle_until`."""
+        account = gate.account
+        gate.obstacle_until = None
+        if self._silent >= SILENT_AFTER and (self.concurrency.in_flight or now < self._retry_at):
+            gate.obstacle_until = self._retry_at if now < self._retry_at else None
+            return "platform unreachable"
+        if now < self._paused_until:
+            gate.obstacle_until = self._paused_until
+            return self._paused_why
+        if account.trust is not Trust.PROVEN:
+            if account.trust is not Trust.UNPROVEN:
+                return f"credential {account.name} refused (401)"
+            if not account.is_known or account.in_flight:
+                return f"credential {account.name} being tried"
+        if now < account.paused_until:
+            gate.obstacle_until = account.paused_until
+            return account.paused_why
+        bucket = gate.bucket
+        if bucket is not None and bucket.free <= bucket.reserve:
+            gate.obstacle_until = max(now, bucket.reset_at - self.time.middle(0.0))
+            return f"bucket {gate.category}"
+        return "" if self.concurrency.has_room else "concurrency"
+
+    def _grant(self, gate: Gate, now: float) -> Permit | None:
+        gate.obstacle = self._obstacle(gate, now)
+        if gate.obstacle:
+            return None
+        account, bucket = gate.account, gate.bucket
+        window = mark = 0
+        if bucket is not None:
+            bucket.reserve_one()
+            window, mark = bucket.window, bucket.mark
+        gate.used += 1
+        account.in_flight += 1
+        self.concurrency.in_flight += 1
+        return Permit(gate, account.token, window, mark, account.generation, now)
+
+    # -- handing out
+
+    async def attend(self, gate: Gate) -> None:
+        """Hand out permits to those who wait at `gate`, for ever; one task for each gate."""
+        while True:
+            gate.nudge = anyio.Event()
+            now = self.clock.monotonic()
+            if not gate.waiters:
+                await gate.nudge.wait()
+                continue
+            gate.obstacle = self._obstacle(gate, now)
+            if gate.obstacle:
+                gate.account.wake()
+                with anyio.move_on_after(_until(gate.obstacle_until, now)):
+                    await gate.nudge.wait()
+                continue
+            self.refresh_pace(gate, now)
+            if gate.rate is None:
+                self._serve(gate, len(gate.waiters))
+                await anyio.lowlevel.checkpoint()
+                continue
+            together = pacing.burst(gate.rate)
+            await (await self._limiter(gate, together)).acquire(together)
+            self._serve(gate, together)
+
+    async def _limiter(self, gate: Gate, together: int) -> AsyncLimiter:
+        """The limiter of a paced gate, made anew when the rate has moved by a twentieth."""
+        rate = gate.rate or 1.0
+        limiter = gate.limiter
+        if (
+            limiter is None
+            or limiter.max_rate < together
+            or not 0.95 < limiter.max_rate / limiter.time_period / rate < 1.05
+        ):
+            # room for two bursts: a wake-up that comes late loses nothing; full at first: a new one gives nothing away
+            limiter = gate.limiter = AsyncLimiter(2.0 * together, 2.0 * together / rate)
+            await limiter.acquire(limiter.max_rate)
+        return limiter
+
+    def _serve(self, gate: Gate, most: int) -> None:
+        now = self.clock.monotonic()
+        while most > 0 and gate.waiters:
+            permit = self._grant(gate, now)
+            if permit is None:
+                return
+            waiter = gate.waiters.popleft()
+            waiter.permit = permit
+            waiter.event.set()
+            most -= 1
+
+    def refresh_pace(self, gate: Gate, now: float) -> None:
+        """Decide whether `gate` is paced and how fast, from what is left and what is still to be sent."""
+        bucket = gate.bucket
+        gate.rate = None
+        if bucket is not None and self.policy.is_even:
+            work = self._work_left(gate.account.name, gate.category)
+            seconds_left = bucket.reset_at - self.time.latest(now)
+            gate.rate = pacing.rate(bucket.available, work, seconds_left, bucket.window_s)
+        gate.is_paced = gate.rate is not None
+
+    def _pump(self) -> None:
+        """Something became free: serve who waits at gates that are not paced, wake the attendants of the others."""
+        for gate in self._gates:
+            if gate.waiters:
+                if gate.is_paced:
+                    if gate.obstacle:
+                        gate.wake()
+                else:
+                    self._serve(gate, len(gate.waiters))
+        if len(self._gates) > 1:
+            self._gates.append(self._gates.pop(0))
+
+    # -- being told
+
+    def return_unused(self, permit: Permit) -> None:
+        """No request was made with this permit."""
+        self._release(permit)
+        if permit.gate.bucket is not None:
+            permit.gate.bucket.give_back(permit.window)
+        permit.gate.used -= 1
+        self._pump()
+
+    def failed(self, permit: Permit, failure: Failure) -> None:
+        """The request got no answer. Budget comes back only where provably nothing left."""
+        now = self.clock.monotonic()
+        self._release(permit)
+        if failure.kind is FailureKind.NOT_SENT:
+            if permit.gate.bucket is not None:
+                permit.gate.bucket.give_back(permit.window)
+            permit.gate.used -= 1
+        self.concurrency.suffered(now)
+        self.unanswered(failure)
+        self._pump()
+
+    def unanswered(self, failure: Failure) -> None:
+        """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
+        now = self.clock.monotonic()
+        if failure.is_certificate:
+            self._stop(RunStopped(failure.message))
+        if self._silent == 0:
+            self._silent_since = now
+        self._silent += 1
+        self._retry_at = now + min(RETRY_MOST_S, RETRY_FIRST_S * 2.0 ** min(10, max(0, self._silent - SILENT_AFTER)))
+        if self._silent >= SILENT_AFTER and now - self._silent_since > self.policy.unreachable_s:
+            span = f"{self.policy.unreachable_s:g} s"
+            self._stop(RunStopped(f"the platform has been out of reach for {span}: {failure.message}"))
+        for gate in self._gates:
+            gate.wake()
+
+    def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
+        """The request was answered: give back, correct buckets, grow or fall, pause, freeze."""
+        now = self.clock.monotonic()
+        gate, account = permit.gate, permit.gate.account
+        self._release(permit)
+        if reply.status == 304:
+            if gate.bucket is not None:
+                gate.bucket.give_back(permit.window)
+            gate.used -= 1
+        self.heard(reply, permit.granted, now)
+        if permit.generation == account.generation and verdict.kind is not VerdictKind.UNAUTHORIZED:
+            account.trust = Trust.PROVEN if account.trust is Trust.UNPROVEN else account.trust
+        limits = limits_from_headers(reply.headers)
+        if limits is not None and limits.category in (None, gate.category):
+            self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
+        self._follow(permit, verdict, now)
+        if verdict.kind in (VerdictKind.ACCEPTED, VerdictKind.REFUSED):
+            account.strikes = 0
+            self.good_answers += 1
+            self.concurrency.answered(now - permit.granted)
+        self._pump()
+
+    def heard(self, reply: Reply, sent: float, received: float) -> None:
+        """Any answer at all: the platform is in reach, and its clock was seen."""
+        self.answers += 1
+        if self._silent:
+            self._silent = 0
+            for gate in self._gates:
+                gate.wake()
+        date = date_from_headers(reply.headers)
+        if date is not None:
+            self.time.observe(date, sent, received)
+
+    def observe(self, gate: Gate, limits: Limits, overlap: int, now: float) -> None:
+        """Take what the platform says about a bucket, from a header or from `/rate_limit`."""
+        bucket = gate.bucket
+        reset_at = float(limits.reset)
+        platform_now = self.time.middle(now)
+        # nonsense from the platform must not make us wait for ever (failures.md rows 31, 34)
+        reset_at = (
+            min(max(reset_at, platform_now), platform_now + 3_700.0)
+            if not _is_sane(reset_at, platform_now)
+            else reset_at
+        )
+        if bucket is None:
+            free = max(0, min(limits.remaining, limits.limit) - gate.account.in_flight)
+            gate.bucket = Bucket(limits.limit, free, reset_at, max(1.0, reset_at - platform_now))
+            gate.bucket.reserve = self.policy.reserve(limits.limit)
+            self.refresh_pace(gate, now)
+            return
+        before = bucket.free
+        is_new = bucket.observe(limits.limit, limits.remaining, reset_at, overlap, platform_now)
+        bucket.reserve = self.policy.reserve(bucket.limit)
+        if is_new or bucket.free < before:
+            self.refresh_pace(gate, now)
+            gate.wake()
+
+    def _follow(self, permit: Permit, verdict: Verdict, now: float) -> None:
+        """What a refusal means for those who come after."""
+        gate, account = permit.gate, permit.gate.account
+        match verdict.kind:
+            case VerdictKind.UNAUTHORIZED:
+                if permit.generation == account.generation:
+                    account.freeze()
+            case VerdictKind.LOCKED_OUT:
+                self.locked_out(account, now)
+            case VerdictKind.LIMITED_PRIMARY:
+                self.concurrency.suffered(now)
+                if verdict.retry_after_s is not None:
+                    account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+                if gate.bucket is None:
+                    self.strike(account, now)
+                else:
+                    gate.bucket.exhaust()
+                    gate.refused_window = gate.bucket.window
+                    account.must_ask = True
+                    account.wake()
+            case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
+                self.concurrency.suffered(now)
+                if verdict.retry_after_s is not None:
+                    account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+                else:
+                    self.strike(account, now)
+            case VerdictKind.BUSY if verdict.retry_after_s is not None:
+                self.concurrency.suffered(now)
+                self._paused_until = max(self._paused_until, now + verdict.retry_after_s)
+                self._paused_why = "platform busy (Retry-After)"
+            case VerdictKind.SERVER_ERROR | VerdictKind.BUSY:
+                self.concurrency.suffered(now)
+            case _:
+                pass
+
+    def locked_out(self, account: Account, now: float) -> None:
+        """The platform rejects even valid credentials for a while: leave it alone, then try with one request."""
+        account.hush(now + LOCKOUT_S * 2.0 ** min(6, account.lockouts), f"credential {account.name} locked out")
+        account.lockouts += 1
+        account.trust = Trust.UNPROVEN
+
+    def strike(self, account: Account, now: float, *, ask: bool = True) -> None:
+        """No reason, no time given: `/rate_limit` is asked; unless it explains, nothing leaves for a growing while."""
+        pause_s = min(UNEXPLAINED_MOST_S, self.policy.unexplained_s * 2.0 ** min(10, account.strikes))
+        if now >= account.paused_until:
+            account.strikes += 1
+            account.pause(now + pause_s, f"unexplained refusal of {account.name}")
+        account.must_ask = account.must_ask or ask
+        account.wake()
+
+    def _release(self, permit: Permit) -> None:
+        self.concurrency.in_flight -= 1
+        permit.gate.account.in_flight -= 1
+        if permit.gate.bucket is not None and permit.window:
+            permit.gate.bucket.in_flight -= 1
+
+    # -- ending
+
+    def refuse(self, account: Account) -> None:
+        """The credential can't be used any more: everyone who waits for it is told."""
+        account.trust = Trust.REFUSED
+        for gate in account.gates.values():
+            self._turn_away(gate, lambda: refused(account))
+
+    def drain(self) -> None:
+        """Give permits only to who needs not wait; turn away the others."""
+        self._is_draining = True
+        for gate in self._gates:
+            self._turn_away(gate, Draining)
+
+    @staticmethod
+    def _turn_away(gate: Gate, error: Callable[[], Exception]) -> None:
+        while gate.waiters:
+            waiter = gate.waiters.popleft()
+            waiter.error = error()
+            waiter.event.set()
+
+    @property
+    def quiet_until(self) -> float:
+        """Nothing at all is sent before (monotonic): the platform asked for it."""
+        return self._paused_until
+
+
+def refused(account: Account) -> CredentialRefused:
+    """The error for a credential that the platform does not take."""
+    return CredentialRefused(
+        account.name,
+        f"the platform refused the credential {account.name!r} (401): everything that uses it has stopped. "
+        "Put a valid token where it is read from, and run the same command again.",
+    )
+
+
+def _is_sane(reset_at: float, now: float) -> bool:
+    return now - 86_400.0 < reset_at < now + 3_700.0
+
+
+def _until(moment: float | None, now: float) -> float:
+    """Seconds to wait; without a moment still to come long enough that only a nudge ends it (a reset is asked for)."""
+    return 3_700.0 if moment is None or moment <= now else moment - now

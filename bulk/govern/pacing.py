@@ -1,0 +1,36 @@
+"""How fast to spend a bucket: pure arithmetic.
+
+`even`: full speed while the work left fits in what is left; when it does not, what is left is spread over the time to
+the reset, so that the platform sees a steady stream and nothing is left over. `burst`: what is there is used at once.
+aiolimiter smooths the stream with a burst of a few milliseconds' worth; the bucket stays the hard cap. Source:
+design.md §4.
+"""
+
+BURST_S = 0.005
+"""A limiter that wakes for every single request loses half of a high rate (performance.md, aiolimiter)."""
+
+TAIL_SHARE = 0.01
+TAIL_S = 0.02
+"""The last request of a window leaves this much before its end (the larger, at most a second): its way takes time."""
+
+
+def rate(available: int, work_left: int, seconds_left: float, window_s: float) -> float | None:
+    """Requests per second to let out now; None for full speed.
+
+    Args:
+        available: requests that may still leave in this window (count).
+        work_left: requests that are still to be sent (count).
+        seconds_left: time to the earliest moment at which the window may end (seconds; may be negative).
+        window_s: length of the window (seconds).
+    """
+    if work_left <= available:
+        return None
+    usable_s = seconds_left - min(1.0, max(TAIL_S, window_s * TAIL_SHARE))
+    if usable_s <= 0.0:
+        return None
+    return available / usable_s if available else None
+
+
+def burst(per_second: float) -> int:
+    """Requests to let out together at that rate (count, >= 1)."""
+    return max(1, round(per_second * BURST_S))

@@ -1,0 +1,51 @@
+"""What time it is for the platform: an interval that many `Date` headers narrow. Pure; monotonic times come in.
+
+A `Date` of d, received between t0 and t1 on the monotonic clock, says that platform time minus monotonic time lies
+between d - t1 and d + 1 - t0. Each answer cuts the interval; when two disagree, a clock was set, and the newer one
+counts. Nothing relies on this machine's wall clock. Source: failures.md rows 33, 34.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class PlatformTime:
+    """Offset of platform time (UTC epoch seconds) over the monotonic clock, as an interval.
+
+    Attributes:
+        low, high: bounds of the offset (seconds). Before the first `Date` they hold the local wall clock's, 2 s to
+            either side.
+    """
+
+    low: float
+    high: float
+    is_known: bool = False
+
+    @classmethod
+    def from_local(cls, now: float, monotonic: float) -> "PlatformTime":
+        """Before anything was heard: this machine's wall clock will do."""
+        return cls(now - monotonic - 2.0, now - monotonic + 2.0)
+
+    def observe(self, date: float, sent: float, received: float) -> None:
+        """Take in a `Date` header (UTC epoch seconds, whole) of an exchange between two monotonic times."""
+        low, high = date - received, date + 1.0 - sent
+        if not self.is_known:
+            self.low, self.high, self.is_known = low, high, True
+            return
+        cut_low, cut_high = max(self.low, low), min(self.high, high)
+        if cut_low <= cut_high:
+            self.low, self.high = cut_low, cut_high
+        else:
+            self.low, self.high = low, high
+
+    def earliest(self, monotonic: float) -> float:
+        """Platform time is at least this (UTC epoch seconds)."""
+        return monotonic + self.low
+
+    def latest(self, monotonic: float) -> float:
+        """Platform time is at most this (UTC epoch seconds)."""
+        return monotonic + self.high
+
+    def middle(self, monotonic: float) -> float:
+        """The best guess (UTC epoch seconds)."""
+        return monotonic + (self.low + self.high) / 2

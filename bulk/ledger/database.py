@@ -1,0 +1,224 @@
+"""The ledger's SQLite file: how it is made, recognised, examined, opened and brought up to date, and what its errors
+mean.
+
+A file that is not ours, newer, or damaged is refused before anything is written to it. While a run is open the file is
+in WAL mode; a clean end takes that back, so that a finished run is one file and reading it leaves nothing behind.
+Source: design.md §6; failures.md rows 46 to 48.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+
+from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.ledger.private import open_private, sync_directory
+from bulk.ledger.records import RunIdentity
+
+LEDGER = "ledger.db"
+
+APPLICATION_ID = 0x42554C4B
+"""`BULK` in ASCII: SQLite's mark of whose file it is."""
+
+VERSION = 1
+"""Of the schema (SQLite's user_version). A change of schema.sql adds one and an entry to MIGRATIONS."""
+
+MIGRATIONS: Mapping[int, str] = MappingProxyType({})
+"""Version -> the SQL that makes the next version of it. Run in one transaction each, before anything is read."""
+
+BUSY_MS = 10_000
+"""How long a lock of another connection (a reader, a backup) is waited for (milliseconds)."""
+
+_HEADER_BYTES = 100
+_MAGIC = b"SQLite format 3\x00"
+_DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_PRIMARY = 0xFF  # the low byte of SQLite's extended codes is the primary one
+_NEEDS_RECOVERY = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN))
+
+
+def refuse_foreign(path: Path) -> None:
+    """Look at the first bytes of the ledger at `path`, without SQLite, which might write.
+
+    Raises:
+        RunDirectoryError: it is no ledger of ours, is cut short, or is newer than this program.
+        OSError: it can't be read.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if len(header) < _HEADER_BYTES and _MAGIC.startswith(header[: len(_MAGIC)]):
+        raise damaged(path, "it is cut short")
+    application = int.from_bytes(header[68:72], "big")
+    if not header.startswith(_MAGIC) or application != APPLICATION_ID:
+        raise RunDirectoryError(f"{path} is not a ledger of Bulk; name an empty or a new directory with --run-dir")
+    version = int.from_bytes(header[60:64], "big")
+    if version > VERSION:
+        raise _newer(path, version)
+    if version < 1:
+        raise damaged(path, "it has no version")
+
+
+def _newer(path: Path, version: int) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"{path} was written by a newer Bulk (ledger version {version}, this one knows {VERSION}); "
+        "use that one, or name another --run-dir"
+    )
+
+
+def create(path: Path, identity: RunIdentity) -> None:
+    """Make the ledger of a new run under another name, then give it its own: it exists complete or not at all.
+
+    Raises:
+        sqlite3.Error, OSError: the disk refused.
+    """
+    new = path.with_name(path.name + ".new")
+    for leftover in (new, new.with_name(new.name + "-journal")):
+        leftover.unlink(missing_ok=True)
+    os.close(open_private(new, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+    schema = resources.files("bulk.ledger").joinpath("schema.sql").read_text(encoding="utf-8")
+    with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+        connection.executescript(
+            f"PRAGMA synchronous = FULL; PRAGMA application_id = {APPLICATION_ID}; BEGIN IMMEDIATE;\n"
+            f"{schema}\nPRAGMA user_version = {VERSION};"
+        )
+        connection.execute(
+            "INSERT INTO meta VALUES (1, ?, ?, ?, ?, ?, 0, 0, 0)",
+            (identity.name, identity.base_url, identity.vendor, identity.manifest_digest, identity.items_digest),
+        )
+        connection.executemany("INSERT INTO jobs VALUES (?, ?, ?, ?)", numbered_jobs(identity))
+        connection.execute("INSERT INTO status VALUES (1, NULL)")
+        connection.execute("COMMIT")
+    new.rename(path)
+    sync_directory(path.parent)
+
+
+def numbered_jobs(identity: RunIdentity) -> list[tuple[int, str, str, int]]:
+    """Rows of the table `jobs`."""
+    return [(number, *job) for number, job in enumerate(identity.jobs)]
+
+
+def migrate(path: Path, *, version: int = VERSION, migrations: Mapping[int, str] = MIGRATIONS) -> None:
+    """Bring an older ledger up to `version`, one step and one transaction after the other; does nothing to a current
+    one.
+
+    Raises:
+        RunDirectoryError: it is damaged or newer.
+        sqlite3.Error: the disk refused; steps that are complete stay.
+    """
+    with open_reader(path) as connection:
+        # Not from the file's first bytes: those may be older than the write-ahead log.
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found > version:
+        raise _newer(path, found)
+    if found == version:
+        return
+    examine(path)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        for step in range(found, version):
+            connection.executescript(
+                f"BEGIN IMMEDIATE;\n{migrations[step]};\nPRAGMA user_version = {step + 1};\nCOMMIT;"
+            )
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """The one writing connection: WAL, every commit synced. The caller holds the run directory and has had it examined.
+
+    Raises:
+        sqlite3.Error: it can't be opened or written.
+    """
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -32000")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise RunDirectoryError(f"{path} stands on a file system without shared memory; name another --run-dir")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def close_writer(connection: sqlite3.Connection) -> None:
+    """Close it and leave one plain file, where no reader and no full disk is in the way."""
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+
+
+@contextlib.contextmanager
+def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads, for a moment: one transaction, from the first query to the end of the block.
+
+    Raises:
+        RunDirectoryError: it can't be read.
+    """
+    try:
+        connection = _connect_reader(path)
+        try:
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise refusal(error, path, is_opening=True) from error
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    # A process that was killed while it changed the journal mode leaves a file that only a writing connection can
+    # recover: then reading needs one. It changes nothing that SQLite had promised to keep.
+    for mode in ("ro", "rw"):
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("BEGIN")
+            connection.execute("SELECT epoch FROM meta").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if mode == "rw" or error.sqlite_errorcode & _PRIMARY not in _NEEDS_RECOVERY:
+                raise
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            break
+    return connection
+
+
+def examine(path: Path) -> None:
+    """Look for damage, as after a process that did not end its epoch; about 0.15 s for a million items.
+
+    Raises:
+        RunDirectoryError: SQLite's quick check finds some.
+    """
+    with open_reader(path) as connection:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise damaged(path, found)
+
+
+def damaged(path: Path, detail: str) -> RunDirectoryError:
+    """The refusal of a ledger that can't be trusted; nothing was written to it."""
+    return RunDirectoryError(
+        f"{path} is damaged ({detail}); restore the run directory from a copy, or run with another --run-dir: "
+        "what was done already is then found by reading"
+    )
+
+
+def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> BulkError:
+    """What an error of SQLite means to the user: a stop that can be resumed, or a directory that can't be used."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
+    if code in _DAMAGED:
+        return damaged(path, str(error))
+    if code == sqlite3.SQLITE_FULL or not is_opening:
+        way_out = "free some space" if code == sqlite3.SQLITE_FULL else "mend that"
+        return RunStopped(f"{path}: {error}; {way_out}, then give the same command again: nothing recorded is lost")
+    return RunDirectoryError(f"{path} can't be used: {error}; mend that, or name another --run-dir")

@@ -1,0 +1,196 @@
+"""The run directory as a place: made and kept private, refused where it is not ours, held by one process at a time.
+
+A claim is taken before anything is written into the directory, so that a second process never disturbs the first and no
+foreign directory is ever touched. Source: interface.md §5; failures.md rows 45, 46, 64.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.ledger.database import LEDGER, refuse_foreign
+from bulk.ledger.private import DIRECTORY_MODE, FILE_MODE, open_private, sync_directory
+from bulk.ledger.saving import SAVED
+
+LOCK = "run.lock"
+RESULTS = "results.jsonl"
+
+BEFORE_LEDGER = ("manifest.yaml*", "index.db*", "check.json*", "stdin-*.jsonl*", LOCK, "ledger.db.new*")
+"""Names that a run makes before its ledger exists: a run that was stopped that early starts again."""
+
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+"""The disk, the quota or the limit for files is used up."""
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """The process that holds a run directory, as its lock file names it."""
+
+    pid: int
+    host: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process exists; True where that can't be told, because it is another machine's."""
+        if self.host != socket.gethostname():
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+
+class Claim:
+    """A run directory that this process holds until `release`. A context manager.
+
+    Attributes:
+        path: of the directory.
+        fd: the directory itself, for names that must not be reached through links.
+    """
+
+    def __init__(self, path: Path, fd: int, lock_fd: int) -> None:
+        self.path, self.fd = path, fd
+        self._lock_fd = lock_fd
+
+    @classmethod
+    def take(cls, run_dir: Path) -> "Claim":
+        """Make the directory if there is none, and hold it.
+
+        Raises:
+            RunDirectoryError: it is foreign, in use (names pid and host), from a newer version, or can't be written.
+            RunStopped: the disk is full.
+        """
+        try:
+            _make(run_dir)
+            _refuse_foreign(run_dir)
+            fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise unusable(run_dir, error) from error
+        claim = cls(run_dir, fd, -1)
+        try:
+            claim._lock_fd = _lock(run_dir, fd)
+            _make_private(run_dir)
+        except OSError as error:
+            claim.release()
+            raise unusable(run_dir, error) from error
+        except BaseException:
+            claim.release()
+            raise
+        return claim
+
+    def release(self) -> None:
+        """Let the next process in; may be called twice."""
+        if self._lock_fd >= 0:
+            with contextlib.suppress(OSError):  # a failing disk: the next process writes its own name anyway
+                os.ftruncate(self._lock_fd, 0)
+            os.close(self._lock_fd)
+        if self.fd >= 0:
+            os.close(self.fd)
+        self._lock_fd = self.fd = -1
+
+    def __enter__(self) -> "Claim":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def unusable(path: Path, error: OSError) -> BulkError:
+    """What to raise when the run directory can't be opened or made."""
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
+    if error.errno == errno.ELOOP:
+        reason = "a symbolic link stands where a file of the run belongs; remove the link"
+    return RunDirectoryError(f"{error.filename or path} can't be used: {reason}; mend that, or name another --run-dir")
+
+
+def read_holder(run_dir: Path) -> Holder | None:
+    """The process that the lock file names; None where nobody does.
+
+    A process that was killed stays named: see `Holder.is_alive`.
+    """
+    try:
+        fd = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return msgspec.json.decode(os.read(fd, 4096), type=Holder)
+    except (OSError, msgspec.DecodeError):
+        return None
+    finally:
+        os.close(fd)
+
+
+def _make(run_dir: Path) -> None:
+    if run_dir.is_dir():
+        return
+    run_dir.parent.mkdir(parents=True, exist_ok=True)
+    run_dir.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    run_dir.chmod(DIRECTORY_MODE)
+    sync_directory(run_dir.parent)
+
+
+def _refuse_foreign(run_dir: Path) -> None:
+    names = sorted(entry.name for entry in run_dir.iterdir())
+    if LEDGER in names:
+        refuse_foreign(run_dir / LEDGER)
+        return
+    foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in BEFORE_LEDGER)]
+    if foreign:
+        raise RunDirectoryError(
+            f"{run_dir} is no run directory: it holds {_listed(foreign)} and no {LEDGER}; "
+            "name an empty or a new directory with --run-dir"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:3])
+    return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
+
+
+def _lock(run_dir: Path, fd: int) -> int:
+    lock_fd = open_private(LOCK, os.O_RDWR | os.O_CREAT, fd)
+    try:
+        try:
+            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = read_holder(run_dir)
+            who = f"process {holder.pid} on {holder.host}" if holder else "another process"
+            raise RunDirectoryError(
+                f"{run_dir} is in use by {who}; wait until it has ended, or name another --run-dir"
+            ) from None
+        name = msgspec.json.encode(Holder(os.getpid(), socket.gethostname()))
+        os.pwrite(lock_fd, name, 0)
+        os.ftruncate(lock_fd, len(name))
+    except BaseException:
+        os.close(lock_fd)
+        raise
+    return lock_fd
+
+
+def _make_private(run_dir: Path) -> None:
+    # Below `saved` nothing is looked at: a closed directory closes all that it holds.
+    if stat.S_IMODE(run_dir.stat().st_mode) & 0o077:
+        run_dir.chmod(DIRECTORY_MODE)
+    with os.scandir(run_dir) as entries:
+        for entry in entries:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode) and entry.name in (LEDGER, LOCK, RESULTS, SAVED):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), entry.path)
+            if stat.S_IMODE(mode) & 0o077 and not stat.S_ISLNK(mode):
+                Path(entry.path).chmod(DIRECTORY_MODE if stat.S_ISDIR(mode) else FILE_MODE)

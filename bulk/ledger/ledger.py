@@ -1,0 +1,381 @@
+"""The one truth about a run: what was sent and how it ended. One writer; every call returns only when it is on disk.
+
+A group is written in one order: files below `saved/`, then lines of `results.jsonl`, synced, then one transaction that
+points to them. So whatever is in the ledger is complete, and what a killed process left beside it means nothing. The
+class has no clock and makes no decision; calls block, and may come from any one thread at a time. Source: design.md §6,
+interface.md §5.
+"""
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import msgspec
+
+from bulk.errors import RunDirectoryError, RunStopped
+from bulk.ledger import compaction, database, results, saving
+from bulk.ledger.database import LEDGER
+from bulk.ledger.directory import RESULTS, Claim, unusable
+from bulk.ledger.opening import begin_epoch, refuse_changed
+from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity
+from bulk.ledger.results import ResultsFile
+from bulk.ledger.rows import intent_from_row, intent_row, outcome_rows, read_counts, read_words
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.status import RunStatus
+
+__all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
+
+BLOCK_ITEMS = 65_536
+"""Items whose outcomes are looked up at once by `done_bits` (a multiple of 8)."""
+
+COMPLETE = frozenset((0, 1, 6))
+INTERRUPTED = frozenset((130, 143))
+"""Exit codes of a run without work left, and of one that a person or the system ended (interface.md §4)."""
+
+_ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
+_CLOSE_INTENT = "DELETE FROM intents WHERE job = ? AND idx = ?"
+_ADD_OUTCOME = "INSERT INTO outcomes VALUES (?,?,?,?,?,?,?,?)"
+_ADD_COUNT = """
+    INSERT INTO counts VALUES (?,?,?,?,?) ON CONFLICT (job, outcome, code)
+    DO UPDATE SET items = items + excluded.items, bytes = bytes + excluded.bytes
+"""
+_SET_STATUS = "UPDATE status SET json = ?"
+_END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
+
+
+def _nothing(_: Point) -> None:
+    pass
+
+
+class Ledger:
+    """The ledger of one run, open for writing. A context manager that closes it.
+
+    Attributes:
+        run_dir: where it lives.
+        epoch: how many times the run was opened for writing, this one included.
+    """
+
+    def __init__(
+        self,
+        claim: Claim,
+        connection: sqlite3.Connection,
+        file: ResultsFile,
+        epoch: int,
+        reached: Callable[[Point], None],
+    ) -> None:
+        self.run_dir, self.epoch = claim.path, epoch
+        self._claim, self._connection, self._file, self._reached = claim, connection, file, reached
+        self._path = claim.path / LEDGER
+        self._inode = self._path.stat().st_ino
+        self._words = read_words(connection)
+        self._open = {(job, index) for job, index in connection.execute("SELECT job, idx FROM intents")}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        run_dir: Path,
+        identity: RunIdentity,
+        *,
+        now: float,
+        claim: Claim | None = None,
+        reached: Callable[[Point], None] = _nothing,
+    ) -> "Ledger":
+        """Create the ledger of a run, or resume it.
+
+        After a process that did not end its epoch, the file is examined first, a half-done rewrite of `results.jsonl`
+        is completed or undone, and its torn tail is cut off.
+
+        Args:
+            now: UTC epoch seconds, this machine's time.
+            claim: the run directory, where it is held already; the ledger releases it when it closes.
+            reached: called at named moments, so that tests can kill the process there.
+
+        Raises:
+            RunDirectoryError: the directory is foreign, in use, damaged, newer, can't be written, or belongs to a run
+                with another identity; the message says which, and the way out.
+            RunStopped: the disk is full.
+        """
+        claim = Claim.take(run_dir) if claim is None else claim
+        path = claim.path / LEDGER
+        try:
+            if not path.exists():
+                database.create(path, identity)
+            database.migrate(path)
+            generation, end = refuse_changed(path, identity)
+            compaction.settle_rewrite(claim.path / RESULTS, generation)
+            with contextlib.ExitStack() as undo:
+                file = ResultsFile.open(claim.path / RESULTS, end)
+                undo.callback(file.close)
+                connection = database.open_writer(path)
+                undo.callback(database.close_writer, connection)
+                epoch = begin_epoch(connection, identity, now)
+                ledger = cls(claim, connection, file, epoch, reached)
+                undo.pop_all()
+                return ledger
+        except sqlite3.Error as error:
+            claim.release()
+            raise database.refusal(error, path, is_opening=True) from error
+        except OSError as error:
+            claim.release()
+            raise unusable(claim.path, error) from error
+        except BaseException:
+            claim.release()
+            raise
+
+    def commit(self, batch: Sequence[Entry], status: RunStatus | None = None) -> None:
+        """Make a group durable: all of it, or none.
+
+        An outcome closes its item's open intent, unless it is `unknown`: that one must be settled before the item is
+        sent again. After RunStopped the same group can be committed again.
+
+        Args:
+            status: stored as the newest one, for `bulk status`.
+
+        Raises:
+            RunStopped: the disk is full, or fails; the message names the file and the way out.
+            RunDirectoryError: another process has taken the run over, or the ledger is damaged.
+            ValueError: an item of the group has an outcome already. Nothing of the group was kept.
+        """
+        intents = [entry for entry in batch if isinstance(entry, Intent)]
+        records = [entry for entry in batch if isinstance(entry, Record)]
+        lines = [results.encode(record.finished) for record in records]
+        with self._lock:
+            self._check_presence()
+            self._save(records)
+            position = self._append(lines) if lines else self._file.end
+            rows, sums = outcome_rows(records, lines, position, self._words)
+            opened = {(intent.job, intent.index) for intent in intents}
+            ended = [(record.job, record.finished.index) for record in records if not _is_unknown(record)]
+            closed = [key for key in ended if key in self._open or key in opened]
+            try:
+                with self._transaction() as connection:
+                    self._check_epoch(connection, self._file.end)
+                    connection.executemany(_ADD_INTENT, [intent_row(intent) for intent in intents])
+                    connection.executemany(_ADD_OUTCOME, rows)
+                    connection.executemany(_CLOSE_INTENT, closed)
+                    connection.executemany(_ADD_COUNT, sums)
+                    if status is not None:
+                        connection.execute(_SET_STATUS, (_json(status),))
+            except BaseException:
+                if lines:
+                    self._file.unclaim(position, lines)
+                raise
+            self._file.claim()
+            self._open.update(opened)
+            self._open.difference_update(closed)
+        self._reached(Point.COMMITTED)
+
+    def done_bits(self, job: int, items: int) -> bytearray:
+        """One bit for each of the first `items` items of a job, 1 where it has an outcome.
+
+        The bit of an item is `index & 7` (from the lowest) of byte `index >> 3`. About 4 million items a second, 15
+        million where whole blocks of `BLOCK_ITEMS` are done.
+        """
+        bits = bytearray((items + 7) // 8)
+        with self._lock, self._reading():
+            (last,) = self._connection.execute("SELECT max(idx) FROM outcomes WHERE job = ?", (job,)).fetchone()
+            for first in range(0, min(items, -1 if last is None else last + 1), BLOCK_ITEMS):
+                size = min(BLOCK_ITEMS, items - first)
+                bits[first // 8 : (first + size + 7) // 8] = self._block_bits(job, first, size)
+        return bits
+
+    def open_intents(self) -> dict[tuple[int, int], Intent]:
+        """Writes that may have been applied and must be settled: intents of items without an outcome.
+
+        By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
+        """
+        with self._lock, self._reading():
+            rows = self._connection.execute(
+                "SELECT * FROM intents i WHERE NOT EXISTS "
+                "(SELECT 1 FROM outcomes o WHERE o.job = i.job AND o.idx = i.idx) ORDER BY job, idx"
+            ).fetchall()
+        return {(row[0], row[1]): intent_from_row(row) for row in rows}
+
+    def counts(self) -> dict[int, dict[str, int]]:
+        """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
+        with self._lock, self._reading():
+            return read_counts(self._connection)
+
+    def reopen(
+        self,
+        kinds: AbstractSet[OutcomeKind],
+        codes_not: AbstractSet[ErrorCode] = frozenset((ErrorCode.SUPERSEDED,)),
+    ) -> int:
+        """Make items to-do again that ended so, as for a retry; returns how many.
+
+        Their lines are no longer current from now on, and leave `results.jsonl` at the next `finish`. The open intents
+        of unknown items appear in `open_intents`.
+
+        Raises:
+            RunStopped, RunDirectoryError: as `commit`.
+        """
+        numbers = [self._words[kind] for kind in kinds]
+        spared = [self._words[code] for code in codes_not]
+        chosen = f"outcome IN ({_marks(numbers)}) AND code NOT IN ({_marks(spared)})"
+        with self._lock:
+            self._check_presence()
+            with self._transaction() as connection:
+                self._check_epoch(connection, self._file.end)
+                reopened = connection.execute(f"DELETE FROM outcomes WHERE {chosen}", (*numbers, *spared)).rowcount
+                connection.execute(f"DELETE FROM counts WHERE {chosen}", (*numbers, *spared))
+        return reopened
+
+    def finish(self, exit_code: int, why: str, status: RunStatus) -> None:
+        """End the epoch at `status.at`, and let `results.jsonl` hold every item once, where lines of it were replaced.
+
+        A run that is stopped with work left may keep replaced lines (always after an interrupt, which should not wait);
+        a later `finish` drops them. No reader of the ledger ever sees them.
+
+        Raises:
+            RunStopped: the disk is full, or fails; the epoch has no end then. Call it again with exit code 3.
+            RunDirectoryError: as `commit`.
+        """
+        with self._lock:
+            self._check_presence()
+            if exit_code not in INTERRUPTED:
+                try:
+                    self._compact()
+                except RunStopped:
+                    if exit_code in COMPLETE:
+                        raise
+            with self._transaction() as connection:
+                self._check_epoch(connection, self._file.end)
+                connection.execute(_SET_STATUS, (_json(status),))
+                reason = why.encode("utf-8", "replace").decode()
+                connection.execute(_END_EPOCH, (status.at, exit_code, reason, _json(status), self.epoch))
+        self._reached(Point.ENDED)
+
+    def close(self) -> None:
+        """Close everything and let go of the run directory; may be called twice.
+
+        Without `finish` the epoch has no end, as if the process had been killed.
+        """
+        with self._lock:
+            database.close_writer(self._connection)
+            self._file.close()
+            self._claim.release()
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_presence(self) -> None:
+        # SQLite goes on in a file that was deleted; what it then promises is worth nothing.
+        try:
+            is_there = self._path.stat().st_ino == self._inode
+        except OSError:
+            is_there = False
+        if not is_there:
+            raise RunDirectoryError(f"{self._path} was moved or deleted while the run was using it")
+
+    def _check_epoch(self, connection: sqlite3.Connection, results_bytes: int) -> None:
+        mine = connection.execute("UPDATE meta SET results_bytes = ? WHERE epoch = ?", (results_bytes, self.epoch))
+        if mine.rowcount != 1:
+            (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()
+            raise RunDirectoryError(
+                f"{self.run_dir} was taken over by another process (epoch {epoch}, this one had {self.epoch}); "
+                "nothing more is written by this one"
+            )
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise database.refusal(error, self._path) from error
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.IntegrityError as error:
+            raise ValueError(f"an item of this group has an outcome already ({error})") from error
+        except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+            raise database.refusal(error, self._path) from error
+
+    def _save(self, records: Sequence[Record]) -> None:
+        files = [record.save for record in records if record.save is not None]
+        if not files:
+            return
+        try:
+            saving.save(self._claim.fd, files)
+        except OSError as error:
+            raise _stopped(self.run_dir / saving.SAVED, error) from error
+        self._reached(Point.SAVED)
+
+    def _append(self, lines: Sequence[bytes]) -> int:
+        (epoch,) = self._connection.execute("SELECT epoch FROM meta").fetchone()
+        if epoch != self.epoch:  # found out before the other process's file is touched
+            with self._transaction() as connection:
+                self._check_epoch(connection, self._file.end)
+        try:
+            position = self._file.append(lines)
+        except OSError as error:
+            raise _stopped(self._file.path, error) from error
+        self._reached(Point.APPENDED)
+        return position
+
+    def _block_bits(self, job: int, first: int, size: int) -> bytes:
+        where = "FROM outcomes WHERE job = ? AND idx >= ? AND idx < ?"
+        span = (job, first, first + size)
+        (done,) = self._connection.execute(f"SELECT count(*) {where}", span).fetchone()
+        flags = bytearray(b"1" if done == size else b"0") * size
+        if 0 < done < size:
+            # One text of many numbers is read twice as fast as many rows.
+            (text,) = self._connection.execute(f"SELECT group_concat(idx - {first}) {where}", span).fetchone()
+            for index in msgspec.json.decode(f"[{text}]", type=list[int]):
+                flags[index] = 0x31
+        return int(bytes(reversed(flags)), 2).to_bytes((size + 7) // 8, "little")
+
+    def _compact(self) -> None:
+        (current,) = self._connection.execute("SELECT coalesce(sum(bytes), 0) FROM counts").fetchone()
+        if current == self._file.end:
+            return
+        old = self._file
+        try:
+            with self._transaction() as connection:
+                self._check_epoch(connection, old.end)
+                generation, new = compaction.rewrite(connection, old)
+                self._reached(Point.REWRITTEN)
+            # From here on the new file is the one, whatever its name; the next open renames it if this process can't.
+            self._file = new
+            old.close()
+            self._reached(Point.SWITCHED)
+            compaction.rename_rewritten(old.path, generation)
+            self._reached(Point.RENAMED)
+        except OSError as error:
+            raise _stopped(old.path, error) from error
+
+
+def _is_unknown(record: Record) -> bool:
+    return record.finished.outcome is OutcomeKind.UNKNOWN
+
+
+def _json(status: RunStatus) -> bytes:
+    return results.dump(msgspec.to_builtins(status))
+
+
+def _marks(values: Sequence[int]) -> str:
+    return ",".join("?" * len(values))
+
+
+def _stopped(path: Path, error: OSError) -> RunStopped:
+    place = f"{path}/{error.filename}" if error.filename and path.name == saving.SAVED else str(path)
+    return RunStopped(
+        f"{place}: {error.strerror or error}; mend that or free some space, then give the same command again: "
+        "nothing recorded is lost"
+    )

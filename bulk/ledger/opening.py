@@ -1,0 +1,81 @@
+"""What happens before a ledger may be written: is it this run's, is it sound, and whose turn is it.
+
+Source: interface.md §5; failures.md rows 45, 46, 55, 80.
+"""
+
+import os
+import socket
+import sqlite3
+from pathlib import Path
+
+from bulk.errors import RunDirectoryError
+from bulk.ledger import database
+from bulk.ledger.records import RunIdentity
+from bulk.ledger.rows import read_identity, read_words
+from bulk.model import ErrorCode, OutcomeKind
+
+
+def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: float) -> int:
+    """Add this process's epoch; returns its number. Words that this version has and the ledger has not are added too.
+
+    Args:
+        now: UTC epoch seconds.
+
+    Raises:
+        sqlite3.Error: the disk refused.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        words = read_words(connection)
+        missing = [word for word in (*OutcomeKind, *ErrorCode) if word not in words]
+        first = max(words.values(), default=0) + 1
+        connection.executemany(
+            "INSERT INTO words VALUES (?, ?)", [(number, word.value) for number, word in enumerate(missing, first)]
+        )
+        connection.executemany(
+            "UPDATE jobs SET items = ? WHERE number = ?",
+            [(items, number) for number, (_, _, items) in enumerate(identity.jobs)],
+        )
+        connection.execute("UPDATE meta SET epoch = epoch + 1")
+        (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()
+        connection.execute(
+            "INSERT INTO epochs (number, started_at, pid, host) VALUES (?, ?, ?, ?)",
+            (epoch, now, os.getpid(), socket.gethostname()),
+        )
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return int(epoch)
+
+
+def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
+    """Check that the ledger is this run's, and look for damage where the last process did not end its epoch.
+
+    Returns:
+        The generation of results.jsonl, and how much of it counts (bytes).
+
+    Raises:
+        RunDirectoryError: it is another run's (the message says what changed, and the way out), or damaged.
+    """
+    with database.open_reader(path) as connection:
+        ended = connection.execute("SELECT ended_at FROM epochs ORDER BY number DESC LIMIT 1").fetchone()
+        found = read_identity(connection)
+        generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
+    if ended is not None and ended[0] is None:
+        database.examine(path)
+    changes = {
+        "the manifest": (found.name, found.manifest_digest) != (identity.name, identity.manifest_digest),
+        "the content of its items files": found.items_digest != identity.items_digest,
+        f"the platform's address (it was {found.base_url})": found.base_url != identity.base_url,
+        f"the vendor (it was {found.vendor})": found.vendor != identity.vendor,
+        "the list of jobs": [job[:2] for job in found.jobs] != [job[:2] for job in identity.jobs],
+    }
+    changed = [what for what, is_changed in changes.items() if is_changed]
+    if changed:
+        raise RunDirectoryError(
+            f"{path.parent} belongs to another run: {' and '.join(changed)} changed since it began; undo that, "
+            "or start a new run with another --run-dir"
+        )
+    return generation, end

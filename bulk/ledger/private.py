@@ -1,0 +1,47 @@
+"""Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced.
+
+No function here follows a symbolic link in the last part of a name. Source: failures.md rows 49, 64.
+"""
+
+import os
+from pathlib import Path
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
+    """A file descriptor of a file that exists, or is made, with mode 0600.
+
+    Args:
+        flags: `os.O_WRONLY` and the like; O_CREAT is among them where the file may be made.
+        dir_fd: the directory that `name` is looked up in.
+    """
+    fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=dir_fd)
+    try:
+        os.fchmod(fd, FILE_MODE)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def open_directory(name: str | Path, dir_fd: int | None = None) -> int:
+    """A file descriptor of a directory."""
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data` where the file stands, however often the system takes only a part."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync_directory(path: Path) -> None:
+    """Make new and changed names in `path` durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,101 @@
+"""What goes into a ledger and comes out of it: frozen words, no I/O."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import msgspec
+
+from bulk.model import Effect, Finished
+from bulk.status import RunStatus
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """A write that is about to leave; durable before its first byte does.
+
+    An item has at most one open intent: a later one replaces it, and any outcome but `unknown` closes it.
+
+    Attributes:
+        job: the job's number.
+        index: the item's place in the job, from 0.
+        path: percent-encoded, as in `model.Request`.
+        memo: what settling must know beside the item; JSON values. Never a secret: it is kept on disk.
+        sent_at: UTC epoch seconds, platform time.
+    """
+
+    job: int
+    index: int
+    method: str
+    path: str
+    memo: Mapping[str, Any] | None
+    effect: Effect
+    sent_at: float
+
+
+class Record(msgspec.Struct, frozen=True):
+    """An item that has ended, on its way to disk.
+
+    Attributes:
+        job: the job's number.
+        save: a path below `saved/` and the bytes to write there; None: nothing is saved.
+    """
+
+    job: int
+    finished: Finished
+    save: tuple[str, bytes] | None = None
+
+
+Entry: TypeAlias = Intent | Record
+
+
+class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose run it is. A run directory can be resumed only with the same one (interface.md §5).
+
+    Attributes:
+        base_url: normalized.
+        manifest_digest: SHA-256 (hex) of the manifest without `limits`.
+        items_digest: SHA-256 (hex) over the hashes of its items files.
+        jobs: name, operation and number of items of each, by job number. The numbers of items may change from one
+            resume to the next (`--limit`); the digests say whether the items are the same.
+    """
+
+    name: str
+    base_url: str
+    vendor: str
+    manifest_digest: str
+    items_digest: str
+    jobs: tuple[tuple[str, str, int], ...]
+
+
+class Epoch(msgspec.Struct, frozen=True, kw_only=True):
+    """One process's time with a run.
+
+    Attributes:
+        number: from 1.
+        started_at: UTC epoch seconds.
+        ended_at: None while it runs, and for good when it was killed.
+        exit_code: None as long as `ended_at` is.
+        why: the reason of its end, for people.
+        status: where the run stood at its end.
+    """
+
+    number: int
+    started_at: float
+    ended_at: float | None
+    pid: int
+    host: str
+    exit_code: int | None
+    why: str
+    status: RunStatus | None
+
+
+class Point(StrEnum):
+    """Moments at which a process may be killed; tests do it at each (failures.md row 42)."""
+
+    SAVED = "saved"  # files below saved/ are written
+    APPENDED = "appended"  # lines are in results.jsonl, the ledger does not know
+    COMMITTED = "committed"  # the group is durable
+    REWRITTEN = "rewritten"  # the new results file is complete, the ledger points into the old one
+    SWITCHED = "switched"  # the ledger points into the new one, which still has its temporary name
+    RENAMED = "renamed"  # it has its own
+    ENDED = "ended"  # the epoch has its end

@@ -1,0 +1,241 @@
+"""`results.jsonl`: one line for every finished item, and how lines are written, found and cut.
+
+The ledger says which bytes of the file count. Bytes that it does not point to (a torn tail, the old line of an item
+that was run again) mean nothing and are never read. Source: interface.md §5, design.md §6.
+"""
+
+import functools
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from bulk.clock import iso_utc
+from bulk.errors import RunDirectoryError
+from bulk.ledger.private import open_private, write_all
+from bulk.model import Finished
+
+DEPTH_MOST = 200
+"""Deepest nesting of a value that is written as it is; orjson's own limit is 254 for the whole line."""
+
+READ_BYTES = 1024 * 1024
+"""Most bytes of neighbouring lines that are read at once."""
+
+
+def encode(finished: Finished) -> bytes:
+    """The line of `results.jsonl`, with its newline, keys in the order of interface.md §5.
+
+    No value makes it fail: see `dump`.
+    """
+    error = finished.error
+    row = {
+        "job": finished.job,
+        "index": finished.index,
+        "id": finished.id,
+        "item": finished.item,
+        "outcome": finished.outcome,
+        "http_status": finished.http_status,
+        "attempts": finished.attempts,
+        "started_at": _iso(finished.started_at),
+        "elapsed_ms": round(finished.elapsed_ms, 1),
+        "request_id": finished.request_id,
+        "result": finished.result,
+        "error": error
+        and {
+            "code": error.code,
+            "message": error.message,
+            "http_status": error.http_status,
+            "attempts": error.attempts,
+        },
+    }
+    return dump(row, orjson.OPT_APPEND_NEWLINE)
+
+
+def dump(value: Any, option: int = 0) -> bytes:
+    """`value` as JSON, always.
+
+    What JSON or orjson can't hold is replaced: NaN and infinities by null, a lone surrogate by U+FFFD, an integer
+    outside -2^63…2^64-1 by a string of its digits, a key that is no string by its text, bytes by `<N bytes>`, any other
+    object by `<its type>`, and what is nested deeper than `DEPTH_MOST` by `<nested too deeply>`.
+    """
+    try:
+        return orjson.dumps(value, _as_dict, option)
+    except TypeError:
+        return orjson.dumps(_plain(value, 0), None, option)
+
+
+def _as_dict(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, Enum):
+        return _plain(value.value, depth)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int):
+        return int(value) if -(2**63) <= value < 2**64 else _digits(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"<{len(value)} bytes>"
+    if depth >= DEPTH_MOST:
+        return "<nested too deeply>"
+    if isinstance(value, msgspec.Struct):
+        value = {name: getattr(value, name) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {_text(str(key)): _plain(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(entry, depth + 1) for entry in value]
+    return f"<{type(value).__name__}>"
+
+
+def _text(value: str) -> str:
+    # Two surrogates that belong together become their character, a lone one U+FFFD.
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python refuses to print more than 4,300 digits
+        return f"<integer of {value.bit_length()} bits>"
+
+
+def _iso(at: float) -> str:
+    # iso_utc with the second remembered: most of a group of lines began in the same one.
+    second, micros = divmod(round(at * 1_000_000), 1_000_000)
+    return f"{_iso_second(second)}.{micros // 1000:03d}Z"
+
+
+@functools.lru_cache(maxsize=64)
+def _iso_second(second: int) -> str:
+    return iso_utc(float(second)).partition(".")[0]
+
+
+def lines_at(fd: int, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """The lines at these (position, length), each with its newline; neighbours are read together.
+
+    Raises:
+        RunDirectoryError: the file does not hold a line there.
+    """
+    run: list[tuple[int, int]] = []
+    start = end = 0
+    for position, length in places:
+        if run and (position != end or end + length - start > READ_BYTES):
+            yield from _split(os.pread(fd, end - start, start), run)
+            run.clear()
+        if not run:
+            start = position
+        run.append((position, length))
+        end = position + length
+    if run:
+        yield from _split(os.pread(fd, end - start, start), run)
+
+
+def _split(data: bytes, run: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+    start = run[0][0]
+    for position, length in run:
+        line = data[position - start : position - start + length]
+        if len(line) != length or line[:1] != b"{" or line[-1:] != b"\n":
+            raise RunDirectoryError(
+                f"results.jsonl is damaged: it holds no line at byte {position:,}, where the ledger has one; "
+                "restore the run directory from a copy, or run with another --run-dir"
+            )
+        yield line
+
+
+class ResultsFile:
+    """The open `results.jsonl`: grows at its end, one group of lines at a time.
+
+    Attributes:
+        path: of the file.
+        end: where the next line goes (bytes). What lies before it was synced.
+    """
+
+    def __init__(self, path: Path, fd: int, end: int) -> None:
+        self.path, self.fd, self.end = path, fd, end
+        self._unclaimed: tuple[int, bytes] | None = None
+
+    @classmethod
+    def open(cls, path: Path, end: int) -> "ResultsFile":
+        """Open for appending after byte `end`; a torn tail behind it is cut off.
+
+        Raises:
+            RunDirectoryError: the file is shorter than `end`, so lines of it are gone.
+            OSError: it can't be opened or written; a symbolic link is not followed.
+        """
+        fd = open_private(path, os.O_RDWR | os.O_APPEND | (0 if end else os.O_CREAT))
+        try:
+            size = os.fstat(fd).st_size
+            if size < end:
+                raise RunDirectoryError(
+                    f"{path} is damaged: it has {size:,} bytes and the ledger knows {end:,}; "
+                    "restore it from a copy, or run with another --run-dir"
+                )
+            if size > end:
+                os.ftruncate(fd, end)
+                os.fsync(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        return cls(path, fd, end)
+
+    def append(self, lines: Sequence[bytes]) -> int:
+        """Add lines and make them durable; returns the position of the first.
+
+        Given the same lines again after `unclaim`, they are not written twice.
+
+        Raises:
+            RunDirectoryError: another process has written to the file.
+            OSError: the disk refused; the file is as it was.
+        """
+        data = b"".join(lines)
+        if self._unclaimed is not None and self._unclaimed[1] == _digest(data):
+            return self._unclaimed[0]
+        position = self.end
+        try:
+            if os.fstat(self.fd).st_size != position:
+                raise RunDirectoryError(f"{self.path} was changed by another process; this one has stopped writing")
+            write_all(self.fd, data)
+            os.fdatasync(self.fd)
+        except OSError:
+            self._cut(position)
+            raise
+        self.end = position + len(data)
+        self._unclaimed = None
+        return position
+
+    def unclaim(self, position: int, lines: Sequence[bytes]) -> None:
+        """The ledger did not take these lines; they stay, because after a crash it may turn out that it did.
+
+        (A transaction whose sync failed can still be found complete when the write-ahead log is recovered.)
+        """
+        self._unclaimed = (position, _digest(b"".join(lines)))
+
+    def claim(self) -> None:
+        """The ledger took the lines of the last `append`."""
+        self._unclaimed = None
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def _cut(self, end: int) -> None:
+        try:
+            os.ftruncate(self.fd, end)
+        except OSError:
+            self.end = os.fstat(self.fd).st_size  # the next lines go behind what could not be cut off
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data).digest()

@@ -1,0 +1,79 @@
+"""How words become rows of the ledger's tables and back. Every query here is small; schema.sql explains the columns."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from bulk.ledger import results
+from bulk.ledger.records import Intent, Record, RunIdentity
+from bulk.model import Effect
+
+
+def read_identity(connection: sqlite3.Connection) -> RunIdentity:
+    """Whose run the ledger is."""
+    name, base_url, vendor, manifest_digest, items_digest = connection.execute(
+        "SELECT name, base_url, vendor, manifest_digest, items_digest FROM meta"
+    ).fetchone()
+    jobs = connection.execute("SELECT name, operation, items FROM jobs ORDER BY number").fetchall()
+    return RunIdentity(
+        name=name,
+        base_url=base_url,
+        vendor=vendor,
+        manifest_digest=manifest_digest,
+        items_digest=items_digest,
+        jobs=tuple(jobs),
+    )
+
+
+def read_words(connection: sqlite3.Connection) -> dict[str, int]:
+    """Outcome or error code -> its number in this ledger."""
+    return dict(connection.execute("SELECT word, number FROM words").fetchall())
+
+
+def read_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
+    """Job number -> outcome -> items that ended so (count)."""
+    counts: dict[int, dict[str, int]] = {}
+    for job, word, items in connection.execute(
+        "SELECT c.job, w.word, sum(c.items) FROM counts c JOIN words w ON w.number = c.outcome "
+        "GROUP BY c.job, c.outcome ORDER BY c.job, c.outcome"
+    ):
+        counts.setdefault(job, {})[word] = items
+    return counts
+
+
+def intent_from_row(row: tuple[Any, ...]) -> Intent:
+    """An Intent from a row of the table `intents`."""
+    job, index, method, path, memo, effect, sent_at = row
+    return Intent(job, index, method, path, None if memo is None else orjson.loads(memo), Effect(effect), sent_at)
+
+
+def intent_row(intent: Intent) -> tuple[Any, ...]:
+    """A row of the table `intents`."""
+    memo = None if intent.memo is None else results.dump(intent.memo)
+    return (intent.job, intent.index, intent.method, intent.path, memo, intent.effect.value, intent.sent_at)
+
+
+def outcome_rows(
+    records: Sequence[Record], lines: Sequence[bytes], position: int, words: Mapping[str, int]
+) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
+    """Rows of `outcomes`, and of `counts` what they add.
+
+    Args:
+        lines: of the records, one each, as they stand in results.jsonl from `position` on.
+        words: the numbers of outcomes and codes.
+    """
+    rows: list[tuple[Any, ...]] = []
+    items: Counter[tuple[int, int, int]] = Counter()
+    sizes: Counter[tuple[int, int, int]] = Counter()
+    for record, line in zip(records, lines, strict=True):
+        ended = record.finished
+        key = (record.job, words[ended.outcome], 0 if ended.error is None else words[ended.error.code])
+        length = len(line)
+        rows.append((record.job, ended.index, key[1], key[2], ended.http_status, ended.attempts, position, length))
+        items[key] += 1
+        sizes[key] += length
+        position += length
+    return rows, [(*key, count, sizes[key]) for key, count in items.items()]

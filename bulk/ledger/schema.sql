@@ -1,0 +1,82 @@
+-- The ledger of one run, version 1. Every name is explained here; bulk/ledger/ledger.py is the only writer.
+-- Moments are UTC epoch seconds (REAL). `job` and `idx` are an item's job number and its place in the job, both from 0.
+
+-- One row: whose run this is, and what the other tables belong to.
+CREATE TABLE meta (
+    only          INTEGER PRIMARY KEY CHECK (only = 1),
+    name          TEXT NOT NULL,
+    base_url      TEXT NOT NULL,
+    vendor        TEXT NOT NULL,
+    manifest_digest TEXT NOT NULL,
+    items_digest  TEXT NOT NULL,
+    epoch         INTEGER NOT NULL,  -- of the process that may write; every commit checks it
+    generation    INTEGER NOT NULL,  -- of results.jsonl: how often it was rewritten
+    results_bytes INTEGER NOT NULL   -- what results.jsonl holds up to the last commit; more of it is a torn tail
+);
+
+CREATE TABLE jobs (
+    number    INTEGER PRIMARY KEY,
+    name      TEXT NOT NULL UNIQUE,
+    operation TEXT NOT NULL,
+    items     INTEGER NOT NULL
+);
+
+-- Numbers for outcomes and error codes, so that ten million rows stay small; 0 is no word.
+CREATE TABLE words (
+    number INTEGER PRIMARY KEY,
+    word   TEXT NOT NULL UNIQUE
+);
+
+-- Writes that have left, or were about to, and whose item has no outcome yet (or the outcome `unknown`).
+-- A row goes when the outcome comes, so the table stays as small as what is in flight.
+CREATE TABLE intents (
+    job     INTEGER NOT NULL,
+    idx     INTEGER NOT NULL,
+    method  TEXT NOT NULL,
+    path    TEXT NOT NULL,
+    memo    BLOB,                    -- JSON, or NULL
+    effect  TEXT NOT NULL,
+    sent_at REAL NOT NULL,
+    PRIMARY KEY (job, idx)
+) WITHOUT ROWID;
+
+-- How every finished item ended, and where its line stands in results.jsonl.
+CREATE TABLE outcomes (
+    job         INTEGER NOT NULL,
+    idx         INTEGER NOT NULL,
+    outcome     INTEGER NOT NULL,    -- words.number
+    code        INTEGER NOT NULL,    -- words.number, 0: no error
+    http_status INTEGER,
+    attempts    INTEGER NOT NULL,
+    position    INTEGER NOT NULL,    -- first byte of the line
+    length      INTEGER NOT NULL,    -- of the line with its newline (bytes)
+    PRIMARY KEY (job, idx)
+) WITHOUT ROWID;
+
+-- Sums over `outcomes`, kept in the same transactions: counting ten million rows takes seconds.
+CREATE TABLE counts (
+    job     INTEGER NOT NULL,
+    outcome INTEGER NOT NULL,
+    code    INTEGER NOT NULL,
+    items   INTEGER NOT NULL,
+    bytes   INTEGER NOT NULL,        -- of their lines
+    PRIMARY KEY (job, outcome, code)
+) WITHOUT ROWID;
+
+-- Every time that a process opened the run for writing.
+CREATE TABLE epochs (
+    number     INTEGER PRIMARY KEY,
+    started_at REAL NOT NULL,
+    ended_at   REAL,                 -- NULL: it runs, or it was killed
+    pid        INTEGER NOT NULL,
+    host       TEXT NOT NULL,
+    exit_code  INTEGER,
+    why        TEXT,
+    status     BLOB                  -- the last RunStatus as JSON
+);
+
+-- One row: the newest RunStatus as JSON.
+CREATE TABLE status (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    json BLOB
+);

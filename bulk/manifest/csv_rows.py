@@ -1,0 +1,280 @@
+"""CSV rows as mappings. A header names the fields, dots reach into objects, and a cell becomes what its field is.
+
+Quoting is read strictly: a quote within a cell that is not quoted is an error, because guessing would send something else
+than what was meant; only a cell of JSON may hold quotes as it stands. Source: interface.md §2.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from bulk.manifest.flaws import name_shown, shown, unknown_name
+from bulk.manifest.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Row, bad
+from bulk.operation import AnyOperation, ItemFlaw
+
+_CELL = re.compile(r'"((?:[^"]++|"")*+)"(?=,|\Z)|([^",]*+)(?=,|\Z)', re.DOTALL)
+_JSON_CELL = re.compile(r"[\[{][^,]*+")
+_WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_FLAGS = {"true": True, "false": False}
+
+Cell = Callable[[str], Any]
+"""Makes a value of a cell's text, or raises ValueError with what was expected."""
+
+
+class CsvFlaw(ValueError):
+    """A row is no CSV; the message says why."""
+
+
+def rows(batches: Iterable[list[Row]], operation: AnyOperation) -> Iterator[list[Row]]:
+    """The rows of the CSV text whose lines are `batches` (see `lines.lines`), as mappings for `operation`."""
+    columns: _Columns | None = None
+    for batch in _joined(batches):
+        found: list[Row] = []
+        for line, offset, data in batch:
+            if not isinstance(data, bytes):
+                found.append((line, offset, data if isinstance(data, Bad) else bad(line, "can't be read")))
+                continue
+            try:
+                text = data.removesuffix(b"\r").decode("utf-8")
+                if "\0" in text:
+                    raise CsvFlaw("holds a NUL character")
+                if not text.strip():
+                    continue
+                cells = split(text)
+            except UnicodeDecodeError as error:
+                found.append((line, offset, bad(line, f"not UTF-8: the byte 0x{data[error.start]:02X}")))
+                continue
+            except CsvFlaw as error:
+                found.append((line, offset, bad(line, str(error))))
+                continue
+            if columns is not None:
+                found.append((line, offset, columns.value(cells, line)))
+                continue
+            columns = _Columns(cells, operation)
+            if columns.flaws:
+                found.append((line, offset, Bad(tuple((line, flaw) for flaw in columns.flaws))))
+        if found:
+            yield found
+        if columns is not None and columns.flaws:
+            return  # no row can be understood without its header
+
+
+def split(text: str) -> list[str]:
+    """The cells of a row, without its line end.
+
+    Raises:
+        CsvFlaw: the quoting is wrong.
+    """
+    if '"' not in text:
+        return text.split(",")
+    cells: list[str] = []
+    at = 0
+    while True:
+        found = _CELL.match(text, at) or (_JSON_CELL.match(text, at) if text[at : at + 1] in ("[", "{") else None)
+        if found is None:
+            raise CsvFlaw(_why(text, at, len(cells) + 1))
+        if found.re is _JSON_CELL:
+            cells.append(found[0])
+        else:
+            cells.append(found[2] if found[1] is None else found[1].replace('""', '"'))
+        at = found.end()
+        if at == len(text):
+            return cells
+        at += 1
+
+
+def _why(text: str, at: int, number: int) -> str:
+    if not text.startswith('"', at):
+        return f'cell {number} holds a quote (") but does not begin with one; quote the whole cell and double it within'
+    if _closed(text, at):
+        return f'cell {number} goes on behind its closing quote ("); expected a comma'
+    return f'the quote (") that opens cell {number} is not closed'
+
+
+def _closed(text: str, at: int) -> bool:
+    return text[at + 1 :].replace('""', "").find('"') >= 0
+
+
+def _joined(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
+    """Rows instead of lines: a row whose quotes are open goes on in the next line."""
+    parts: list[bytes] = []
+    first, offset, size = 0, 0, 0
+    for batch in batches:
+        found: list[Row] = []
+        for row in batch:
+            line, at, data = row
+            if not isinstance(data, bytes):
+                parts = []
+                found.append(row)
+            elif parts:
+                parts.append(data)
+                size += len(data) + 1
+                if size > MOST_LINE_BYTES:
+                    message = f'the quote (") that opens a cell here is not closed within 16 MiB, or the row is {TOO_LONG}'
+                    found.append((first, offset, bad(first, message)))
+                    parts = []
+                elif data.count(b'"') % 2:
+                    found.append((first, offset, b"\n".join(parts)))
+                    parts = []
+            elif b'"' in data and data.count(b'"') % 2:
+                parts, first, offset, size = [data], line, at, len(data)
+            else:
+                found.append(row)
+        if found:
+            yield found
+    if parts:
+        yield [(first, offset, b"\n".join(parts))]
+
+
+class _Columns:
+    """The header: for each column where its cells go and what they become."""
+
+    def __init__(self, header: list[str], operation: AnyOperation) -> None:
+        self.flaws: list[ItemFlaw] = []
+        self._names = [name.strip() for name in header]
+        self._secret = operation.secret_fields
+        self._columns: list[tuple[tuple[str, ...], Cell]] = []
+        for number, name in enumerate(self._names, 1):
+            self._add(number, name, operation)
+
+    def _add(self, number: int, name: str, operation: AnyOperation) -> None:
+        path = tuple(name.split("."))
+        flaw = ""
+        if not name:
+            flaw = f"column {number} has no name"
+        elif self._names.index(name) + 1 < number:
+            flaw = "a second column of this name"
+        elif any(other != name and name.startswith(other + ".") for other in self._names if other):
+            flaw = "a field of an object that another column gives whole"
+        if flaw:
+            self.flaws.append(ItemFlaw(name_shown(name) if name else "", flaw))
+            return
+        kind, known = _type_at(inspect.type_info(operation.Item), path)
+        if kind is None:
+            flaw = unknown_name(path[-1], known)
+            if len(self._names) == 1 and ";" in name:
+                flaw = "unknown field; cells are separated by commas, not by semicolons"
+            self.flaws.append(ItemFlaw(name_shown(name), flaw))
+            return
+        self._columns.append((path, _cell_of(kind)))
+
+    def value(self, cells: list[str], line: int) -> Given | Bad:
+        """The item of a row."""
+        if len(cells) > len(self._columns):
+            return bad(line, f"{len(cells)} cells, but the header has {len(self._columns)}; quote a cell that holds commas")
+        item: dict[str, Any] = {}
+        flaws: list[tuple[int, ItemFlaw]] = []
+        for cell, (path, convert) in zip(cells, self._columns, strict=False):
+            if not cell:
+                continue
+            try:
+                value = convert(cell)
+            except ValueError as error:
+                name = ".".join(path)
+                got = "" if name in self._secret else f", got {shown(cell)}"
+                flaws.append((line, ItemFlaw(name, f"expected {error}{got}")))
+                continue
+            target = item
+            for part in path[:-1]:
+                target = target.setdefault(part, {})
+            target[path[-1]] = value
+        return Bad(tuple(flaws)) if flaws else Given(item)
+
+
+def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | None, list[str]]:
+    """The type of the field that `path` names within `info`; None and the names that are known where there is none."""
+    if not path:
+        return info, []
+    known: list[str] = []
+    for option in _options(info):
+        if isinstance(option, inspect.AnyType):
+            return option, []
+        if isinstance(option, inspect.DictType):
+            return _type_at(option.value_type, path[1:])
+        if isinstance(option, inspect.StructType):
+            fields = {field.encode_name: field.type for field in option.fields}
+            if path[0] in fields:
+                return _type_at(fields[path[0]], path[1:])
+            known += fields
+    return None, known
+
+
+def _options(info: inspect.Type) -> list[inspect.Type]:
+    """The types that `info` allows, without annotations and null."""
+    while isinstance(info, inspect.Metadata):
+        info = info.type
+    if isinstance(info, inspect.UnionType):
+        return [inner for option in info.types for inner in _options(option)]
+    return [] if isinstance(info, inspect.NoneType) else [info]
+
+
+def _cell_of(info: inspect.Type) -> Cell:
+    """What makes a value of a cell for a field of this type. Text wins where text is allowed."""
+    options = _options(info)
+    kinds = {type(option) for option in options}
+    takes_json = bool(kinds & _CONTAINERS)
+    takes_text = bool(kinds - _CONTAINERS - _PLAIN) or inspect.AnyType in kinds
+    if takes_json:
+        return _json_or_text if takes_text else _json
+    if takes_text:
+        return str
+    if inspect.FloatType in kinds:
+        return _number
+    if inspect.IntType in kinds:
+        return _whole
+    return _flag
+
+
+_CONTAINERS = {
+    inspect.AnyType,
+    inspect.DictType,
+    inspect.StructType,
+    inspect.ListType,
+    inspect.VarTupleType,
+    inspect.TupleType,
+    inspect.SetType,
+    inspect.FrozenSetType,
+}
+_PLAIN = {inspect.IntType, inspect.FloatType, inspect.BoolType}
+
+
+def _json(cell: str) -> Any:
+    if cell[0] not in "[{":
+        raise ValueError("JSON that begins with [ or {")
+    try:
+        return msgspec.json.decode(cell)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        reason = str(error).removeprefix("JSON is malformed: ")
+        raise ValueError(f"JSON; it is not ({reason})") from None
+
+
+def _json_or_text(cell: str) -> Any:
+    return _json(cell) if cell[0] in "[{" else cell
+
+
+def _whole(cell: str) -> int:
+    text = cell.strip()
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("a whole number")
+    return int(text)
+
+
+def _number(cell: str) -> float:
+    text = cell.strip()
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        raise ValueError("a number")
+    return float(text)
+
+
+def _flag(cell: str) -> bool:
+    try:
+        return _FLAGS[cell.strip().lower()]
+    except KeyError:
+        raise ValueError("true or false") from None

@@ -1,0 +1,113 @@
+"""The fields of one object in the manifest, taken one by one; what nobody asked for is unknown.
+
+Each taker notes a flaw and gives its default where the value can't be used, so that reading goes on and finds the rest.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from bulk.manifest.flaws import Flaws, name_shown, unknown_name
+from bulk.manifest.quantities import kind_of
+from bulk.manifest.yaml_text import Node
+
+T = TypeVar("T")
+
+
+class Fields:
+    """One object: `name` is its own dotted name (empty for the whole manifest), `line` where it begins."""
+
+    def __init__(self, path: str, node: Node | None, name: str, flaws: Flaws) -> None:
+        self.path, self.name, self.flaws = path, name, flaws
+        self.line = node.line if node else 1
+        self._known: set[str] = set()
+        self._fields: Mapping[str, Node] = {}
+        self.is_object = node is not None and isinstance(node.value, dict)
+        if node is not None and isinstance(node.value, dict):
+            self._fields = node.value
+        elif node is not None:
+            self.flaw("", f"expected an object (name: value), got {kind_of(node.value)}")
+
+    def __contains__(self, field: str) -> bool:
+        return field in self._fields
+
+    def flaw(self, field: str, message: str, line: int | None = None) -> None:
+        """Note a flaw of `field` (empty: of the object itself)."""
+        self.flaws.add(self.path, line or self.line_of(field), self.full_name(field), message)
+
+    def line_of(self, field: str) -> int:
+        """The line of `field`; that of the object where it was not given."""
+        node = self._fields.get(field)
+        return node.line if node else self.line
+
+    def full_name(self, field: str) -> str:
+        """`jobs.readmes.items` for `items`."""
+        return ".".join(part for part in (self.name, name_shown(field) if field else "") if part)
+
+    def names(self) -> list[str]:
+        """The names that were given, in the order of the file."""
+        return list(self._fields)
+
+    def node(self, field: str) -> Node | None:
+        """The value of `field` as it stands, or None where it was not given."""
+        self._known.add(field)
+        return self._fields.get(field)
+
+    def inner(self, field: str) -> "Fields":
+        """The object that `field` holds; one without fields where it was not given."""
+        node = self.node(field)
+        return Fields(self.path, node or Node({}, self.line), self.full_name(field), self.flaws)
+
+    def text(self, field: str, default: T, read: Callable[[str], str] = str) -> str | T:
+        """A string; `read` makes it the one to use or raises ValueError with what was expected."""
+        node = self.node(field)
+        if node is None:
+            return default
+        if not isinstance(node.value, str) or not node.value:
+            got = "an empty one" if node.value == "" else kind_of(node.value)
+            hint = " (put it in quotes)" if isinstance(node.value, bool | int | float) else ""
+            self.flaw(field, f"expected a string, got {got}{hint}")
+            return default
+        return self._read(field, node.value, default, read)
+
+    def choice(self, field: str, default: str, choices: tuple[str, ...]) -> str:
+        """One of `choices`."""
+        return self.scalar(field, default, lambda given: one_of(given, choices))
+
+    def flag(self, field: str, default: bool) -> bool:
+        """True or false."""
+        return self.scalar(field, default, _flag)
+
+    def scalar(self, field: str, default: T, read: Callable[[object], T]) -> T:
+        """Whatever `read` makes of the value; it raises ValueError with what was expected."""
+        node = self.node(field)
+        return default if node is None else self._read(field, node.plain(), default, read)
+
+    def finish(self) -> None:
+        """Note a flaw for each field that nobody asked for."""
+        for field, node in self._fields.items():
+            if field not in self._known:
+                self.flaw(field, unknown_name(field, self._known), node.line)
+
+    def _read(self, field: str, given: object, default: T, read: Callable[..., T]) -> T:
+        try:
+            return read(given)
+        except ValueError as error:
+            self.flaw(field, str(error))
+            return default
+
+
+def one_of(given: object, choices: tuple[str, ...]) -> str:
+    """`given`, where it is one of `choices`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if isinstance(given, str) and given in choices:
+        return given
+    raise ValueError(f"expected {' or '.join(choices)}, got {repr(given)[:40] if isinstance(given, str) else kind_of(given)}")
+
+
+def _flag(given: object) -> bool:
+    if isinstance(given, bool):
+        return given
+    raise ValueError(f"expected true or false, got {kind_of(given)}")

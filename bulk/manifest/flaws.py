@@ -1,0 +1,74 @@
+"""Flaws are collected, not raised one by one: the user sees up to 50 of them and how many more there are.
+
+What comes from a file is shown escaped and cut, so that no terminal is fooled by it; values of secret fields are never
+shown at all, which whoever adds a flaw sees to. Source: interface.md §2, failures.md rows 52 and 66.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+from bulk.errors import Flaw, ManifestError
+
+MOST_FLAWS = 50
+"""Flaws that are listed (count); further ones are only counted."""
+
+_SHOWN_CHARACTERS = 60
+
+
+class Flaws:
+    """The flaws found so far, in the order of the files."""
+
+    def __init__(self) -> None:
+        self._listed: list[Flaw] = []
+        self._more = 0
+
+    def __len__(self) -> int:
+        return len(self._listed) + self._more
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another one would only be counted, so that nobody needs to find out what it is."""
+        return len(self._listed) >= MOST_FLAWS
+
+    def add(self, path: str, line: int, field: str, message: str) -> None:
+        """Note one flaw; see `errors.Flaw` for the parts."""
+        if self.is_full:
+            self._more += 1
+        else:
+            self._listed.append(Flaw(path, line, field, message))
+
+    def count_only(self, count: int = 1) -> None:
+        """Note `count` flaws that nobody will read."""
+        self._more += count
+
+    def raise_if_any(self) -> None:
+        """End the check.
+
+        Raises:
+            ManifestError: at least one flaw was found.
+        """
+        if self._listed:
+            raise ManifestError(self._listed, self._more)
+
+
+def shown(text: str) -> str:
+    """`text` for a message: quoted, cut to 60 characters, whatever is not printable escaped."""
+    cut = text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+    return repr(cut)
+
+
+def name_shown(name: str) -> str:
+    """A field's name for a message: as it is where it is an ordinary one, else as `shown` does it."""
+    plain = name.replace("_", "a").replace("-", "a").replace(".", "a")
+    return name if plain.isalnum() and plain.isascii() and len(name) <= _SHOWN_CHARACTERS else shown(name)
+
+
+def unknown_name(name: str, known: Iterable[str], kind: str = "field") -> str:
+    """`unknown field; did you mean branch?`: what to say about a name that is not among `known`."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=2, cutoff=0.6)
+    if near:
+        return f"unknown {kind}; did you mean {' or '.join(near)}?"
+    if 0 < len(choices) <= 20:
+        return f"unknown {kind}; expected one of {', '.join(choices)}"
+    return f"unknown {kind}"

@@ -1,0 +1,19 @@
+-- The index of items that write. Built in one go while they are checked, then only read; rebuilt rather than repaired.
+
+-- One row for each item, in running order over all jobs: `sequence` is the order within a lane.
+CREATE TABLE entries (
+    sequence INTEGER PRIMARY KEY,
+    lane INTEGER NOT NULL,      -- 63 bits of a hash of resource:folded name
+    job INTEGER NOT NULL,       -- number of the job
+    item INTEGER NOT NULL,      -- index of the item within its job, from 0
+    at INTEGER NOT NULL,        -- offset of its JSON in the source or the spool (bytes); not used for inline items
+    size INTEGER NOT NULL,      -- length of its JSON (bytes)
+    payload INTEGER NOT NULL,   -- 63 bits of a hash of operation and item without its id: equal for equal writes
+    label TEXT                  -- the lane's name as the item spells it; given at least where the lane is new
+);
+
+-- Lanes that an item with several names joins: every name points to the one that stands for all.
+CREATE TABLE joined (lane INTEGER PRIMARY KEY, root INTEGER NOT NULL);
+
+-- Files that items name, as they were when they were checked.
+CREATE TABLE files (name TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID;

@@ -1,0 +1,118 @@
+"""Bytes become rows: (line, offset, data). Memory is bounded by one line, and that by 16 MiB, whatever the input.
+
+A byte order mark, CRLF and a missing last newline are accepted. Rows come in batches, so that what is done for each row
+is done by C code as far as possible. Source: interface.md §2, failures.md row 53.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias
+
+from bulk.operation import ItemFlaw
+
+MOST_LINE_BYTES = 16 * 1024 * 1024
+"""Longest line, JSON element, CSV row or YAML item (bytes)."""
+
+CHUNK_BYTES = 256 * 1024
+
+TOO_LONG = "longer than 16 MiB; put long content into a file and name it (content_file)"
+
+Read: TypeAlias = Callable[[int], bytes]
+"""Up to so many bytes; empty at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An item as a mapping. `lines` has the line of each field where they differ from the row's, by dotted name."""
+
+    value: Any
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+class Bad(NamedTuple):
+    """A row that no reader can make an item of: (line, flaw) each."""
+
+    flaws: tuple[tuple[int, ItemFlaw], ...]
+
+
+Row: TypeAlias = tuple[int, int, bytes | Given | Bad]
+"""(line from 1, offset of its first byte in the text, JSON text or mapping or why not). JSON text may be blank: no item."""
+
+
+class SourceFlaw(ValueError):
+    """The rest of a source can't be read: damaged compression, no list where one is needed.
+
+    Attributes:
+        line: where; 0 where the whole file is meant.
+    """
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.message, self.line = message, line
+
+
+def bad(line: int, message: str, field: str = "") -> Bad:
+    """A row with one flaw."""
+    return Bad(((line, ItemFlaw(field, message)),))
+
+
+def lines(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[Row]]:
+    """The lines of what `read` gives, without their newline; a carriage return stays. One that is too long is `Bad`.
+
+    Raises:
+        SourceFlaw: it is UTF-16, or compressed without saying so.
+    """
+    line, offset = 1, 0
+    parts: list[bytes] = []  # of a line whose end has not been seen
+    size = 0
+    is_skipping = False
+    chunk, skipped = without_mark(read, chunk_bytes)
+    offset += skipped
+    while chunk:
+        pieces = chunk.split(b"\n")
+        last = pieces.pop()
+        if pieces and (parts or is_skipping):
+            parts.append(pieces[0])
+            size += len(pieces[0])
+            pieces[0] = b"".join(parts)
+            if size > most_bytes and not is_skipping:
+                yield [(line, offset, bad(line, TOO_LONG))]
+            if size > most_bytes or is_skipping:
+                pieces.pop(0)
+                line, offset = line + 1, offset + size + 1
+            parts, size, is_skipping = [], 0, False
+        if pieces:
+            ends = accumulate((len(piece) + 1 for piece in pieces), initial=offset)
+            batch: list[Row] = list(zip(range(line, line + len(pieces)), ends, pieces, strict=False))
+            line, offset = line + len(pieces), batch[-1][1] + len(pieces[-1]) + 1
+            yield batch
+        if last:
+            size += len(last)
+            if not is_skipping:
+                parts.append(last)
+        if size > most_bytes and not is_skipping:
+            yield [(line, offset, bad(line, TOO_LONG))]
+            is_skipping, parts = True, []
+        chunk = read(chunk_bytes)
+    if parts and not is_skipping:
+        yield [(line, offset, b"".join(parts))]
+
+
+def without_mark(read: Read, chunk_bytes: int) -> tuple[bytes, int]:
+    """The first bytes without their byte order mark, and the mark's size (bytes).
+
+    Raises:
+        SourceFlaw: they are UTF-16 or compressed.
+    """
+    first = b""
+    while len(first) < 4:
+        more = read(chunk_bytes)
+        if not more:
+            break
+        first += more
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise SourceFlaw("is UTF-16; save it as UTF-8", 1)
+    if first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+        raise SourceFlaw("is compressed; let its name end in .gz or .zst", 1)
+    return (first[3:], 3) if first.startswith(b"\xef\xbb\xbf") else (first, 0)

@@ -1,0 +1,144 @@
+"""A manifest as data: what `reading.py` makes of the YAML file and every later stage reads. No I/O here.
+
+Source: interface.md §2.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.operation import AnyOperation, Item
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A count (`50`) or a share (`5%`) of something.
+
+    Attributes:
+        count: absolute number; None when it is a share.
+        fraction: 0.05 for `5%`; None when it is a count.
+    """
+
+    count: int | None = None
+    fraction: float | None = None
+
+    def of(self, whole: int) -> int:
+        """The count that it means for `whole` (rounded up)."""
+        if self.count is not None:
+            return self.count
+        return -int(-whole * (self.fraction or 0.0) // 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How the run behaves; may differ from one resume to the next.
+
+    Attributes:
+        concurrency: most requests in flight (count).
+        reserve: part of every bucket left for other users of the token.
+        failures: the run stops when more items fail than this; None: never.
+        request_timeout_s: longest time for one request and its answer (seconds).
+        unreachable_s: how long an unreachable platform is tried before the run stops (seconds).
+        max_duration_s: the run stops after this (seconds); None: never.
+        settle_s: how long before it is trusted that something that was sent is not there (seconds).
+        pace: `even` or `burst`.
+    """
+
+    concurrency: int = 64
+    reserve: Share = Share(count=0)
+    failures: Share | None = None
+    request_timeout_s: float = 60.0
+    unreachable_s: float = 300.0
+    max_duration_s: float | None = None
+    settle_s: float = 15.0
+    pace: str = "even"
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Where the run goes.
+
+    Attributes:
+        base_url: normalized, without a slash at its end: `https://HOST/api/v3`.
+        credentials: name -> source (`env:NAME`, `file:PATH`, `command:PROGRAM ARG…`); never the token itself. `file:` paths are absolute.
+        ca_bundle: absolute path, or None.
+        trust_env: use the proxy variables of the environment (failures.md row 72).
+    """
+
+    base_url: str
+    vendor: str = "service"
+    api_version: str | None = None
+    ca_bundle: Path | None = None
+    credentials: Mapping[str, str] = field(default_factory=lambda: {"default": "env:BULK_TOKEN"})
+    trust_env: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One operation over many items.
+
+    Attributes:
+        number: its place in running order, from 0: needs before what needs them, otherwise as in the file.
+        needs: names of jobs that must be complete first.
+        needs_policy: `all` (complete without failures) or `any-outcome`.
+        defaults: `with`, merged one level deep under every item.
+        items: inline items, or None where `items_path` names a file (`-` for standard input).
+        item_lines: for each inline item the line of every field in the manifest, by dotted name; `""` is the item itself.
+        items_path: absolute path of the items file, or None.
+        save: template of a file name below `saved/`, such as `{owner}/{repo}.md`; None: nothing is saved.
+        line: line of the job in the manifest, for messages.
+    """
+
+    number: int
+    name: str
+    operation: AnyOperation
+    credential: str = "default"
+    needs: tuple[str, ...] = ()
+    needs_policy: str = "all"
+    priority: int = 0
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    items: tuple[Mapping[str, Any], ...] | None = None
+    item_lines: tuple[Mapping[str, int], ...] = ()
+    items_path: Path | None = None
+    save: str | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A whole manifest, jobs in running order.
+
+    Attributes:
+        path: as the user named it; item paths are relative to its folder.
+        text: the file's text, as it goes into the run directory.
+        digest: SHA-256 (hex) of its meaning without `limits`: the identity of a run, with the digests of its items files.
+        limit: first so many items of each job only (`--limit`); None: all.
+    """
+
+    path: Path
+    name: str
+    text: str
+    digest: str
+    platform: Platform
+    limits: Limits
+    jobs: tuple[Job, ...]
+    limit: int | None = None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One item on its way to a worker.
+
+    Attributes:
+        job: the job's number.
+        index: its place among the job's items, from 0.
+        item: typed, checked; files not yet inline.
+        file_digests: file field -> SHA-256 (hex) of the file when it was checked (failures.md row 59).
+    """
+
+    job: int
+    index: int
+    item: Item
+    file_digests: Mapping[str, str] = {}

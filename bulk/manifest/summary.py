@@ -1,0 +1,165 @@
+"""What a check found, as data: handed on to every later stage, and kept as `check.json`, so that a resume need not repeat it.
+
+The check counts as long as manifest and items are what they were: by size and time of each items file, and by its hash
+where the time differs. Source: interface.md §5, failures.md row 55.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bulk.errors import RunDirectoryError
+from bulk.manifest.index import INDEX
+from bulk.manifest.lines import SourceFlaw
+from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.sources import STDIN, digest_of
+
+SUMMARY = "check.json"
+_FORM = 1
+
+
+class SourceCheck(msgspec.Struct, frozen=True):
+    """An items file as it was checked.
+
+    Attributes:
+        path: where it is; for standard input where it is kept.
+        size: bytes. mtime_ns: time of its last change. sha256: hex, of the file as it lies there.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it was checked.
+
+    Attributes:
+        items: its items (count), no more than `--limit`.
+        lanes: lanes whose first item it has (count); 0 for reads.
+        longest_lane: (name, items) of the longest of them, items of later jobs counted in.
+        least_requests, most_requests: of all its items together, when no answer is lost (count).
+        source: its items file; None for inline items.
+    """
+
+    items: int
+    lanes: int = 0
+    longest_lane: tuple[str, int] | None = None
+    least_requests: int = 0
+    most_requests: int = 0
+    source: SourceCheck | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A manifest whose every item was found to be usable.
+
+    Attributes:
+        jobs: one for each job of the manifest, in the same order.
+        notes: sentences that the user should read and that stop nothing.
+        digest: SHA-256 (hex) over the hashes of the items files: with `manifest.digest` the identity of a run.
+    """
+
+    manifest: Manifest
+    jobs: tuple[JobCheck, ...]
+    notes: tuple[str, ...]
+    digest: str
+
+
+class _Summary(msgspec.Struct, frozen=True, kw_only=True):
+    form: int
+    manifest: str
+    limit: int | None
+    jobs: tuple[JobCheck, ...]
+    notes: tuple[str, ...]
+    digest: str
+
+
+def source_path(job: Job, workspace: Path) -> Path | None:
+    """Where the items of `job` are read: its items file, what was kept of standard input, or None where they are inline."""
+    return workspace / f"stdin-{job.name}.jsonl" if job.items_path == STDIN else job.items_path
+
+
+def spool_path(job: Job, workspace: Path) -> Path:
+    """Where the items of a job that writes are kept as JSON lines, when its source can't be read at an offset."""
+    return workspace / f"items-{job.name}.jsonl"
+
+
+def digest_over(jobs: Iterable[JobCheck]) -> str:
+    """`Checked.digest` of these jobs."""
+    found = hashlib.sha256()
+    for job in jobs:
+        found.update((job.source.sha256 if job.source else "-").encode() + b"\n")
+    return found.hexdigest()
+
+
+def keep(checked: Checked, workspace: Path) -> None:
+    """Write `check.json`, whole or not at all."""
+    summary = _Summary(
+        form=_FORM,
+        manifest=checked.manifest.digest,
+        limit=checked.manifest.limit,
+        jobs=checked.jobs,
+        notes=checked.notes,
+        digest=checked.digest,
+    )
+    part = workspace / (SUMMARY + ".part")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+    part.replace(workspace / SUMMARY)
+
+
+def load_checked(manifest: Manifest, workspace: Path) -> Checked | None:
+    """What an earlier process found in this workspace, where that still holds; None: check again.
+
+    Raises:
+        RunDirectoryError: manifest or items are not what they were then.
+    """
+    try:
+        summary = msgspec.json.decode((workspace / SUMMARY).read_bytes(), type=_Summary)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if summary.form != _FORM:
+        return None
+    if summary.manifest != manifest.digest or len(summary.jobs) != len(manifest.jobs):
+        raise RunDirectoryError(
+            f"{workspace} belongs to another manifest, or {manifest.path} was edited since; "
+            "undo that, or give another --run-dir"
+        )
+    jobs = tuple(
+        _current(found, source_path(job, workspace), workspace)
+        for job, found in zip(manifest.jobs, summary.jobs, strict=True)
+    )
+    needs_index = any(not job.operation.is_read or job.operation.file_fields for job in manifest.jobs)
+    if summary.limit != manifest.limit or (needs_index and not (workspace / INDEX).is_file()):
+        return None
+    checked = Checked(manifest, jobs, summary.notes, summary.digest)
+    if jobs != summary.jobs:
+        keep(checked, workspace)
+    return checked
+
+
+def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:
+    """`found` with the size and time that its source has now; its content is the same."""
+    if found.source is None or path is None:
+        return found
+    try:
+        status = path.stat()
+        if (status.st_size, status.st_mtime_ns) == (found.source.size, found.source.mtime_ns):
+            return found
+        size, mtime_ns, digest = digest_of(path)
+    except OSError as error:
+        raise RunDirectoryError(f"{path}: its items are needed to go on: {error.strerror}") from error
+    except SourceFlaw as flaw:
+        raise RunDirectoryError(f"{path}: its items are needed to go on: {flaw}") from flaw
+    if digest != found.source.sha256:
+        raise RunDirectoryError(
+            f"{path} was edited since the run in {workspace} began; undo that, or give another --run-dir"
+        )
+    return msgspec.structs.replace(found, source=SourceCheck(str(path), size, mtime_ns, digest))

@@ -1,0 +1,257 @@
+"""The words that all stages share: frozen data, no behaviour beyond reading itself, no clock, no I/O.
+
+Request and Reply are one HTTP exchange, Outcome is how an item ended, Finished is a line of `results.jsonl`.
+Structs instead of dataclasses because several are made for every request (a tenth of the time to create).
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+JSON_BODY_BYTES = 32 * 1024 * 1024
+"""Most bytes of a JSON answer after decompression; more is a `bad_response` (failures.md row 29)."""
+
+RAW_BODY_BYTES = 100 * 1024 * 1024
+"""Most bytes of a file's content: the platform's own limit for contents (specification, Limits)."""
+
+
+class Effect(StrEnum):
+    """What a request does to the platform: decides what happens when its answer is lost (operations.md, Policies)."""
+
+    READ = "read"  # S: repeated freely
+    SET = "set"  # I: set semantics, repeated within its lane
+    COMPARE_AND_SWAP = "compare-and-swap"  # C: the platform refuses a second application
+    CREATE_UNIQUE = "create-unique"  # K: a unique key lets at most one be made
+    CREATE = "create"  # U: no proven uniqueness: read back after the settle time before any repeat
+    ORDERED = "ordered"  # O: as SET while nothing later of its lane was sent
+    MOVE = "move"  # a rename: never repeated without proof that it did not happen
+
+    @property
+    def may_repeat_at_once(self) -> bool:
+        """Whether a first negative read-back is enough to send it again, because a double can't apply twice."""
+        return self not in (Effect.CREATE, Effect.MOVE)
+
+
+class Media(StrEnum):
+    """The representation asked for; becomes the vendor's media type in `Accept`."""
+
+    JSON = "json"
+    RAW = "raw"
+    HTML = "html"
+    OBJECT = "object"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP request of an operation, before credentials and headers.
+
+    Attributes:
+        path: percent-encoded, from the base URL on, begins with `/`; `urls.py` builds it.
+        query: percent-encoded, without the question mark.
+        body: a JSON value to send; None sends no body.
+        accept: statuses that the operation wants to see as a Reply. Others are judged by the engine:
+            refusals end the item, limits are waited for, lost answers are settled.
+        is_fresh: never answered from the store and sent without conditions, as read-backs must be.
+        memo: what `settle` must know beside the item (a before-image, a sha); JSON values, kept with the intent.
+        max_bytes: most bytes of the answer's body after decompression.
+        pause_s: seconds that the engine waits before it sends this, 0.0 for none; reads only, to follow what takes
+            time.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    body: Any = None
+    effect: Effect = Effect.READ
+    accept: frozenset[int] = frozenset((200,))
+    media: Media = Media.JSON
+    is_fresh: bool = False
+    memo: Mapping[str, Any] | None = None
+    max_bytes: int = JSON_BODY_BYTES
+    pause_s: float = 0.0
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The platform's answer to one request.
+
+    Attributes:
+        status: the HTTP status; 200 when a 304 was answered from the store (`is_unchanged` tells).
+        headers: names in lower case.
+        body: the decoded JSON value; bytes for raw and html; None where there is none.
+        is_unchanged: the platform said 304 and the body comes from the store.
+        is_truncated: the status was seen, the body broke on the way; `body` is None.
+        request_id: the platform's own id of the request.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any = None
+    is_unchanged: bool = False
+    is_truncated: bool = False
+    request_id: str | None = None
+
+
+class FailureKind(StrEnum):
+    """What is known about a request without a usable answer."""
+
+    NOT_SENT = "not-sent"  # no byte left: repeat freely, no budget was used
+    LOST = "lost"  # something left and no status came back: it may have happened
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that got no answer: a value, because the engine decides what follows from it.
+
+    Attributes:
+        code: `connection`, `timeout` or `bad_response`.
+        message: for people; holds no secret.
+        is_certificate: TLS refused the platform's certificate: no repeat will help (failures.md row 3).
+    """
+
+    kind: FailureKind
+    code: "ErrorCode"
+    message: str
+    is_certificate: bool = False
+
+
+class ErrorCode(StrEnum):
+    """Stable codes of `error.code` in results (interface.md §5)."""
+
+    INVALID_ITEM = "invalid_item"
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    CONFLICT = "conflict"
+    VALIDATION_FAILED = "validation_failed"
+    RATE_LIMITED = "rate_limited"
+    TOO_LARGE = "too_large"
+    REJECTED = "rejected"
+    SERVER_ERROR = "server_error"
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    BAD_RESPONSE = "bad_response"
+    UNKNOWN_OUTCOME = "unknown_outcome"
+    DEPENDENCY_FAILED = "dependency_failed"
+    SUPERSEDED = "superseded"
+
+
+class OutcomeKind(StrEnum):
+    """How an item ended (interface.md §1)."""
+
+    SUCCEEDED = "succeeded"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    UNKNOWN = "unknown"
+
+
+class ItemError(msgspec.Struct, frozen=True):
+    """Why an item did not succeed. `attempts` counts the sends of the request that decided."""
+
+    code: ErrorCode
+    message: str
+    http_status: int | None = None
+    attempts: int = 0
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How an item ended, as its operation tells it.
+
+    Attributes:
+        result: a JSON value for `results.jsonl`.
+        payload: bytes for `save` where they are not in `result` (raw and html).
+        http_status: of the answer that decided; the engine fills it in where the operation did not.
+    """
+
+    kind: OutcomeKind
+    result: Any = None
+    error: ItemError | None = None
+    payload: bytes | None = None
+    http_status: int | None = None
+
+
+def succeeded(result: Any, *, note: str | None = None, payload: bytes | None = None) -> Outcome:
+    """The effect is there. A `note` says what was inferred or could not be verified; it becomes `result.note`."""
+    return Outcome(kind=OutcomeKind.SUCCEEDED, result=_noted(result, note), payload=payload)
+
+
+def unchanged(result: Any, *, note: str | None = None, payload: bytes | None = None) -> Outcome:
+    """Nothing had to be sent or done."""
+    return Outcome(kind=OutcomeKind.UNCHANGED, result=_noted(result, note), payload=payload)
+
+
+def failed(code: ErrorCode, message: str, *, http_status: int | None = None, result: Any = None) -> Outcome:
+    """It is certain that the item is not as asked for."""
+    error = ItemError(code, message, http_status)
+    return Outcome(kind=OutcomeKind.FAILED, result=result, error=error, http_status=http_status)
+
+
+def skipped(code: ErrorCode, message: str) -> Outcome:
+    """Not tried."""
+    return Outcome(kind=OutcomeKind.SKIPPED, error=ItemError(code, message))
+
+
+def unknown(message: str, *, http_status: int | None = None) -> Outcome:
+    """Sent, the answer was lost, and no read-back can settle it."""
+    error = ItemError(ErrorCode.UNKNOWN_OUTCOME, message, http_status)
+    return Outcome(kind=OutcomeKind.UNKNOWN, error=error, http_status=http_status)
+
+
+def _noted(result: Any, note: str | None) -> Any:
+    if note is None:
+        return result
+    if result is None:
+        return {"note": note}
+    return {**result, "note": note} if isinstance(result, dict) else {"value": result, "note": note}
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """A write whose answer was lost, as its intent in the ledger remembers it, also after a crash.
+
+    Attributes:
+        memo: `Request.memo` of the lost request; empty where it had none.
+        sent_at: when it was first sent (UTC epoch seconds, platform time).
+        status: the 5xx that came back, if one did.
+    """
+
+    method: str
+    path: str
+    memo: Mapping[str, Any]
+    sent_at: float
+    status: int | None = None
+
+
+class NotApplied(msgspec.Struct, frozen=True):
+    """A read-back found no trace of the lost write. The engine decides when that is trusted."""
+
+    why: str = ""
+
+
+class Undecided(msgspec.Struct, frozen=True):
+    """A read-back can't tell. The outcome is `unknown` unless a later read-back can."""
+
+    why: str
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that has ended: one line of `results.jsonl` (interface.md §5).
+
+    Attributes:
+        item: the item as the user gave it, without large fields that were sent and without secrets.
+        attempts: sends of the request that decided (count).
+        started_at: the first send, or when the item was skipped (UTC epoch seconds).
+        elapsed_ms: from the first send to the outcome.
+    """
+
+    job: str
+    index: int
+    id: str | None
+    item: Mapping[str, Any]
+    outcome: OutcomeKind
+    http_status: int | None
+    attempts: int
+    started_at: float
+    elapsed_ms: float
+    request_id: str | None
+    result: Any
+    error: ItemError | None

@@ -1,0 +1,161 @@
+"""What an operation is, and how installed ones are found (entry points of the group `bulk.operations`).
+
+An operation is a class without I/O: its generators yield Requests, are sent Replies and return how the item ended. It
+never sleeps, retries, paces, logs in or touches a socket; all that lives once, in the engine. So a test, a plan and the
+documentation read it as data. The smallest one is twenty lines: see `jobs/rate_limit.py`.
+"""
+
+import functools
+from collections.abc import Generator, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from bulk.model import Lost, NotApplied, Outcome, Reply, Request, Undecided
+
+GROUP = "bulk.operations"
+
+Steps: TypeAlias = Generator[Request, Reply, Outcome]
+Settling: TypeAlias = Generator[Request, Reply, Outcome | NotApplied | Undecided]
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of one operation: one line of a data file. Subclasses add the platform's own names.
+
+    Attributes:
+        id: a string of the user's own, which comes back with the result.
+    """
+
+    id: str | None = None
+
+
+ItemT = TypeVar("ItemT", bound=Item)
+
+
+class ItemFlaw(msgspec.Struct, frozen=True):
+    """A value that the types allow and the platform does not: `field` is dotted, `message` says what was expected."""
+
+    field: str
+    message: str
+
+
+class FileError(ValueError):
+    """What a `content_file` (or the like) holds can't be sent; the message says why."""
+
+
+class Operation(Generic[ItemT]):
+    """One thing that the platform can be asked to do. Subclasses are stateless; one instance serves a whole run.
+
+    Attributes:
+        name: `resource.verb`, as users type it.
+        Item: the typed arguments; unknown fields and wrong types are refused with file and line.
+        category: the rate-limit category that pays for it.
+        is_read: changes nothing, needs no intent, no lane and no settling.
+        is_irreversible: the plan says so.
+        most_requests: most requests of one item when no answer is lost (count); the budget is planned with it.
+        least_requests: fewest of one item (count).
+        file_fields: field that names a file -> field that holds the same inline, as `content_file` -> `content`.
+        unreported: fields left out of results, because they are large.
+        secret_fields: dotted fields that hold a secret; `env:NAME` or `file:PATH` in a manifest, never reported.
+        settled_by: one sentence for the documentation: how a lost answer is settled.
+        example: an item that works on the sandbox's standard data.
+    """
+
+    name: ClassVar[str]
+    Item: ClassVar[type[Item]]
+    category: ClassVar[str] = "core"
+    is_read: ClassVar[bool] = True
+    is_irreversible: ClassVar[bool] = False
+    least_requests: ClassVar[int] = 1
+    most_requests: ClassVar[int] = 1
+    file_fields: ClassVar[Mapping[str, str]] = {}
+    unreported: ClassVar[frozenset[str]] = frozenset()
+    secret_fields: ClassVar[frozenset[str]] = frozenset()
+    settled_by: ClassVar[str] = "Reads change nothing: the request is repeated."
+    example: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def resource(self) -> str:
+        """`contents` of `contents.put`: lanes of different resources are different lanes."""
+        return self.name.partition(".")[0]
+
+    def check(self, item: ItemT) -> Iterator[ItemFlaw]:
+        """Everything about `item` that the platform would refuse and that can be known without asking it."""
+        return iter(())
+
+    def lanes(self, item: ItemT) -> tuple[str, ...]:
+        """The things that `item` writes, such as `acme/api`: one item at a time for each, in manifest order.
+
+        Case is folded and the resource put in front by the engine. Reads have none.
+        """
+        return ()
+
+    def with_file(self, item: ItemT, field: str, data: bytes) -> ItemT:
+        """`item` with the content of the file that `field` names put in its inline field.
+
+        Raises:
+            FileError: `data` is not what this field may hold.
+        """
+        raise FileError(f"{self.name} takes no file in {field}")
+
+    def steps(self, item: ItemT) -> Steps:
+        """The requests of `item`, one after the other; returns how it ended. Files are already inline."""
+        raise TypeError(f"{type(self).__name__} lacks steps()")
+
+    def settle(self, item: ItemT, lost: Lost) -> Settling:
+        """Find out by reading whether `lost` was applied. Only reads, all of them `is_fresh`.
+
+        Returns an Outcome where the truth is known, NotApplied where no trace of it is there, Undecided where reading
+        can't tell. The engine repeats it as long as that can change, and starts `steps` again after NotApplied.
+        """
+        raise TypeError(f"{type(self).__name__} writes and lacks settle()")
+        yield
+
+    def saved_bytes(self, outcome: Outcome) -> bytes:
+        """What `save` writes: the outcome's payload, or its result as JSON; operations on files decode content."""
+        if outcome.payload is not None:
+            return outcome.payload
+        return msgspec.json.format(msgspec.json.encode(outcome.result), indent=2) + b"\n"
+
+
+AnyOperation: TypeAlias = Operation[Any]
+
+
+class UnknownOperation(LookupError):
+    """No installed operation has this name; the message names the nearest ones."""
+
+
+@functools.cache
+def _installed() -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def names() -> list[str]:
+    """Names of all installed operations, sorted."""
+    return sorted(_installed())
+
+
+@functools.cache
+def find(name: str) -> AnyOperation:
+    """The operation of that name; its module is imported only now.
+
+    Raises:
+        UnknownOperation: there is none.
+    """
+    try:
+        point = _installed()[name]
+    except KeyError:
+        raise UnknownOperation(_unknown(name)) from None
+    operation = point.load()()
+    if not isinstance(operation, Operation) or operation.name != name:
+        raise UnknownOperation(f"the entry point {name!r} ({point.value}) is not an operation of that name")
+    return operation
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; `bulk operations` lists them"
+    return f"unknown operation {name!r}{hint}"

@@ -1,0 +1,142 @@
+"""Where the run stands, made from the parts that know: what the display, the log and `bulk status` show.
+
+Everything that waits is named, with the reason and the time until it goes on. Source: design.md §4, last point.
+"""
+
+import math
+import os
+from collections import deque
+
+from bulk.clock import Clock
+from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.scheduler import JobState, Scheduler
+from bulk.dispatch.settle import Settler
+from bulk.govern.accounts import Gate, Trust
+from bulk.govern.governor import Governor
+from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
+
+SPAN_S = 10.0
+"""Throughput is measured over the last so many seconds."""
+WAITS_MOST = 20
+LANES_MOST = 3
+
+
+class Overview:
+    """Makes a RunStatus whenever one is asked for."""
+
+    def __init__(
+        self,
+        name: str,
+        scheduler: Scheduler,
+        governor: Governor,
+        exchange: Exchange,
+        settler: Settler,
+        clock: Clock,
+        concurrency: int,
+    ) -> None:
+        self._name, self._scheduler, self._governor = name, scheduler, governor
+        self._exchange, self._settler, self._clock, self._concurrency = exchange, settler, clock, concurrency
+        self._started_at = clock.now()
+        self._seen: deque[tuple[float, int]] = deque([(clock.monotonic(), self._done())])
+
+    def _done(self) -> int:
+        return sum(sum(progress.ended.values()) for progress in self._scheduler.progress)
+
+    def status(self, state: str, why: str = "") -> RunStatus:
+        """The run now."""
+        now, wall = self._clock.monotonic(), self._clock.now()
+        per_second = self._throughput(now)
+        gates = [gate for account in self._governor.accounts.values() for gate in account.gates.values()]
+        return RunStatus(
+            name=self._name,
+            state=state,
+            at=wall,
+            started_at=self._started_at,
+            pid=os.getpid() if state in ("checking", "running", "draining") else None,
+            jobs=tuple(self._job(number) for number in range(len(self._scheduler.jobs))),
+            buckets=tuple(self._bucket(gate, now, wall) for gate in gates),
+            waits=tuple(self._waits(gates, now, wall)),
+            requests=self._exchange.requests,
+            retries=self._exchange.retries,
+            settled=self._exchange.settled,
+            per_second=per_second,
+            concurrency=self._governor.concurrency.allowed,
+            in_flight=self._governor.concurrency.in_flight,
+            finish_at=self._finish_at(gates, per_second, now, wall) if state == "running" else None,
+            why=why,
+        )
+
+    def _throughput(self, now: float) -> float:
+        done = self._done()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[0][0] > SPAN_S:
+            self._seen.popleft()
+        span_s = now - self._seen[0][0]
+        return (done - self._seen[0][1]) / span_s if span_s > 0.0 else 0.0
+
+    def _job(self, number: int) -> JobStatus:
+        scheduler = self._scheduler
+        job, progress = scheduler.jobs[number], scheduler.progress[number]
+        return JobStatus(
+            name=job.name,
+            operation=job.operation.name,
+            items=progress.items,
+            outcomes={kind.value: count for kind, count in progress.ended.items()},
+            in_flight=progress.in_flight,
+            state=scheduler.states[number].value,
+            waits_for=scheduler.waits_for(job),
+        )
+
+    def _bucket(self, gate: Gate, now: float, wall: float) -> BucketStatus:
+        bucket = gate.bucket
+        opens_at = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
+        offset = wall - self._governor.time.middle(now)
+        return BucketStatus(
+            credential=gate.account.name,
+            category=gate.category,
+            limit=bucket.limit if bucket is not None else None,
+            remaining=bucket.free if bucket is not None else None,
+            reserve=bucket.reserve if bucket is not None else 0,
+            reset_at=bucket.reset_at + offset if bucket is not None else None,
+            used=gate.used,
+            pace=gate.rate,
+            waiting=len(gate.waiters),
+            closed_because=gate.obstacle if gate.waiters else "",
+            opens_at=opens_at,
+        )
+
+    def _waits(self, gates: list[Gate], now: float, wall: float) -> list[Wait]:
+        waits: list[Wait] = []
+        for gate in gates:
+            if gate.account.trust in (Trust.FROZEN, Trust.REFUSED):
+                waits.append(Wait(f"credential {gate.account.name} refused (401)", None, len(gate.waiters) or 1))
+            elif gate.waiters and (gate.obstacle or gate.is_paced):
+                until = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
+                what = gate.obstacle or f"pace of {gate.category}, {gate.rate or 0.0:.1f}/s"
+                waits.append(Wait(what, until, len(gate.waiters)))
+        for (operation, index), until in list(self._settler.under_way.items())[:WAITS_MOST]:
+            waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
+        lanes = (lane for lane in self._scheduler.longest_lanes(LANES_MOST) if lane.left > 1)
+        waits.extend(Wait(f"lane {lane.label} {lane.left - 1} ahead", None, lane.left) for lane in lanes)
+        for job in self._scheduler.jobs:
+            if self._scheduler.states[job.number] is JobState.WAITING:
+                names = ", ".join(self._scheduler.waits_for(job))
+                waits.append(Wait(f"job {job.name} for {names}", None, self._scheduler.progress[job.number].items))
+        return waits[:WAITS_MOST]
+
+    def _finish_at(self, gates: list[Gate], per_second: float, now: float, wall: float) -> float | None:
+        """When the slowest bucket is done: whole windows where this one is too small, else at today's speed."""
+        ends: list[float] = []
+        for gate in gates:
+            work = self._scheduler.work_left(gate.account.name, gate.category)
+            bucket = gate.bucket
+            if not work:
+                continue
+            if bucket is not None and work > bucket.available:
+                each = max(1, bucket.limit - bucket.reserve)
+                windows = math.ceil((work - bucket.available) / each)
+                reset_s = max(0.0, bucket.reset_at - self._governor.time.middle(now))
+                ends.append(wall + reset_s + (windows - 1) * bucket.window_s)
+            elif per_second > 0.0:
+                ends.append(wall + work / per_second)
+        return max(ends) if ends else None

@@ -1,0 +1,89 @@
+"""Which addresses a URL that the platform hands out may lead to (failures.md row 10).
+
+A download leads to a public address, or to the platform's own host. What a name resolves to is checked, and only what
+was checked is connected to, so that a name can't change its mind in between.
+"""
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+from aiohttp import ThreadedResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Whether this IP address is one that everyone may reach; IPv4 within IPv6 counts as what it leads to."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if inner is None and ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
+        if inner is not None:
+            ip = inner
+    return ip.is_global and not ip.is_multicast
+
+
+def flaw_of_download(url: str, base_url: str) -> str:
+    """Why `url` must not be downloaded; empty where it may, as far as can be told before its name is resolved."""
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return "its URL holds characters that no URL may hold"
+    try:
+        target, base = urlsplit(url), urlsplit(base_url)
+        port, host = target.port, target.hostname
+    except ValueError:
+        return "its URL can't be read"
+    if target.scheme not in ("http", "https") or (base.scheme == "https" and target.scheme != "https"):
+        return f"its URL is not {base.scheme}"
+    if not host or port == 0 or "@" in target.netloc:
+        return "its URL names no plain host"
+    return "" if is_own_host(host, base_url) or not _is_private_literal(host) else "its host is a private address"
+
+
+def is_own_host(host: str, base_url: str) -> bool:
+    """Whether `host` is the platform's own, or a name below it, as files of a self-managed platform often have."""
+    own = urlsplit(base_url).hostname or ""
+    host = host.lower()
+    return host == own or (not _is_address(own) and host.endswith(f".{own}"))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_private_literal(host: str) -> bool:
+    return _is_address(host) and not is_public(host)
+
+
+class GuardedResolver(AbstractResolver):
+    """Resolves names; those that are not the platform's own only to public addresses."""
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        self._resolver = ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of `host`.
+
+        Raises:
+            OSError: it can't be resolved, or only to addresses that are not public.
+        """
+        found = await self._resolver.resolve(host, port, family)
+        if is_own_host(host, self._base_url):
+            return found
+        allowed = [each for each in found if is_public(each["host"])]
+        if not allowed:
+            raise OSError(None, "it leads to a private address")
+        return allowed
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+        await self._resolver.close()

@@ -1,0 +1,67 @@
+"""The bytes of an answer made into a value, or into the reason why that can't be done. Pure.
+
+A web page is never taken for JSON, and nothing of a body that can't be used is shown (failures.md rows 15, 24, 26).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import orjson
+
+from bulk.model import Media
+
+WITHOUT_BODY = frozenset((204, 205, 304))
+"""Statuses whose body, if one comes all the same, means nothing."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Stands in `Reply.body` of a 2xx answer whose body can't be used; `wire.judge` makes a verdict of it.
+
+    Attributes:
+        why: for people; holds nothing of the body.
+        is_too_large: it was longer than `Request.max_bytes` and was not read to its end.
+    """
+
+    why: str
+    is_too_large: bool = False
+
+
+def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes) -> Any:
+    """The body as `Reply.body` holds it.
+
+    Success: bytes for raw and html, else the JSON value; Unreadable where it is none, None where it is empty. Other
+    statuses: the JSON value, or None where it is anything else.
+
+    Args:
+        headers: of the answer; looked up in lower case.
+        raw: the whole body, decompressed.
+    """
+    if status in WITHOUT_BODY:
+        return None
+    is_success = 200 <= status < 300
+    if is_success and (media is Media.RAW or media is Media.HTML):
+        return raw
+    if not raw:
+        return None
+    if "html" in headers.get("content-type", "").lower():
+        return Unreadable("a web page came instead of JSON") if is_success else None
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        # without the error: it holds the document
+        return Unreadable(_flaw(raw)) if is_success else None
+
+
+def _flaw(raw: bytes) -> str:
+    if raw.startswith(_BOM):
+        return "its JSON begins with a byte order mark"
+    if raw.lstrip()[:1] == b"<":
+        return "a web page came instead of JSON"
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    return "it is not valid JSON"

@@ -1,0 +1,65 @@
+"""What the machine brings to a connection: trusted authorities, proxies, open files.
+
+Proxies count only where the manifest says `trust_env`; `.netrc` never does (failures.md rows 3, 51, 72).
+"""
+
+import resource
+import ssl
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from yarl import URL
+
+from bulk.errors import UsageError
+from bulk.platform.secrets import remember
+
+SPARE_FILES = 64
+"""Open files that are not connections: ledger, results, items, logs (count)."""
+
+
+def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
+    """Trust in the system's authorities, and in those of `ca_bundle` (PEM).
+
+    Raises:
+        UsageError: the file can't be read or holds none.
+    """
+    context = ssl.create_default_context()
+    if ca_bundle is not None:
+        try:
+            context.load_verify_locations(ca_bundle)
+        except ssl.SSLError:
+            raise UsageError(f"platform.ca_bundle: {ca_bundle} holds no certificates (PEM)") from None
+        except OSError as error:
+            raise UsageError(f"platform.ca_bundle: {ca_bundle} can't be read: {error.strerror}") from None
+    return context
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for `url`, or None; `redact` knows its password.
+
+    Raises:
+        UsageError: it is no HTTP proxy.
+    """
+    parts = urlsplit(url)
+    proxies = urllib.request.getproxies_environment()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        named = URL(proxy)
+        is_usable = named.scheme in ("http", "https") and bool(named.host)
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise UsageError(f"the environment's proxy for {parts.scheme} can't be used: expected http://HOST:PORT")
+    if named.password:
+        remember(named.password)
+    return proxy
+
+
+def room_for_connections() -> int:
+    """How many connections the limit of open files leaves room for (count, >= 1)."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 1_000_000 if most == resource.RLIM_INFINITY else max(1, most - SPARE_FILES)

@@ -1,0 +1,360 @@
+"""The one place where requests leave: one HTTP request on the wire for each `send`, or none, and a value for what came.
+
+Redirects are not followed, nothing is sent again (aiohttp does so by itself when a pooled connection drops: switched
+off, and refused should it try), whatever is cancelled leaves no connection behind. One timer serves all deadlines.
+Source: design.md §7; performance.md; failures.md rows 1-6, 8-11, 15, 24, 26, 28, 29, 51, 72.
+"""
+
+import asyncio
+import io
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import aiohttp
+import orjson
+from aiohttp.client_reqrep import ClientRequest
+from multidict import CIMultiDict, CIMultiDictProxy, istr
+from yarl import URL
+
+from bulk.clock import Clock
+from bulk.model import ErrorCode, Failure, FailureKind, Media, Reply, Request
+from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host
+from bulk.platform.bodies import Unreadable, read_body
+from bulk.platform.deadlines import CURRENT, Deadlines, Flight
+from bulk.platform.environment import proxy_for, room_for_connections, tls_context
+from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, failure_of
+from bulk.platform.secrets import Secret
+from bulk.platform.wire import header_name, request_headers
+
+KEEP_ALIVE_S = 4.0
+"""An idle connection is given up before servers do it (5 s and more are usual): what meets a closing one is lost."""
+
+DNS_S = 30
+STREAMED_BYTES = 1024 * 1024
+"""Longer request bodies are written in blocks, so that they don't hold up the event loop."""
+
+_ENCODINGS = "gzip, deflate"
+_HEADER_SETS = 256
+_METHODS_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
+
+
+class Stored(Protocol):
+    """What the transport needs of a stored answer: its validators, sent back as they came."""
+
+    @property
+    def etag(self) -> str | None:
+        """`ETag` with its quotes, also a weak one."""
+
+    @property
+    def last_modified(self) -> str | None:
+        """`Last-Modified`, verbatim."""
+
+
+class Answer(Reply, frozen=True, kw_only=True):
+    """A Reply with its bytes, for the store of validators.
+
+    Attributes:
+        raw: the body, decompressed; empty where it was not read to its end.
+    """
+
+    raw: bytes = b""
+
+
+class _Request(ClientRequest):
+    """aiohttp's request, which tells its flight that it is being written, and is written once."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        flight = CURRENT.get()
+        if flight.is_written:
+            raise ResendRefused
+        protocol = conn.protocol
+        # a peer that closed, or that sent what nobody asked for, while the connection was idle
+        if protocol is None or protocol.should_close or not protocol.is_connected():
+            raise ConnectionStale
+        flight.is_written = True
+        return await super().send(conn)
+
+
+class Transport:
+    """Sends requests to one platform; an async context manager, to be left in the task that entered it.
+
+    Args:
+        base_url: without a slash at its end.
+        concurrency: most requests that will be in flight (count); the pool never makes one wait.
+        request_timeout_s: longest time from the start of a request to the end of its answer (seconds).
+        ca_bundle: authorities to trust beside the system's (PEM).
+        trust_env: use the proxies that the environment names; `.netrc` is never read.
+        connector: in place of TCP, for simulations; closed together with the transport.
+
+    Attributes:
+        sent: requests that were written (count).
+        most_in_flight: requests that the limit of open files has room for (count); falls when that limit is met.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        vendor: str,
+        api_version: str | None,
+        concurrency: int,
+        request_timeout_s: float,
+        ca_bundle: Path | None = None,
+        trust_env: bool = False,
+        clock: Clock,
+        connector: aiohttp.BaseConnector | None = None,
+    ) -> None:
+        self.sent = 0
+        self.most_in_flight = min(concurrency, room_for_connections())
+        self._base_url, self._base = base_url, URL(base_url, encoded=True)
+        self._scheme, self._authority = self._base.scheme, self._base.raw_authority
+        self._base_path = self._base.raw_path.rstrip("/")
+        self._place = f"{self._base.host}:{self._base.port}"
+        self._vendor, self._api_version = vendor, api_version
+        self._request_id_name = istr(header_name(vendor, "Request-Id"))
+        self._timeout_s, self._ca_bundle, self._trust_env = request_timeout_s, ca_bundle, trust_env
+        self._clock, self._given_connector = clock, connector
+        self._header_sets: dict[tuple[Secret, str, bool], CIMultiDict[str]] = {}
+        self._stack = AsyncExitStack()
+        self._session: aiohttp.ClientSession | None = None
+        self._outside: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the pool; no connection is made yet.
+
+        Raises:
+            UsageError: the CA bundle or the environment's proxy can't be used.
+        """
+        loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines(loop, self._clock, self._timeout_s)
+        self._tls = tls_context(self._ca_bundle) if self._base.scheme == "https" or self._ca_bundle else None
+        proxy = proxy_for(self._base_url) if self._trust_env else None
+        connector = self._given_connector or self._connector(None)
+        self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close every connection."""
+        self._deadlines.close()
+        self._session = self._outside = None
+        await self._stack.aclose()
+
+    async def send(self, request: Request, token: Secret, stored: Stored | None = None) -> Answer | Failure:
+        """Send `request` once, with the validators of `stored`, and read its answer. A 304 comes back as a 304.
+
+        Failures of the network are values; raised is only what is a bug, such as a path that is not encoded.
+        """
+        assert self._session is not None, "the transport is open"
+        data = None if request.body is None else orjson.dumps(request.body)
+        headers = self._headers(request, token, data is not None)
+        if stored is not None and not request.is_fresh:
+            headers = headers.copy()
+            if stored.etag is not None:
+                headers["If-None-Match"] = stored.etag
+            if stored.last_modified is not None:
+                headers["If-Modified-Since"] = stored.last_modified
+        options: dict[str, Any] = {}
+        if data is None:
+            if request.method in _METHODS_WITH_BODY:
+                options["skip_auto_headers"] = ("Content-Type",)
+        elif len(data) < STREAMED_BYTES:
+            options["data"] = data
+        else:
+            options["data"] = io.BytesIO(data)
+        return await self._exchange(self._session, request, self._url(request), headers, options)
+
+    async def download(self, url: str, max_bytes: int) -> Answer | Failure:
+        """Get what lies at an absolute URL that the platform gave, without a token. Redirects are not followed.
+
+        A URL that must not be followed (other scheme, user name in it, private address that is not the platform's own
+        host) is a Failure NOT_SENT with the code `bad_response`: repeating it is useless.
+        """
+        assert self._session is not None, "the transport is open"
+        flaw = flaw_of_download(url, self._base_url)
+        if flaw:
+            return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.BAD_RESPONSE, message=f"not downloaded: {flaw}")
+        target = URL(url, encoded=True).with_fragment(None)
+        request = Request(method="GET", path="", media=Media.RAW, max_bytes=max_bytes)
+        headers = CIMultiDict({"Accept": "*/*", "Accept-Encoding": _ENCODINGS, "User-Agent": _user_agent()})
+        is_own = is_own_host(target.raw_host or "", self._base_url)
+        session = self._session if is_own else await self._outside_session()
+        options = {"proxy": proxy_for(url)} if self._trust_env and not is_own else {}
+        return await self._exchange(session, request, target, headers, options)
+
+    async def _exchange(
+        self,
+        session: aiohttp.ClientSession,
+        request: Request,
+        url: URL,
+        headers: CIMultiDict[str],
+        options: dict[str, Any],
+    ) -> Answer | Failure:
+        flight = self._deadlines.begin()
+        try:
+            response = await session.request(request.method, url, headers=headers, allow_redirects=False, **options)
+            content = response.content
+            # small answers are there as a whole when their head is
+            if content.is_eof() and content.exception() is None:
+                return self._answer(request, response, content.read_nowait())
+            return self._answer(request, response, await self._body(request, response, flight))
+        except asyncio.CancelledError as error:
+            if not flight.take_back():
+                raise
+            return self._failure(flight, error, url)
+        except FOREIGN as error:
+            return self._failure(flight, error, url)
+        finally:
+            self._deadlines.end(flight)
+            self.sent += flight.is_written
+
+    async def _body(self, request: Request, response: aiohttp.ClientResponse, flight: Flight) -> bytes | None:
+        """The body, or more than `max_bytes` of it; None: it broke off. The status is known, and nothing hides that."""
+        try:
+            raw = await _read(response.content, request.max_bytes)
+        except asyncio.CancelledError:
+            response.close()
+            if not flight.take_back():
+                raise
+            return None
+        except (*FOREIGN, RuntimeError):  # the last one: its connection is gone
+            response.close()
+            return None
+        except BaseException:
+            response.close()
+            raise
+        if len(raw) > request.max_bytes:
+            response.close()
+        return raw
+
+    def _answer(self, request: Request, response: aiohttp.ClientResponse, raw: bytes | None) -> Answer | Failure:
+        status = response.status
+        headers: Mapping[str, str] = response.headers
+        if "Transfer-Encoding" in headers and "Content-Length" in headers:
+            # what follows on this connection can't be trusted (RFC 9112 §6.3)
+            response.close()
+            message = f"what {self._place} answered is not valid HTTP: it has two lengths"
+            return Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=message)
+        if "Link" in headers:
+            headers = _with_one_link(response.headers)
+        body = None
+        if raw is not None:
+            if len(raw) > request.max_bytes:
+                raw, body = b"", _too_large(status, request.max_bytes)
+            else:
+                body = read_body(request.media, status, headers, raw)
+        return Answer(
+            status=status,
+            headers=headers,
+            body=body,
+            is_truncated=raw is None,
+            request_id=headers.get(self._request_id_name),
+            raw=raw or b"",
+        )
+
+    def _failure(self, flight: Flight, error: BaseException, url: URL) -> Failure:
+        if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
+            self.most_in_flight = max(1, min(self.most_in_flight, len(self._deadlines) - 1))
+        return failure_of(
+            error,
+            is_written=flight.is_written,
+            is_overdue=flight.is_overdue,
+            timeout_s=self._timeout_s,
+            place=f"{url.host}:{url.port}",
+        )
+
+    def _url(self, request: Request) -> URL:
+        path, query = self._base_path + request.path, request.query
+        # control characters are refused by aiohttp; a lone one of these would end the path or the line
+        if not path.isascii() or " " in path or "?" in path or "#" in path:
+            raise ValueError(f"{request.method}: the path is not percent-encoded")
+        if not query:
+            return self._base.with_path(path, encoded=True)
+        if not query.isascii() or " " in query or "#" in query:
+            raise ValueError(f"{request.method}: the query is not percent-encoded")
+        return URL.build(scheme=self._scheme, authority=self._authority, path=path, query_string=query, encoded=True)
+
+    def _headers(self, request: Request, token: Secret, has_body: bool) -> CIMultiDict[str]:
+        key = (token, request.media, has_body)
+        headers = self._header_sets.get(key)
+        if headers is None:
+            if len(self._header_sets) >= _HEADER_SETS:
+                self._header_sets.clear()
+            headers = CIMultiDict(request_headers(request, self._vendor, self._api_version, has_body))
+            headers["Accept-Encoding"] = _ENCODINGS
+            headers["User-Agent"] = _user_agent()
+            headers["Authorization"] = f"Bearer {token.reveal()}"
+            self._header_sets[key] = headers
+        return headers
+
+    def _connector(self, resolver: GuardedResolver | None) -> aiohttp.BaseConnector:
+        return aiohttp.TCPConnector(
+            limit=0,  # the permit is the limit; waiting for the pool would eat a request's time
+            keepalive_timeout=KEEP_ALIVE_S,
+            ttl_dns_cache=DNS_S,
+            ssl=self._tls or True,
+            resolver=resolver,
+        )
+
+    def _new_session(self, connector: aiohttp.BaseConnector, proxy: str | None) -> aiohttp.ClientSession:
+        session = aiohttp.ClientSession(
+            connector=connector,
+            request_class=_Request,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+            auto_decompress=True,
+            trust_env=False,
+            proxy=proxy,
+        )
+        session._retry_connection = False  # no public switch; `_Request` refuses a second sending in any case
+        return session
+
+    async def _outside_session(self) -> aiohttp.ClientSession:
+        if self._outside is None:
+            if self._given_connector is not None:
+                assert self._session is not None
+                return self._session
+            connector = self._connector(GuardedResolver(self._base_url))
+            self._outside = await self._stack.enter_async_context(self._new_session(connector, None))
+        return self._outside
+
+
+async def _read(content: aiohttp.StreamReader, most: int) -> bytes:
+    """The whole body, decompressed; where it has more than `most` bytes, the beginning of it, longer than that.
+
+    Block by block: `response.read()` would decompress without a limit.
+    """
+    blocks, size = [], 0
+    while size <= most:
+        block = await content.readany()
+        if not block:
+            break
+        blocks.append(block)
+        size += len(block)
+    return b"".join(blocks)
+
+
+def _with_one_link(headers: "CIMultiDictProxy[str]") -> Mapping[str, str]:
+    """`headers`; where they hold several of `Link`, these joined into one (RFC 9110 §5.2)."""
+    links = headers.getall("Link")
+    if len(links) == 1:
+        return headers
+    return {**{name.lower(): value for name, value in headers.items()}, "link": ", ".join(links)}
+
+
+def _too_large(status: int, most: int) -> Unreadable | None:
+    return Unreadable(f"it has more than {most:,} bytes", is_too_large=True) if 200 <= status < 300 else None
+
+
+@cache
+def _user_agent() -> str:
+    try:
+        return f"bulk/{version('bulkops')}"
+    except PackageNotFoundError:
+        return "bulk"

@@ -1,0 +1,269 @@
+"""What reads brought before, so that what did not change costs nothing: validators and bodies, a file a credential.
+
+`find` is called from the event loop, `keep` buffers, `flush` writes from a thread. It is only a saving: a store that is
+locked, damaged or can't be written is left alone with one warning, and everything is read as if there were none. Two
+processes may share a file (SQLite). Its name is a keyed hash, so that another token, platform, vendor or version never
+sees these bodies. Source: open-points.md (304); failures.md rows 13, 37, 64.
+"""
+
+import hashlib
+import hmac
+import logging
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import msgspec
+
+from bulk.clock import Clock
+from bulk.model import Effect, Media, Reply, Request
+from bulk.platform.bodies import Unreadable, read_body
+from bulk.platform.secrets import Secret
+
+BODY_BYTES = 8 * 1024 * 1024
+"""Longer bodies are not kept."""
+
+BUFFER_BYTES = 64 * 1024 * 1024
+"""Most bytes of bodies that wait for `flush`; above, nothing is taken in."""
+
+UNUSED_S = 90 * 86_400.0
+"""Answers that nothing asked for in this long are dropped when the store is opened."""
+
+TOUCH_S = 86_400.0
+"""How exactly it is known when an answer was last used (seconds)."""
+
+LOCKED_S = 5.0
+"""How long `flush` waits for another process (seconds)."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answer (
+    key BLOB PRIMARY KEY,      -- method, path, query and media, hashed
+    etag TEXT,
+    last_modified TEXT,
+    status INTEGER NOT NULL,
+    content_type TEXT,
+    link TEXT,                 -- the next page: a 304 need not repeat it
+    body BLOB NOT NULL,        -- decompressed
+    used_at INTEGER NOT NULL   -- UTC epoch seconds
+);
+CREATE INDEX IF NOT EXISTS answer_used ON answer (used_at);
+"""
+_VERSION = 1
+_FIND = "SELECT etag, last_modified, status, content_type, link, body, used_at FROM answer WHERE key = ?"
+_KEEP = (
+    "INSERT OR REPLACE INTO answer (key, etag, last_modified, status, content_type, link, body, used_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_TOUCH = "UPDATE answer SET used_at = ? WHERE key = ?"
+
+_LOG = logging.getLogger(__name__)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """One answer that was kept.
+
+    Attributes:
+        etag: with its quotes, weak or strong, as it came; None where there was none. last_modified: likewise.
+        link: the `Link` header; content_type: the `Content-Type`.
+        body: decompressed bytes, as they came.
+    """
+
+    key: bytes
+    media: Media
+    etag: str | None
+    last_modified: str | None
+    status: int
+    content_type: str | None
+    link: str | None
+    body: bytes
+
+
+class ValidatorStore:
+    """The answers kept for one credential at one platform.
+
+    Args:
+        directory: made if missing; closed to others.
+
+    Attributes:
+        is_open: whether it works; once it does not, it never does again.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        base_url: str,
+        vendor: str,
+        api_version: str | None,
+        secret: Secret,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or Clock()
+        self._path = directory / f"{_name(base_url, vendor, api_version, secret)}.db"
+        self._pending: dict[bytes, tuple[Stored, float]] = {}
+        self._pending_bytes = 0
+        self._touched: dict[bytes, int] = {}
+        self._dropped: set[bytes] = set()
+        self._buffers = threading.Lock()  # what waits for `flush`
+        self._writing = threading.Lock()  # the writing connection
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self.is_open = True
+        try:
+            self._open(directory)
+        except (OSError, sqlite3.Error) as error:
+            self._give_up("can't be used", error)
+
+    def find(self, request: Request) -> Stored | None:
+        """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises."""
+        if self._reader is None or not self.is_open or not _may_be_kept(request):
+            return None
+        key = _key(request)
+        waiting = self._pending.get(key)
+        if waiting is not None:
+            return waiting[0]
+        if key in self._dropped:
+            return None
+        try:
+            row = self._reader.execute(_FIND, (key,)).fetchone()
+        except sqlite3.Error as error:
+            self._give_up("is given up", error)
+            return None
+        if row is None:
+            return None
+        etag, last_modified, status, content_type, link, body, used_at = row
+        now = int(self._clock.now())
+        if now - used_at > TOUCH_S:
+            with self._buffers:
+                self._touched[key] = now
+        return Stored(key, request.media, etag, last_modified, status, content_type, link, body)
+
+    def reply_from(self, stored: Stored, reply_304: Reply) -> Reply:
+        """The kept answer as if it had come again, with the headers of the 304 that confirmed it.
+
+        A body that can't be read any more is forgotten, so that repeating the request brings a new one.
+        """
+        headers = dict(reply_304.headers)
+        headers = {name.lower(): value for name, value in headers.items()}
+        for name, value in (("content-type", stored.content_type), ("link", stored.link)):
+            if value is not None:
+                headers.setdefault(name, value)
+        body = read_body(stored.media, stored.status, headers, stored.body)
+        if isinstance(body, Unreadable):
+            self._pending.pop(stored.key, None)
+            self._dropped.add(stored.key)
+        return Reply(
+            status=stored.status, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id
+        )
+
+    def keep(self, request: Request, reply: Reply, raw: bytes) -> None:
+        """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
+
+        Args:
+            raw: the body's bytes, decompressed.
+        """
+        if not self.is_open or not _may_be_kept(request):
+            return
+        if reply.status != 200 or reply.is_truncated or reply.is_unchanged or isinstance(reply.body, Unreadable):
+            return
+        headers = reply.headers
+        etag, last_modified = headers.get("etag"), headers.get("last-modified")
+        if etag is None and last_modified is None:
+            return
+        if len(raw) > BODY_BYTES or self._pending_bytes + len(raw) > BUFFER_BYTES:
+            return
+        if "no-store" in headers.get("cache-control", "").lower():
+            return
+        key = _key(request)
+        stored = Stored(
+            key, request.media, etag, last_modified, 200, headers.get("content-type"), headers.get("link"), raw
+        )
+        with self._buffers:
+            self._pending[key] = stored, self._clock.now()
+            self._pending_bytes += len(raw)
+        self._dropped.discard(key)
+
+    def flush(self) -> None:
+        """Write what was kept since the last time, in one transaction. Called from a thread; never raises."""
+        with self._writing:
+            if self._writer is None or not self.is_open:
+                return
+            with self._buffers:
+                pending, touched = self._pending, self._touched
+                self._pending, self._touched, self._pending_bytes = {}, {}, 0
+            if not pending and not touched:
+                return
+            rows = [
+                (key, kept.etag, kept.last_modified, kept.status, kept.content_type, kept.link, kept.body, int(at))
+                for key, (kept, at) in pending.items()
+            ]
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._writer.executemany(_KEEP, rows)
+                self._writer.executemany(_TOUCH, [(at, key) for key, at in touched.items()])
+                self._writer.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._give_up("is given up", error)
+
+    def close(self) -> None:
+        """Write what is left, and let go of the file."""
+        self.flush()
+        self.is_open = False
+        with self._writing:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader = self._writer = None
+
+    def _open(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = directory.stat()
+        if about.st_uid != os.geteuid():
+            raise PermissionError(0, "the directory belongs to another user")
+        if about.st_mode & 0o077:
+            directory.chmod(0o700)
+        # made by us, so that it is closed to others whatever the umask is; SQLite gives its side files the same mode
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            if os.fstat(descriptor).st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+        writer = self._writer = self._connect(LOCKED_S)
+        version = writer.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _VERSION):
+            raise sqlite3.DatabaseError(f"it has version {version}, from another version of Bulk")
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA synchronous = NORMAL")
+        writer.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+        writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
+        reader = self._reader = self._connect(0.0)
+        reader.execute("PRAGMA query_only = ON")
+        reader.execute("SELECT count(*) FROM (SELECT 1 FROM answer LIMIT 1)").fetchone()
+
+    def _connect(self, locked_s: float) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=locked_s, isolation_level=None, check_same_thread=False)
+
+    def _give_up(self, what: str, error: Exception) -> None:
+        """Go on without a store; said once. Its connections stay until `close`: another thread may be using one."""
+        if self.is_open:
+            self.is_open = False
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            advice = f"everything is read anew; {self._path} may be deleted"
+            _LOG.warning("the cache of answers %s (%s): %s", what, reason, advice)
+
+
+def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:
+    """Says nothing about the token, and is another one for every other token."""
+    about = "\0".join(("bulk answers", base_url, vendor, api_version or "")).encode()
+    return hmac.new(secret.reveal().encode(), about, hashlib.sha256).hexdigest()[:40]
+
+
+def _key(request: Request) -> bytes:
+    about = f"{request.method}\0{request.path}\0{request.query}\0{request.media}"
+    return hashlib.blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _may_be_kept(request: Request) -> bool:
+    return request.method == "GET" and request.effect is Effect.READ and not request.is_fresh

@@ -1,0 +1,85 @@
+"""How counts, rates, durations and moments are written for people, the same on every face. Pure; local time.
+
+Nothing here raises for a number that makes no sense: what a platform sends may be anything.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+_DAY_S = 86_400.0
+
+
+def count(number: int) -> str:
+    """`12,340`."""
+    return f"{number:,}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 item`, `12,340 items`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def rate(per_second: float) -> str:
+    """`412/s`, `8.3/s`, `12/min` for what is slower than one a second."""
+    if not math.isfinite(per_second) or per_second <= 0:
+        return "0/s"
+    if per_second >= 10:
+        return f"{per_second:,.0f}/s"
+    if per_second >= 1:
+        return f"{per_second:.1f}/s"
+    return f"{per_second * 60:.1f}/min" if per_second < 1 / 6 else f"{per_second * 60:.0f}/min"
+
+
+def duration(seconds: float) -> str:
+    """`41 ms`, `1.4 s`, `41 s`, `4 min 12 s`, `1 h 12 min`, `2 d 3 h`; `?` for what is no number."""
+    if not math.isfinite(seconds):
+        return "?"
+    seconds = max(0.0, seconds)
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return _two(whole, 60, "min", 1, "s")
+    return _two(whole, 3600, "h", 60, "min") if whole < _DAY_S else _two(whole, int(_DAY_S), "d", 3600, "h")
+
+
+def _two(whole: int, large: int, large_name: str, small: int, small_name: str) -> str:
+    first, rest = divmod(whole, large)
+    second = rest // small
+    return f"{first:,} {large_name} {second} {small_name}" if second else f"{first:,} {large_name}"
+
+
+def moment(at: float, now: float) -> str:
+    """The local time of `at` as short as it can be understood at `now` (both UTC epoch seconds).
+
+    `14:05:07` within two minutes, `14:05` today, `Sat 14:05` within six days, else `2026-11-21 14:05`; `?` where the
+    calendar has no such day.
+    """
+    try:
+        then, today = (datetime.fromtimestamp(each, UTC).astimezone() for each in (at, now))
+    except (ValueError, OverflowError, OSError):
+        return "?"
+    if abs(at - now) < 120:
+        return then.strftime("%H:%M:%S")
+    if then.date() == today.date():
+        return then.strftime("%H:%M")
+    return then.strftime("%a %H:%M") if abs(at - now) < 6 * _DAY_S else then.strftime("%Y-%m-%d %H:%M")
+
+
+def percent(part: int, whole: int) -> str:
+    """`41%`; never `100%` before all of it is there, nor `0%` once some of it is."""
+    if whole <= 0 or part <= 0:
+        return "0%"
+    if part >= whole:
+        return "100%"
+    return f"{min(99, max(1, round(100 * part / whole)))}%"
+
+
+def outcomes(counts: Mapping[str, int], order: Iterable[str]) -> str:
+    """`118 succeeded, 2 failed`: those that occurred, in `order`."""
+    return ", ".join(f"{counts[kind]:,} {kind}" for kind in order if counts.get(kind))

@@ -1,0 +1,290 @@
+"""The Report: one record of how a run went, from which text, JSON and HTML are made. Words, and the exit code.
+
+Its JSON (`report.json`) is stable: fields are added, never renamed or given another meaning. Every list in it is
+bounded, whatever the number of items. Moments are ISO 8601 in UTC; durations have their unit in the name.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+
+import msgspec
+
+from bulk.model import ErrorCode, OutcomeKind
+
+OUTCOMES: tuple[str, ...] = tuple(kind.value for kind in OutcomeKind)
+"""In the order in which they are shown: succeeded, unchanged, failed, skipped, unknown."""
+
+MEANINGS: Mapping[int, str] = MappingProxyType(
+    {
+        0: "every item succeeded or was unchanged",
+        1: "the run is complete, and some items failed or were skipped",
+        2: "the command line or the manifest can't be used, or a credential is missing; nothing was sent",
+        3: "stopped early with work left",
+        4: "a credential was refused",
+        5: "the run directory can't be used",
+        6: "the run is complete, and the outcome of some items is unknown",
+        130: "interrupted by SIGINT",
+        143: "interrupted by SIGTERM",
+    }
+)
+"""What the exit codes mean (interface.md §4)."""
+
+HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        ErrorCode.INVALID_ITEM: "The item can't be sent as it is.",
+        ErrorCode.UNAUTHORIZED: "The platform refused the credential.",
+        ErrorCode.FORBIDDEN: "The credential may not do this: look at its scopes and at the role of its user.",
+        ErrorCode.NOT_FOUND: "It does not exist, or this credential may not see it.",
+        ErrorCode.CONFLICT: "It is already there, or somebody else changed it meanwhile.",
+        ErrorCode.VALIDATION_FAILED: "The platform refused the values.",
+        ErrorCode.RATE_LIMITED: "A limit of the platform did not open in time.",
+        ErrorCode.TOO_LARGE: "It is larger than the platform or the engine takes.",
+        ErrorCode.REJECTED: "The platform accepted it first and then reported that it failed.",
+        ErrorCode.SERVER_ERROR: "The platform failed at it, also when it was repeated.",
+        ErrorCode.TIMEOUT: "The platform did not answer in time.",
+        ErrorCode.CONNECTION: "The connection to the platform broke.",
+        ErrorCode.BAD_RESPONSE: "The platform's answer could not be used.",
+        ErrorCode.UNKNOWN_OUTCOME: "It was sent, its answer was lost, and reading could not tell if it took effect.",
+        ErrorCode.DEPENDENCY_FAILED: "A job that it needs did not succeed.",
+        ErrorCode.SUPERSEDED: "A later item makes it superfluous; nothing is missing.",
+    }
+)
+"""One sentence for each error code: what is usually behind it."""
+
+
+class ProblemItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One item that did not succeed.
+
+    Attributes:
+        index: its place among the job's items, from 0.
+        id: the user's own, or None.
+        label: the item in a few words, such as `acme/api CODEOWNERS`.
+        message: what the platform or the engine said, cut to 500 characters.
+    """
+
+    job: str
+    index: int
+    id: str | None
+    label: str
+    outcome: str
+    code: str
+    message: str
+    http_status: int | None = None
+    attempts: int = 0
+
+
+class SlowItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the items that took longest, from the first send to the outcome, waits included."""
+
+    job: str
+    index: int
+    id: str | None
+    label: str
+    outcome: str
+    elapsed_ms: float
+    attempts: int = 0
+
+
+class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often an error code occurred in a job.
+
+    Attributes:
+        count: items.
+        hint: what is usually behind it.
+        example: one of them.
+    """
+
+    code: str
+    count: int
+    hint: str
+    example: ProblemItem | None = None
+
+
+class Elapsed(msgspec.Struct, frozen=True):
+    """How long the items that were sent took (milliseconds): percentiles within 3%, `most_ms` exact."""
+
+    median_ms: float
+    p95_ms: float
+    p99_ms: float
+    most_ms: float
+
+
+class JobReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One job.
+
+    Attributes:
+        items: items of the job (count); None where that was never known.
+        outcomes: how many ended how; all five outcomes are there.
+        left: items without an outcome (count); None where `items` is.
+        superseded: those of the skipped that a later item makes superfluous (count).
+        not_modified: items that the platform answered with 304, which costs no budget (count).
+        started_at: the first send; ended_at: the last outcome. None where nothing ended yet.
+        active_s: between the two, without the time in which nothing ran.
+        per_second: items that ended per second of it.
+        problems: the first 20 that failed, are unknown, or were skipped, in this order.
+        slowest: up to 5, the slowest first.
+    """
+
+    name: str
+    operation: str
+    items: int | None
+    outcomes: dict[str, int]
+    left: int | None = None
+    superseded: int = 0
+    not_modified: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    active_s: float = 0.0
+    per_second: float = 0.0
+    elapsed: Elapsed | None = None
+    errors: tuple[ErrorCount, ...] = ()
+    problems: tuple[ProblemItem, ...] = ()
+    slowest: tuple[SlowItem, ...] = ()
+
+    @property
+    def done(self) -> int:
+        """Items that have ended (count)."""
+        return sum(self.outcomes.values())
+
+
+class BucketReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One bucket.
+
+    Attributes:
+        used: requests that the run spent from it, all epochs and windows (count).
+        limit: requests in a window (count); None where the platform limits nothing.
+        remaining: requests left when the run last looked (count).
+        reserve: kept for other users of the token (count).
+        reset_at: when the bucket is full again, as last seen.
+    """
+
+    credential: str
+    category: str
+    used: int
+    limit: int | None = None
+    remaining: int | None = None
+    reserve: int = 0
+    reset_at: datetime | None = None
+
+
+class WaitReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What items waited for when the run was last seen. `count` says how many, `until` when it ends, where known."""
+
+    what: str
+    count: int
+    until: datetime | None = None
+
+
+class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One start of the run: the first, each resume and each retry is an epoch of its own.
+
+    Attributes:
+        ended_at: when it ended, or was last heard of where it ended without a word.
+        exit_code: None while it runs, and where it ended without a word (killed, power cut).
+        why: the reason, for people; empty where it went to its end.
+        requests: requests sent (count); retries: of them, repeats of one that failed (count).
+    """
+
+    number: int
+    started_at: datetime
+    ended_at: datetime
+    active_s: float
+    exit_code: int | None = None
+    why: str = ""
+    requests: int = 0
+    retries: int = 0
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Finished items over time, without the time in which nothing ran.
+
+    Attributes:
+        bin_s: length of a bin (seconds).
+        bins: items that ended in each bin (count), by outcome in the order of `OUTCOMES`; at most 120 bins.
+        breaks_s: where the run was resumed (seconds from the start, at most 50 of them).
+    """
+
+    bin_s: float
+    bins: tuple[tuple[int, ...], ...]
+    breaks_s: tuple[float, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run went: what `report.json` holds.
+
+    Attributes:
+        version: of this record's meaning; 1.
+        run_dir: the run directory, as the user named it.
+        state: `complete`; `stopped`: work is left; `lost`: also, and the process ended without a word; `running`.
+        exit_code: what the command exits with (interface.md §4); 3 for a lost run.
+        meaning: of the exit code, for people.
+        why: the reason of a stop, for people; empty where there was none.
+        started_at: the first start; ended_at: the last end, or when the run was last seen.
+        wall_s: between the two; active_s: of that, the time in which it ran.
+        items: items of all jobs (count); None where a job's are not known.
+        outcomes: how many ended how; all five outcomes are there.
+        left: items without an outcome (count); None where `items` is.
+        superseded: those of the skipped that a later item makes superfluous (count).
+        not_modified: items that the platform answered with 304 (count).
+        per_second: items that ended per active second.
+        requests: requests sent (count); retries: of them, repeats of one that failed (count).
+        settled: lost answers whose truth was found by reading (count).
+        waits: what was being waited for when the run was last seen; empty for a complete one.
+        next_command: the command that goes on with it; empty where nothing is left to do.
+        notes: what else a person should know.
+    """
+
+    name: str
+    base_url: str
+    vendor: str
+    run_dir: str
+    state: str
+    exit_code: int
+    meaning: str
+    started_at: datetime
+    ended_at: datetime
+    wall_s: float
+    active_s: float
+    items: int | None
+    outcomes: dict[str, int]
+    left: int | None
+    version: int = 1
+    why: str = ""
+    superseded: int = 0
+    not_modified: int = 0
+    per_second: float = 0.0
+    requests: int = 0
+    retries: int = 0
+    settled: int = 0
+    jobs: tuple[JobReport, ...] = ()
+    buckets: tuple[BucketReport, ...] = ()
+    waits: tuple[WaitReport, ...] = ()
+    epochs: tuple[EpochReport, ...] = ()
+    slowest: tuple[SlowItem, ...] = ()
+    timeline: Timeline | None = None
+    next_command: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> int:
+        """Items that have ended (count)."""
+        return sum(self.outcomes.values())
+
+
+def exit_code(outcomes: Mapping[str, int], superseded: int, *, is_complete: bool, stopped_with: int | None) -> int:
+    """What the command exits with: 4 or 3 where work is left, else 6, else 1, else 0 (interface.md §4).
+
+    Args:
+        outcomes: how many items ended how.
+        superseded: those of the skipped that don't count (count).
+        is_complete: every item has an outcome.
+        stopped_with: the exit code of what stopped the run: 3, 4, 130, 143; None where nothing is known.
+    """
+    if not is_complete:
+        return stopped_with or 3
+    if outcomes.get(OutcomeKind.UNKNOWN, 0):
+        return 6
+    if outcomes.get(OutcomeKind.FAILED, 0) or outcomes.get(OutcomeKind.SKIPPED, 0) > superseded:
+        return 1
+    return 0

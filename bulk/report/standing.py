@@ -1,0 +1,168 @@
+"""Where a run stands by its ledger: complete, stopped, lost or running. The report and `bulk status` agree on it.
+
+A run whose last epoch has no end is `running` while the process that holds its directory lives; of another machine that
+can't be known, so when it was last heard decides. Otherwise it is `lost`: killed, or the power went.
+"""
+
+import shlex
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bulk.ledger.directory import Holder
+from bulk.ledger.records import Epoch
+from bulk.ledger.view import LedgerView
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.report.record import OUTCOMES, exit_code
+from bulk.status import RunStatus
+
+SILENCE_S = 60.0
+"""A run on another machine that has said nothing for longer counts as lost (seconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStanding:
+    """One job: `items` and `left` are None where the number was never known; `outcomes` has all five."""
+
+    name: str
+    operation: str
+    items: int | None
+    outcomes: Mapping[str, int]
+    superseded: int
+
+    @property
+    def left(self) -> int | None:
+        """Items without an outcome (count)."""
+        return None if self.items is None else max(0, self.items - sum(self.outcomes.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands.
+
+    Attributes:
+        state: `complete`, `stopped`, `lost` or `running`.
+        exit_code: what the command exited with or would; 3 while it runs and where it was lost.
+        last: its last status, None where there never was one.
+        epochs: all of them, in order.
+    """
+
+    name: str
+    state: str
+    exit_code: int
+    why: str
+    jobs: tuple[JobStanding, ...]
+    last: RunStatus | None
+    epochs: tuple[Epoch, ...]
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many items of all jobs ended how."""
+        return {kind: sum(job.outcomes[kind] for job in self.jobs) for kind in OUTCOMES}
+
+    @property
+    def items(self) -> int | None:
+        """Items of all jobs (count); None where a job's are not known."""
+        known = [job.items for job in self.jobs if job.items is not None]
+        return sum(known) if len(known) == len(self.jobs) else None
+
+    @property
+    def left(self) -> int | None:
+        """Items without an outcome (count)."""
+        known = [job.left for job in self.jobs if job.left is not None]
+        return sum(known) if len(known) == len(self.jobs) else None
+
+    @property
+    def superseded(self) -> int:
+        """Skipped items that don't count against the exit code (count)."""
+        return sum(job.superseded for job in self.jobs)
+
+
+def stand(view: LedgerView, now: float) -> Standing:
+    """Where the run of `view` stands at `now` (UTC epoch seconds).
+
+    Raises:
+        RunDirectoryError: the ledger can't be read.
+    """
+    identity, epochs = view.identity(), _with_newest(tuple(view.epochs()), view.status())
+    counts = view.counts()
+    superseded = {name: items for name, code, items in view.error_counts() if code == ErrorCode.SUPERSEDED}
+    newest = epochs[-1].status if epochs else None
+    seen = {job.name: job.items for job in newest.jobs} if newest is not None else {}
+    last = next((epoch.status for epoch in reversed(epochs) if epoch.status is not None), None)
+    jobs = tuple(
+        JobStanding(
+            name=name,
+            operation=operation,
+            items=_known(seen.get(name), items),
+            outcomes={kind: counts.get(number, {}).get(kind, 0) for kind in OUTCOMES},
+            superseded=superseded.get(name, 0),
+        )
+        for number, (name, operation, items) in enumerate(identity.jobs)
+    )
+    is_complete = all(job.left == 0 for job in jobs)
+    is_running = bool(epochs) and _is_running(epochs[-1], view.holder(), now)
+    state, stopped_with, why = _ending(epochs, is_complete=is_complete, is_running=is_running)
+    outcomes = {kind: sum(job.outcomes[kind] for job in jobs) for kind in OUTCOMES}
+    code = exit_code(
+        outcomes,
+        sum(job.superseded for job in jobs),
+        is_complete=is_complete and state != "running",
+        stopped_with=stopped_with,
+    )
+    return Standing(identity.name, state, code, why, jobs, last, epochs)
+
+
+def _known(seen: int | None, recorded: int) -> int | None:
+    """What the last epoch said wins: items made from another job's results are counted only while it runs."""
+    return recorded if seen is None else seen
+
+
+def _with_newest(epochs: tuple[Epoch, ...], newest: RunStatus | None) -> tuple[Epoch, ...]:
+    """The last epoch with the newest status, which it has by itself only once it has ended."""
+    if not epochs or newest is None or epochs[-1].status is not None or newest.at < epochs[-1].started_at:
+        return epochs
+    return (*epochs[:-1], msgspec.structs.replace(epochs[-1], status=newest))
+
+
+def _ending(epochs: tuple[Epoch, ...], *, is_complete: bool, is_running: bool) -> tuple[str, int | None, str]:
+    last = epochs[-1] if epochs else None
+    if last is not None and is_running:
+        return "running", None, last.status.why if last.status is not None else ""
+    if is_complete:
+        return "complete", None, ""
+    if last is None:
+        return "stopped", None, "it was never started"
+    if last.ended_at is None:
+        return "lost", None, "its process ended without a word: it was killed, or the machine stopped"
+    return "stopped", last.exit_code, last.why
+
+
+def _is_running(last: Epoch, holder: Holder | None, now: float) -> bool:
+    if last.ended_at is not None or holder is None or not holder.is_alive:
+        return False
+    heard = last.status.at if last.status is not None else last.started_at
+    return holder.host == socket.gethostname() or now - heard < SILENCE_S
+
+
+def next_command(standing: Standing, run_dir: Path, manifest: Path | None) -> str:
+    """The command that goes on, ready for a shell; empty where nothing is left to do.
+
+    Args:
+        manifest: where the manifest is; None where only the run directory is known.
+    """
+    place = shlex.quote(str(run_dir))
+    if standing.state == "running":
+        return f"bulk status {place}"
+    if standing.state != "complete":
+        return f"bulk run {shlex.quote(str(manifest)) if manifest else 'MANIFEST'} --run-dir {place}"
+    outcomes = standing.outcomes
+    is_fine = not (
+        outcomes[OutcomeKind.FAILED]
+        or outcomes[OutcomeKind.UNKNOWN]
+        or outcomes[OutcomeKind.SKIPPED] > standing.superseded
+    )
+    return "" if is_fine else f"bulk retry {place}"

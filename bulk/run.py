@@ -1,0 +1,359 @@
+"""One run of a checked manifest: puts the stages together, starts them, stops them, and says how it ended.
+
+    outer group:   recorder (the last outcome always finds its reader), status, signals, time limit
+      services:    watcher of each credential, attendant of each gate
+        workers:   fixed ones for each bucket, and one that records the items of skipped jobs
+
+A stop is a value: nothing new is offered, what is in flight ends, then everything is recorded. Cancelling is the
+hammer, for the second signal and for what does not end in time. Source: design.md §5; interface.md §4 (exit codes).
+"""
+
+import logging
+import random
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+
+from bulk.clock import Clock
+from bulk.dispatch.drive import Drive
+from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.progress import JobProgress
+from bulk.dispatch.recorder import Disk, Recorder, thread_disk
+from bulk.dispatch.scheduler import Scheduler, Stream, Work, dependency_failed
+from bulk.dispatch.settle import Settler
+from bulk.dispatch.tally import Tally
+from bulk.dispatch.workers import Workers
+from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
+from bulk.govern.governor import Governor, Policy
+from bulk.govern.watch import Watch
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Record
+from bulk.ledger.view import LedgerView
+from bulk.manifest.checking import Checked
+from bulk.manifest.entries import EntryStream, LaneIndex
+from bulk.manifest.manifest import Job
+from bulk.model import Effect, ErrorCode, Failure, Finished, Outcome, OutcomeKind, Reply, Request, skipped
+from bulk.overview import Overview
+from bulk.platform.credentials import Credential, Secret
+from bulk.platform.transport import Transport
+from bulk.platform.validators import ValidatorStore
+from bulk.platform.wire import Verdict, judge
+from bulk.report.progress import Display
+
+log = logging.getLogger("bulk.run")
+
+STATUS_S = 0.25
+STORE_STATUS_S = 1.0
+"""How often the display is told, and how often the ledger (seconds)."""
+DRAIN_EXTRA_S = 5.0
+"""After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
+SKIP_BATCH = 500
+
+ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a run takes from outside, so that a simulation can hand in its own.
+
+    Attributes:
+        dice: jitter; seeded in a simulation.
+        disk: runs blocking ledger work.
+        connector: of aiohttp; None makes a TCP one.
+        cache: folder of stored validators and bodies; None: none are kept.
+        handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
+    """
+
+    clock: Clock = field(default_factory=Clock)
+    dice: random.Random = field(default_factory=random.Random)
+    disk: Disk = thread_disk
+    connector: aiohttp.BaseConnector | None = None
+    cache: Path | None = None
+    handles_signals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended, this time: exit code and, where it was stopped, why."""
+
+    exit_code: int
+    why: str
+
+
+class Run:
+    """One execution, or one resume, of a manifest. `execute` is called once."""
+
+    def __init__(
+        self,
+        checked: Checked,
+        workspace: Path,
+        ledger: Ledger,
+        credentials: Mapping[str, Credential],
+        display: Display,
+        surroundings: Surroundings,
+        listener: "Listener | None" = None,
+    ) -> None:
+        manifest, limits = checked.manifest, checked.manifest.limits
+        self._manifest, self._limits, self._workspace = manifest, limits, workspace
+        self._checked, self._ledger, self._display, self._around = checked, ledger, display, surroundings
+        self._credentials, self._listener = credentials, listener
+        self._clock = surroundings.clock
+        self._stopped_by: BulkError | None = None
+        self._refused: CredentialRefused | None = None
+        self._progress = self._progress_from(ledger)
+        self._to_skip: list[Job] = []
+        self._skip_wanted = anyio.Event()
+        self._index = LaneIndex(checked, workspace)
+        self.scheduler = Scheduler(
+            manifest.jobs, self._progress, self._stream, self._index, limits.concurrency, self._skip_job
+        )
+        policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
+        self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
+        self._worker_scope = anyio.CancelScope()
+        self._draining = anyio.Event()
+
+    def _progress_from(self, ledger: Ledger) -> list[JobProgress]:
+        counts = ledger.counts()
+        superseded = {
+            job: count
+            for job, code, count in LedgerView(ledger.run_dir).error_counts()
+            if code == ErrorCode.SUPERSEDED.value
+        }
+        progress: list[JobProgress] = []
+        for number, check in enumerate(self._checked.jobs):
+            ended = {OutcomeKind(kind): count for kind, count in counts.get(number, {}).items() if count}
+            done = ledger.done_bits(number, check.items)
+            progress.append(JobProgress(check.items, done, ended, superseded=superseded.get(self._manifest.jobs[number].name, 0)))
+        return progress
+
+    def _stream(self, number: int) -> Stream:
+        return EntryStream(self._checked, number, self._workspace)
+
+    # -- stopping
+
+    def stop(self, reason: BulkError) -> None:
+        """Offer nothing new, let what is in flight end. The first reason counts."""
+        if self._stopped_by is not None:
+            return
+        self._stopped_by = reason
+        log.info("stopping: %s", reason)
+        self.scheduler.stop()
+        self.governor.drain()
+        self._draining.set()
+
+    def _on_refused(self, refusal: CredentialRefused) -> None:
+        if self._refused is None:
+            self._refused = refusal
+            self._display.note(str(refusal))
+
+    def _on_ended(self, job: Job, outcome: Outcome) -> None:
+        limit = self._limits.failures
+        if outcome.kind is not OutcomeKind.FAILED or limit is None or self._stopped_by is not None:
+            return
+        failed = sum(progress.ended.get(OutcomeKind.FAILED, 0) for progress in self._progress) + 1
+        finished = sum(sum(progress.ended.values()) for progress in self._progress) + 1
+        if limit.fraction is not None and finished < 100:
+            return
+        if failed > limit.of(finished):
+            self.stop(RunStopped(f"{failed:,} of {finished:,} items failed, more than limits.failures allows"))
+
+    # -- running
+
+    async def execute(self) -> Ended:
+        """Run to the end, or until something stops it.
+
+        Raises:
+            CredentialMissing: a credential's source has none; nothing was sent.
+            BulkError: the ledger can't be written any more.
+        """
+        limits, platform = self._limits, self._manifest.platform
+        needed: dict[str, set[str]] = {}
+        for job in self._manifest.jobs:
+            needed.setdefault(job.credential, set()).add(job.operation.category)
+        for name, categories in needed.items():
+            self.governor.open_account(self._credentials[name], sorted(categories))
+        stores = self._open_stores()
+        try:
+            async with Transport(
+                base_url=platform.base_url,
+                vendor=platform.vendor,
+                api_version=platform.api_version,
+                concurrency=limits.concurrency,
+                request_timeout_s=limits.request_timeout_s,
+                ca_bundle=platform.ca_bundle,
+                trust_env=platform.trust_env,
+                clock=self._clock,
+                connector=self._around.connector,
+            ) as transport:
+                await self._with(transport, stores)
+        finally:
+            for store in stores.values():
+                store.close()
+            self._index.close()
+        return self._ended()
+
+    def _open_stores(self) -> dict[str, ValidatorStore]:
+        cache, platform = self._around.cache, self._manifest.platform
+        if cache is None:
+            return {}
+        where = (cache, platform.base_url, platform.vendor, platform.api_version)
+        return {name: ValidatorStore(*where, account.token) for name, account in self.governor.accounts.items()}
+
+    async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
+        platform, clock = self._manifest.platform, self._clock
+        exchange = Exchange(
+            transport, self.governor, stores, platform.vendor, platform.base_url, clock, self._around.dice
+        )
+        exchange.draining = self._draining
+        settler = Settler(exchange, clock, self._limits.settle_s)
+
+        def flush() -> None:
+            for store in stores.values():
+                store.flush()
+
+        recorder = Recorder(self._ledger, clock, self._around.disk, self._durable, self.stop, flush if stores else None)
+        base_dir = self._manifest.path.parent
+        intents = self._ledger.open_intents()
+        drive = Drive(exchange, settler, recorder, base_dir, intents, clock, self._around.dice)
+        workers = Workers(self.scheduler, self.governor, drive, recorder, clock, self._on_ended, self._on_refused)
+        overview = Overview(
+            self._manifest.name, self.scheduler, self.governor, exchange, settler, clock, self._limits.concurrency
+        )
+        async with anyio.create_task_group() as outer:
+            if self._around.handles_signals:
+                await outer.start(self._watch_signals)
+            outer.start_soon(self._tell, overview, recorder)
+            if self._limits.max_duration_s is not None:
+                outer.start_soon(self._limit_time, self._limits.max_duration_s)
+            outer.start_soon(self._limit_drain)
+            async with anyio.create_task_group() as writing:
+                writing.start_soon(recorder.run)
+                try:
+                    await self._work(workers, transport)
+                finally:
+                    recorder.close()
+            outer.cancel_scope.cancel()
+        state = "complete" if self.scheduler.is_complete else "stopped"
+        self.last_status = overview.status(state, str(self._stopped_by or self._refused or ""))
+        self._display.update(self.last_status)
+        if recorder.failure is not None and self._stopped_by is None:
+            raise recorder.failure
+
+    async def _work(self, workers: Workers, transport: Transport) -> None:
+        async with anyio.create_task_group() as services:
+            for account in self.governor.accounts.values():
+                watch = Watch(self.governor, account, lambda token: self._ask(transport, token))
+                services.start_soon(watch.run)
+                for gate in account.gates.values():
+                    services.start_soon(self.governor.attend, gate)
+            with self._worker_scope:
+                async with anyio.create_task_group() as group:
+                    self.scheduler.begin()
+                    group.start_soon(self._record_skipped, workers, group)
+                    for queue in self.scheduler.queues.values():
+                        gate = self.governor.gate(queue.credential, queue.category)
+                        for _ in range(self._limits.concurrency):
+                            group.start_soon(workers.work, queue, gate)
+            services.cancel_scope.cancel()
+
+    async def _ask(self, transport: Transport, token: Secret) -> tuple[Reply, Verdict] | Failure:
+        """`GET /rate_limit`: free, outside of all permits."""
+        answer = await transport.send(ASK_LIMITS, token, None)
+        if isinstance(answer, Failure):
+            return answer
+        return answer, judge(ASK_LIMITS, answer, self._manifest.platform.vendor)
+
+    def _skip_job(self, job: Job) -> None:
+        self._to_skip.append(job)
+        self._skip_wanted.set()
+
+    async def _record_skipped(self, workers: Workers, group: TaskGroup) -> None:
+        """Record the items of jobs that are not to run; ends with the scheduler."""
+        numbers = {job.name: job.number for job in self._manifest.jobs}
+        while not self.scheduler.is_stopped:
+            if not self._to_skip:
+                if all(self.scheduler.is_over(queue) for queue in self.scheduler.queues.values()):
+                    return
+                self._skip_wanted = anyio.Event()
+                with anyio.move_on_after(STATUS_S):
+                    await self._skip_wanted.wait()
+                continue
+            job = self._to_skip.pop(0)
+            outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
+            stream, progress = self._stream(job.number), self._progress[job.number]
+            while not self.scheduler.is_stopped and (entries := stream.take(SKIP_BATCH, progress.is_done)):
+                for entry in entries:
+                    workers.end_skipped(job, Work(entry), outcome, Tally())
+                await anyio.lowlevel.checkpoint()
+                await workers.wait_room()
+            self.scheduler.skipped_all(job)
+
+    # -- beside the work
+
+    async def _durable(self, records: Sequence[Record]) -> None:
+        if self._listener is not None:
+            await self._listener.durable([record.finished for record in records])
+
+    async def _tell(self, overview: Overview, recorder: Recorder) -> None:
+        stored = -STORE_STATUS_S
+        while True:
+            state = "draining" if self._stopped_by is not None else "running"
+            status = overview.status(state, str(self._stopped_by or ""))
+            self._display.update(status)
+            now = self._clock.monotonic()
+            if now - stored >= STORE_STATUS_S:
+                recorder.note_status(status)
+                stored = now
+            await self._clock.sleep(STATUS_S)
+
+    async def _limit_time(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.stop(RunStopped(f"limits.max_duration of {seconds:g} s is over"))
+
+    async def _limit_drain(self) -> None:
+        """What is in flight ends within its own time-out; what does not is cancelled and settled by the next run."""
+        await self._draining.wait()
+        await self._clock.sleep(self._limits.request_timeout_s + DRAIN_EXTRA_S)
+        self._worker_scope.cancel()
+
+    async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
+            task_status.started()
+            async for number in received:
+                if number == signal.SIGHUP:
+                    log.info("SIGHUP: the run goes on")
+                elif isinstance(self._stopped_by, Interrupted):
+                    self._worker_scope.cancel()
+                else:
+                    self._stopped_by = None
+                    self.stop(Interrupted(signal.Signals(number).name, 128 + number))
+                    self._display.note("interrupted: requests in flight are finishing; once more stops at once")
+
+    def _ended(self) -> Ended:
+        if self._refused is not None:
+            return Ended(CredentialRefused.exit_code, str(self._refused))
+        if self._stopped_by is not None and not self.scheduler.is_complete:
+            return Ended(self._stopped_by.exit_code, str(self._stopped_by))
+        if not self.scheduler.is_complete:
+            return Ended(RunStopped.exit_code, "work is left that could not be reached in this run")
+        ended: dict[OutcomeKind, int] = {}
+        for progress in self._progress:
+            for kind, count in progress.ended.items():
+                ended[kind] = ended.get(kind, 0) + count
+        if ended.get(OutcomeKind.UNKNOWN):
+            return Ended(6, "")
+        return Ended(1 if any(progress.unsuccessful for progress in self._progress) else 0, "")
+
+
+class Listener(Protocol):
+    """Hears of items once their outcome is durable; the library's `map` is one."""
+
+    async def durable(self, finished: Sequence[Finished]) -> None:
+        """These have ended, for good."""

@@ -1,0 +1,38 @@
+"""Conditional requests: when "not modified" is the answer.
+
+`If-None-Match` decides alone where it is sent, by weak comparison (RFC 9110: `W/` is ignored); otherwise
+`If-Modified-Since` does, to the second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from bulk.sandbox.clock import parse_http_date
+
+
+def etag_of(content: bytes) -> str:
+    """A weak validator of an answer's bytes."""
+    return f'W/"{hashlib.blake2b(content, digest_size=20).hexdigest()}"'
+
+
+def is_unmodified(
+    if_none_match: str | None, if_modified_since: str | None, etag: str | None, last_modified: float | None
+) -> bool:
+    """Whether the caller has what would be answered.
+
+    Args:
+        if_none_match: that header: a list of validators, or `*`.
+        if_modified_since: that header.
+        etag: the answer's validator.
+        last_modified: when what is answered last changed (UTC epoch seconds).
+    """
+    if if_none_match is not None:
+        if etag is None:
+            return False
+        ours = etag.removeprefix("W/")
+        return any(theirs.strip() in ("*", ours, f"W/{ours}") for theirs in if_none_match.split(","))
+    if if_modified_since is None or last_modified is None:
+        return False
+    since = parse_http_date(if_modified_since)
+    return since is not None and int(last_modified) <= since

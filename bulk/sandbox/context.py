@@ -1,0 +1,101 @@
+"""What one running sandbox consists of, and what every area function can reach.
+
+An area keeps its own long-lived things (a store of git repositories, a queue of deliveries) here by their type: `put`
+in the area's `start`, `get` in its functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar, cast
+
+import anyio.to_thread
+
+from bulk.sandbox.background import Background
+from bulk.sandbox.budgets import Budgets
+from bulk.sandbox.clock import Clock
+from bulk.sandbox.media import Vendor
+from bulk.sandbox.refusals import Refused
+from bulk.sandbox.settings import Settings
+from bulk.sandbox.state import State
+
+T = TypeVar("T")
+
+
+class Blocking(Protocol):
+    """How work that blocks (git, disk) is done without holding up the event loop."""
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """What `work()` returns or raises."""
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """In a worker thread: the default."""
+    return await anyio.to_thread.run_sync(work)
+
+
+async def inline(work: Callable[[], T]) -> T:
+    """At once, on the event loop: for virtual time, where no thread may run."""
+    return work()
+
+
+class Writing:
+    """Which things are being written right now."""
+
+    def __init__(self) -> None:
+        self._keys: set[Hashable] = set()
+
+    @asynccontextmanager
+    async def claim(self, key: Hashable, refusal: Refused, pause: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Hold `key` from here to the end of the block, the request's latency included.
+
+        Raises:
+            Refused: `refusal`, when another request holds it.
+        """
+        if key in self._keys:
+            raise refusal
+        self._keys.add(key)
+        try:
+            await pause()
+            yield
+        finally:
+            self._keys.discard(key)
+
+
+@dataclass(slots=True)
+class Context:
+    """One running sandbox, as its areas see it.
+
+    Attributes:
+        settings: what it was started with.
+        clock: the only source of time.
+        directory: the state directory, for the areas' own files.
+        state: users, organizations, repositories and the database.
+        vendor: the names in headers and media types.
+        budgets: the rate limits.
+        background: for work that goes on after the answer.
+        blocking: for work that would hold up the event loop.
+        writing: which things are being written right now.
+    """
+
+    settings: Settings
+    clock: Clock
+    directory: Path
+    state: State
+    vendor: Vendor
+    budgets: Budgets
+    background: Background
+    blocking: Blocking = in_thread
+    writing: Writing = field(default_factory=Writing)
+    _things: dict[type, object] = field(default_factory=dict)
+
+    def put(self, thing: object) -> None:
+        """Keep an area's own long-lived thing, found again by its type."""
+        self._things[type(thing)] = thing
+
+    def get(self, kind: type[T]) -> T:
+        """The thing of that type (KeyError: no area put one)."""
+        return cast("T", self._things[kind])

@@ -1,0 +1,135 @@
+"""Who may do what: what a token brings, and whose things its user may touch.
+
+A request needs both. Classic and OAuth tokens bring scopes, where a wide one includes narrow ones; the other kinds
+bring permissions. What a caller must not know about is 404; what he sees and may not do is 403.
+
+Members of an organization read and write all its repositories; everybody reads the public ones. Owners of the
+enterprise and site administrators own every organization.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bulk.sandbox.records import Organization, Repository, Token, TokenKind
+from bulk.sandbox.refusals import forbidden, not_found, unauthenticated
+
+if TYPE_CHECKING:
+    from bulk.sandbox.call import Call
+
+INCLUDED: Final[dict[str, tuple[str, ...]]] = {
+    "repo": ("public_repo", "repo:status", "repo_deployment", "repo:invite", "security_events"),
+    "admin:org": ("write:org", "read:org"),
+    "write:org": ("read:org",),
+    "admin:enterprise": ("manage_runners:enterprise", "manage_billing:enterprise", "read:enterprise"),
+}
+ALL_SCOPES: Final = (
+    "repo",
+    "workflow",
+    "admin:org",
+    "admin:org_hook",
+    "admin:enterprise",
+    "notifications",
+    "site_admin",
+    "user",
+)
+APP_KINDS: Final = frozenset({TokenKind.APP_USER, TokenKind.INSTALLATION, TokenKind.WORKFLOW})
+SCOPED_KINDS: Final = frozenset({TokenKind.CLASSIC, TokenKind.OAUTH})
+
+
+def has_scope(token: Token, *wanted: str) -> bool:
+    """Whether a classic or OAuth token has one of these scopes, itself or in a wider one; True where none is wanted."""
+    return not wanted or any(
+        scope in token.scopes or any(scope in INCLUDED.get(wide, ()) for wide in token.scopes) for scope in wanted
+    )
+
+
+def has_permission(token: Token, name: str, level: str) -> bool:
+    """Whether a fine-grained or application token has a permission at `read` or `write`."""
+    held = token.permissions.get(name)
+    return held == "write" or (held is not None and held == level)
+
+
+def admit(call: Call) -> None:
+    """Let the token on to the route, or raise.
+
+    Raises:
+        Refused: 401 without a token where one is needed; 403 or 404 where the token lacks what the route asks for.
+    """
+    token, access = call.token, call.route.access
+    if token is None:
+        if call.route.anonymous:
+            return
+        raise unauthenticated()
+    if access is None:
+        return
+    if token.kind in SCOPED_KINDS:
+        is_enough = has_scope(token, *access.scopes)
+    elif access.permission is None or (token.kind in APP_KINDS and not access.app_tokens):
+        is_enough = False
+    else:
+        is_enough = has_permission(token, *access.permission)
+    if not is_enough:
+        raise not_found() if access.hidden else forbidden()
+
+
+def organization(call: Call, parameter: str = "org") -> Organization:
+    """The organization that the path names and that the caller may know of (everybody may).
+
+    Raises:
+        Refused: 404.
+    """
+    found = call.context.state.organization(call.params[parameter])
+    if found is None:
+        raise not_found()
+    return found
+
+
+def is_owner(call: Call, target: Organization) -> bool:
+    """Whether the caller acts as an owner of the organization: as such a user, or as an installation in it."""
+    token = call.token
+    if token is None or (token.organization_id is not None and token.organization_id != target.id):
+        return False
+    return token.kind is TokenKind.INSTALLATION or call.context.state.role(target, token.user) == "owner"
+
+
+def owned_organization(call: Call, parameter: str = "org") -> Organization:
+    """The organization that the path names, for its owners only.
+
+    Raises:
+        Refused: 404, where it is not there or not the caller's.
+    """
+    found = organization(call, parameter)
+    if not is_owner(call, found):
+        raise not_found()
+    return found
+
+
+def repository(call: Call, *, write: bool = False) -> Repository:
+    """The repository `{owner}/{repo}` of the path, if the caller may read it, or write it.
+
+    Raises:
+        Refused: 404, where it is not there or the caller may not know of it; 403, where he sees it and may not write
+            it.
+    """
+    state = call.context.state
+    owner = state.organization(call.params["owner"])
+    found = None if owner is None else state.repository(owner, call.params["repo"])
+    if owner is None or found is None:
+        raise not_found()
+    if found.private and not _reaches(call, owner, "read"):
+        raise not_found()
+    if write and not _reaches(call, owner, "write", is_public=not found.private):
+        raise forbidden()
+    return found
+
+
+def _reaches(call: Call, owner: Organization, level: str, *, is_public: bool = False) -> bool:
+    token = call.token
+    if token is None or (token.organization_id is not None and token.organization_id != owner.id):
+        return False
+    if token.kind is not TokenKind.INSTALLATION and call.context.state.role(owner, token.user) is None:
+        return False
+    if token.kind in SCOPED_KINDS:
+        return has_scope(token, "public_repo") if is_public else has_scope(token, "repo")
+    return has_permission(token, "contents", level)

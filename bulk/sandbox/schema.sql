@@ -1,0 +1,121 @@
+-- The sandbox's state. Instants are UTC epoch seconds; columns named *_json hold JSON; logins and names compare without case.
+-- Areas that are not served yet have their tables and standard rows here already: others rely on the ids.
+
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- The next id of each kind of thing that people see.
+CREATE TABLE sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
+-- Seed files that were applied, by the hash of their content: none is applied twice.
+CREATE TABLE seeds (sha256 TEXT PRIMARY KEY, applied_at REAL NOT NULL) WITHOUT ROWID;
+
+-- People and tokens --------------------------------------------------------------------------------------------------
+CREATE TABLE enterprises (id INTEGER PRIMARY KEY, slug TEXT NOT NULL UNIQUE COLLATE NOCASE, name TEXT NOT NULL);
+CREATE TABLE users (
+    id INTEGER PRIMARY KEY, login TEXT NOT NULL UNIQUE COLLATE NOCASE, name TEXT NOT NULL, email TEXT NOT NULL,
+    site_admin INTEGER NOT NULL DEFAULT 0, enterprise_owner INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL
+);
+-- A token is known by the SHA-256 of its text; `lasts_s` counts from each start of the sandbox (NULL: for ever).
+CREATE TABLE tokens (
+    id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, user_id INTEGER NOT NULL REFERENCES users (id),
+    organization_id INTEGER REFERENCES organizations (id), scopes_json TEXT NOT NULL DEFAULT '[]',
+    permissions_json TEXT NOT NULL DEFAULT '{}', lasts_s REAL
+);
+
+-- Organizations and repositories -------------------------------------------------------------------------------------
+CREATE TABLE organizations (
+    id INTEGER PRIMARY KEY, enterprise_id INTEGER NOT NULL REFERENCES enterprises (id),
+    login TEXT NOT NULL UNIQUE COLLATE NOCASE, name TEXT NOT NULL, description TEXT NOT NULL DEFAULT '', created_at REAL NOT NULL
+);
+CREATE TABLE memberships (
+    organization_id INTEGER NOT NULL REFERENCES organizations (id), user_id INTEGER NOT NULL REFERENCES users (id),
+    role TEXT NOT NULL CHECK (role IN ('owner', 'member')), PRIMARY KEY (organization_id, user_id)
+) WITHOUT ROWID;
+-- A rename that was accepted and is not done yet.
+CREATE TABLE renames (organization_id INTEGER PRIMARY KEY, login TEXT NOT NULL UNIQUE COLLATE NOCASE, due_at REAL NOT NULL);
+CREATE TABLE repositories (
+    id INTEGER PRIMARY KEY, organization_id INTEGER NOT NULL REFERENCES organizations (id), name TEXT NOT NULL COLLATE NOCASE,
+    private INTEGER NOT NULL DEFAULT 0, description TEXT NOT NULL DEFAULT '', default_branch TEXT NOT NULL DEFAULT 'main',
+    created_at REAL NOT NULL, UNIQUE (organization_id, name)
+);
+-- Files that a seed file gave a repository: its first commit, made when the repository is first opened.
+CREATE TABLE seed_files (
+    repository_id INTEGER NOT NULL, path TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (repository_id, path)
+) WITHOUT ROWID;
+-- Generated repositories, not stored one by one (fleet.py); their ids are first_id, first_id + 1, …
+CREATE TABLE fleets (
+    first_id INTEGER PRIMARY KEY, organization_id INTEGER NOT NULL REFERENCES organizations (id), prefix TEXT NOT NULL,
+    count INTEGER NOT NULL, readme_bytes INTEGER NOT NULL, created_at REAL NOT NULL, UNIQUE (organization_id, prefix)
+);
+
+-- Enterprise teams ---------------------------------------------------------------------------------------------------
+CREATE TABLE teams (
+    id INTEGER PRIMARY KEY, enterprise_id INTEGER NOT NULL, name TEXT NOT NULL, slug TEXT NOT NULL UNIQUE COLLATE NOCASE,
+    description TEXT NOT NULL DEFAULT '', created_at REAL NOT NULL
+);
+CREATE TABLE team_organizations (
+    team_id INTEGER NOT NULL, organization_id INTEGER NOT NULL, PRIMARY KEY (team_id, organization_id)
+) WITHOUT ROWID;
+
+-- Code security ------------------------------------------------------------------------------------------------------
+-- settings_json holds what differs from the defaults of creation.
+CREATE TABLE configurations (
+    id INTEGER PRIMARY KEY, target_type TEXT NOT NULL CHECK (target_type IN ('enterprise', 'organization')),
+    target_id INTEGER NOT NULL, name TEXT NOT NULL, description TEXT NOT NULL DEFAULT '', settings_json TEXT NOT NULL DEFAULT '{}',
+    created_at REAL NOT NULL, updated_at REAL NOT NULL, UNIQUE (target_type, target_id, name)
+);
+CREATE TABLE configuration_defaults (
+    target_type TEXT NOT NULL, target_id INTEGER NOT NULL, default_for_new_repos TEXT NOT NULL, configuration_id INTEGER NOT NULL,
+    PRIMARY KEY (target_type, target_id, default_for_new_repos)
+) WITHOUT ROWID;
+CREATE TABLE configuration_repositories (
+    repository_id INTEGER PRIMARY KEY, configuration_id INTEGER NOT NULL, status TEXT NOT NULL
+);
+CREATE TABLE enterprise_security (enterprise_id INTEGER PRIMARY KEY, settings_json TEXT NOT NULL DEFAULT '{}');
+
+-- Rulesets -----------------------------------------------------------------------------------------------------------
+CREATE TABLE rulesets (
+    id INTEGER PRIMARY KEY, source_type TEXT NOT NULL CHECK (source_type IN ('Enterprise', 'Organization')),
+    source_id INTEGER NOT NULL, name TEXT NOT NULL, target TEXT NOT NULL, enforcement TEXT NOT NULL,
+    bypass_actors_json TEXT NOT NULL DEFAULT '[]', conditions_json TEXT NOT NULL DEFAULT '{}', rules_json TEXT NOT NULL DEFAULT '[]',
+    created_at REAL NOT NULL, updated_at REAL NOT NULL, UNIQUE (source_type, source_id, name)
+);
+CREATE TABLE ruleset_versions (
+    version_id INTEGER PRIMARY KEY, ruleset_id INTEGER NOT NULL, actor_id INTEGER NOT NULL, actor_type TEXT NOT NULL,
+    updated_at REAL NOT NULL, state_json TEXT NOT NULL
+);
+
+-- Webhooks -----------------------------------------------------------------------------------------------------------
+CREATE TABLE hooks (
+    id INTEGER PRIMARY KEY, organization_id INTEGER NOT NULL, creator_kind TEXT NOT NULL DEFAULT 'user', active INTEGER NOT NULL DEFAULT 1,
+    events_json TEXT NOT NULL, config_json TEXT NOT NULL, created_at REAL NOT NULL, updated_at REAL NOT NULL
+);
+CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY, hook_id INTEGER NOT NULL, guid TEXT NOT NULL, delivered_at REAL NOT NULL, redelivery INTEGER NOT NULL DEFAULT 0,
+    duration REAL NOT NULL, status TEXT NOT NULL, status_code INTEGER NOT NULL, event TEXT NOT NULL, action TEXT
+);
+
+-- Notifications ------------------------------------------------------------------------------------------------------
+CREATE TABLE threads (
+    id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, repository_id INTEGER NOT NULL, reason TEXT NOT NULL, unread INTEGER NOT NULL,
+    subject_type TEXT NOT NULL, subject_title TEXT NOT NULL, subject_path TEXT NOT NULL, updated_at REAL NOT NULL, last_read_at REAL
+);
+
+-- Licenses -----------------------------------------------------------------------------------------------------------
+CREATE TABLE licenses (
+    enterprise_id INTEGER PRIMARY KEY, seats INTEGER NOT NULL, advanced_security_seats INTEGER NOT NULL, kind TEXT NOT NULL,
+    expire_at REAL NOT NULL
+);
+CREATE TABLE committers (
+    repository_id INTEGER NOT NULL, user_id INTEGER NOT NULL, last_pushed_at REAL NOT NULL, PRIMARY KEY (repository_id, user_id)
+) WITHOUT ROWID;
+
+-- Dependency snapshots: the latest of each repository, correlator and detector -----------------------------------------
+CREATE TABLE snapshots (
+    id INTEGER PRIMARY KEY, repository_id INTEGER NOT NULL, correlator TEXT NOT NULL, detector TEXT NOT NULL,
+    digest BLOB NOT NULL, body BLOB NOT NULL, user_id INTEGER NOT NULL, created_at REAL NOT NULL,
+    UNIQUE (repository_id, correlator, detector)
+);
+-- For each manifest file that snapshots report, the one that the platform shows.
+CREATE TABLE shown_manifests (
+    repository_id INTEGER NOT NULL, source_location TEXT NOT NULL, snapshot_id INTEGER NOT NULL, correlator TEXT NOT NULL,
+    detector TEXT NOT NULL, manifest TEXT NOT NULL, PRIMARY KEY (repository_id, source_location)
+) WITHOUT ROWID;

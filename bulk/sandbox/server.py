@@ -1,0 +1,212 @@
+"""The sandbox as a whole: put together, opened, served.
+
+Reading order: this file, `pipeline.py` (what happens to every request), then an area, for example `organizations.py`.
+
+How an area is added: write one file in this folder with its area functions, each
+
+    async def get_thing(call: Call) -> Answer:
+
+and a constant that lists them
+
+    AREA = Area("Things", routes=(
+        Route("GET", "/orgs/{org}/things/{thing_id}", get_thing, access=Access(scopes=("read:org",))),
+    ))
+
+and name the file in `areas.py`. A function takes what it needs from the call (`call.params`, `call.query`,
+`call.json_object()`, `call.context.state`), asks `rights.py` who may, raises `Refused` (by the functions of
+`refusals.py`) to refuse, returns an `Answer`, and names in its `effect` what it changed. Latency, limits, validators,
+headers, faults and the journal are the pipeline's. Where two writes to one thing must not overlap, the area does its
+work inside `async with call.writing(key):`. What the area keeps for as long as the server lives is made in
+`Area.start` and kept by `context.put`; work after the answer goes to `context.background`; work that blocks to `await
+context.blocking(work)`.
+
+Everything that is not decided by the requests is passed in: the clock, and how blocking work is done. With a clock in
+virtual time and `inline`, no thread and no socket is needed: `Sandbox.server` is a factory of protocols for in-memory
+connections.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from aiohttp import web
+
+from bulk.sandbox import seeds
+from bulk.sandbox.areas import AREAS
+from bulk.sandbox.background import background
+from bulk.sandbox.budgets import Budgets
+from bulk.sandbox.clock import Clock, SystemClock
+from bulk.sandbox.context import Blocking, Context, in_thread
+from bulk.sandbox.journal import Journal
+from bulk.sandbox.media import Vendor
+from bulk.sandbox.pipeline import MOST_BODY_BYTES, PREFIX, Pipeline
+from bulk.sandbox.routes import Area, Router
+from bulk.sandbox.settings import SettingError, Settings
+from bulk.sandbox.state import State
+
+SHUTDOWN_S = 2.0
+
+
+@dataclass(slots=True)
+class Sandbox:
+    """One open sandbox.
+
+    Attributes:
+        context: its parts.
+        server: a factory of protocols: what `loop.create_server` or an in-memory connection takes.
+        base_url: `http://HOST:PORT/api/v3`; empty while it is not served on a socket.
+    """
+
+    context: Context
+    server: web.Server
+    base_url: str = ""
+
+    @property
+    def journal(self) -> Path | None:
+        """The journal's file, if there is one."""
+        return self.context.settings.journal
+
+    @property
+    def state(self) -> Path:
+        """The state directory."""
+        return self.context.directory
+
+
+@asynccontextmanager
+async def opened(
+    settings: Settings, *, clock: Clock | None = None, blocking: Blocking = in_thread, areas: Sequence[Area] = AREAS
+) -> AsyncIterator[Sandbox]:
+    """A sandbox that is ready to answer, without a socket.
+
+    Args:
+        settings: what it is started with.
+        clock: where it gets the time from; None: the machine's.
+        blocking: how it does work that blocks.
+        areas: what it serves.
+
+    Raises:
+        SettingError: the state, the seed data or the journal can't be used.
+    """
+    clock = clock or SystemClock()
+    async with contextlib.AsyncExitStack() as stack:
+        directory = _directory(settings, stack)
+        state = State.open(directory / "state.db", clock, is_kept=settings.state is not None)
+        stack.callback(state.close)
+        seeds.plant(state, settings, clock.now())
+        journal = Journal(settings.journal)
+        stack.callback(journal.close)
+        context = Context(
+            settings=settings,
+            clock=clock,
+            directory=directory,
+            state=state,
+            vendor=Vendor.named(settings.vendor),
+            budgets=Budgets(settings.rate_limits, settings.rate_limit_off),
+            background=await stack.enter_async_context(background()),
+            blocking=blocking,
+        )
+        for area in areas:
+            if area.start is not None:
+                await area.start(context)
+        pipeline = Pipeline(context, Router(route for area in areas for route in area.routes), journal)
+        yield Sandbox(context, _server(pipeline))
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings, *, clock: Clock | None = None, blocking: Blocking = in_thread, areas: Sequence[Area] = AREAS
+) -> AsyncIterator[Sandbox]:
+    """A sandbox that is served on its address until the block ends. Arguments and errors as `opened`, and
+
+    Raises:
+        SettingError: the address can't be listened on.
+    """
+    async with opened(settings, clock=clock, blocking=blocking, areas=areas) as sandbox:
+        runner = web.ServerRunner(sandbox.server, shutdown_timeout=SHUTDOWN_S)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, settings.host, settings.port)
+            try:
+                await site.start()
+            except (OSError, UnicodeError) as error:
+                raise _unusable_address(settings, error) from None
+            host, port = runner.addresses[0][:2]
+            sandbox.base_url = f"http://{f'[{host}]' if ':' in host else host}:{port}{PREFIX}"
+            yield sandbox
+        finally:
+            await runner.cleanup()
+
+
+async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM comes, or the caller cancels; then end cleanly.
+
+    Args:
+        settings: what the sandbox is started with.
+        ready: called once with `http://HOST:PORT/api/v3` when requests are answered.
+
+    Raises:
+        SettingError: it can't be started like this.
+    """
+    async with running(settings) as sandbox:
+        # The signals are caught before anybody is told where to find the server: who was told may stop it at once.
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            ready(sandbox.base_url)
+            async for _ in signals:
+                return
+
+
+def _server(pipeline: Pipeline) -> web.Server:
+    def make_request(
+        message: object, payload: object, protocol: object, writer: object, task: object
+    ) -> web.BaseRequest:
+        return web.BaseRequest(
+            message,  # type: ignore[arg-type]
+            payload,  # type: ignore[arg-type]
+            protocol,  # type: ignore[arg-type]
+            writer,  # type: ignore[arg-type]
+            task,  # type: ignore[arg-type]
+            server._loop,
+            client_max_size=MOST_BODY_BYTES,
+        )
+
+    server = web.Server(pipeline, request_factory=make_request, access_log=None)
+    return server
+
+
+def _directory(settings: Settings, stack: contextlib.AsyncExitStack) -> Path:
+    if settings.state is None:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)))
+    directory = settings.state
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = (directory / "lock").open("w")
+    except OSError as error:
+        raise SettingError(f"--state {directory}: {error.strerror}: name a directory that can be written") from None
+    stack.callback(lock.close)
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SettingError(
+                f"--state {directory}: another sandbox uses it: stop that one, or name another"
+            ) from None
+    return directory
+
+
+def _unusable_address(settings: Settings, error: OSError | UnicodeError) -> SettingError:
+    where = f"{settings.host}:{settings.port}"
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return SettingError(f"{where} is in use by another program: choose another --port, or 0 for any free one")
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return SettingError(f"can't listen on {where}: {reason}: use --host 127.0.0.1 and --port 0")

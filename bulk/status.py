@@ -1,0 +1,108 @@
+"""Where a run stands at one moment: what the live display, the log and `bulk status` show. Shared words, no logic.
+
+The engine makes a RunStatus about once a second and stores it in the ledger (as JSON): another process can read it
+there.
+"""
+
+import msgspec
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One job.
+
+    Attributes:
+        items: items of the job (count); None while that is not known.
+        outcomes: how many ended how, keyed by outcome.
+        in_flight: items being worked on (count).
+        state: `waiting` (for `needs`), `running`, `complete`.
+        waits_for: names of jobs that it waits for.
+    """
+
+    name: str
+    operation: str
+    items: int | None
+    outcomes: dict[str, int]
+    in_flight: int = 0
+    state: str = "running"
+    waits_for: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> int:
+        """Items that have ended (count)."""
+        return sum(self.outcomes.values())
+
+
+class BucketStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One bucket.
+
+    Attributes:
+        limit: requests in a window (count); None where the platform limits nothing.
+        remaining: requests that may still be sent in this window, the reserve not taken off (count).
+        reserve: kept for other users of the token (count).
+        reset_at: UTC epoch seconds, this machine's time; None where unknown.
+        used: requests that this run has spent from it, all windows (count).
+        pace: requests per second while pacing is on; None at full speed.
+        waiting: workers that wait for it (count).
+        closed_because: why nothing is let out now; empty while it is open.
+        opens_at: when that ends (UTC epoch seconds); None where unknown.
+    """
+
+    credential: str
+    category: str
+    limit: int | None
+    remaining: int | None
+    reserve: int = 0
+    reset_at: float | None = None
+    used: int = 0
+    pace: float | None = None
+    waiting: int = 0
+    closed_because: str = ""
+    opens_at: float | None = None
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Something that waits.
+
+    Attributes:
+        what: `bucket core`, `lane acme/api 37 ahead`, `settling organization.create #12`, `platform unreachable` and
+            the like.
+        until: UTC epoch seconds; None where unknown.
+        count: how many items wait for it.
+    """
+
+    what: str
+    until: float | None = None
+    count: int = 1
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole run.
+
+    Attributes:
+        state: `checking`, `running`, `draining`, `complete`, `stopped`.
+        at: when this was true (UTC epoch seconds, this machine's time).
+        pid: process that runs it; None once it has ended.
+        requests: requests sent so far (count); `retries` of them repeated one that failed.
+        settled: lost answers whose truth was found by reading (count).
+        per_second: items finished per second over the last seconds.
+        concurrency: requests that may be in flight now; `in_flight`: that are.
+        finish_at: predicted end (UTC epoch seconds); None where unknown.
+        why: for `stopped` and `draining`: the reason, for people.
+    """
+
+    name: str
+    state: str
+    at: float
+    started_at: float
+    pid: int | None = None
+    jobs: tuple[JobStatus, ...] = ()
+    buckets: tuple[BucketStatus, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    requests: int = 0
+    retries: int = 0
+    settled: int = 0
+    per_second: float = 0.0
+    concurrency: int = 0
+    in_flight: int = 0
+    finish_at: float | None = None
+    why: str = ""

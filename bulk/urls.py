@@ -1,0 +1,62 @@
+"""Paths and queries of requests, percent-encoded once and only here (failures.md row 57).
+
+Pure. A name that could leave its place in a path (`.`, `..`, an empty segment, a control character) is refused.
+"""
+
+from urllib.parse import quote, urlencode
+
+_PLAIN = "-._~!$&'()*+,;=@"
+
+
+def segment(name: str | int) -> str:
+    """One path segment, percent-encoded; `ent:platform` becomes `ent%3Aplatform`, a slash becomes `%2F`.
+
+    Raises:
+        ValueError: it is empty, `.` or `..`, or holds a control character or a lone surrogate.
+    """
+    text = str(name)
+    flaw = flaw_of_segment(text)
+    if flaw:
+        raise ValueError(f"{text!r} {flaw}")
+    return quote(text, safe=_PLAIN)
+
+
+def file_path(path: str) -> str:
+    """The path of a file within a repository, each segment encoded, slashes kept.
+
+    Raises:
+        ValueError: a segment can't be used, see `segment`.
+    """
+    return "/".join(segment(part) for part in path.split("/"))
+
+
+def query(**parameters: str | int | bool | None) -> str:
+    """A query string without its question mark; None leaves a parameter out, booleans become `true` and `false`."""
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in parameters.items()
+        if value is not None
+    }
+    return urlencode(given) if given else ""
+
+
+def flaw_of_segment(text: str) -> str:
+    """Why `text` can't be one segment of a path; empty where it can."""
+    if not text:
+        return "is empty"
+    if text in (".", ".."):
+        return "would leave its folder"
+    if any(ord(char) < 32 or ord(char) == 127 for char in text):
+        return "holds a control character"
+    if any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        return "holds a lone surrogate, which no file name can carry"
+    return ""
+
+
+def flaw_of_path(path: str) -> str:
+    """Why `path` can't name a file within a repository; empty where it can."""
+    for part in path.split("/"):
+        flaw = flaw_of_segment(part)
+        if flaw:
+            return f"has a segment that {flaw}" if part else "has an empty segment (a slash at an end, or two in a row)"
+    return "holds a backslash" if "\\" in path else ""

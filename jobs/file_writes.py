@@ -1,0 +1,115 @@
+"""How a write of one file ends: the request, and what its answer, its refusal or its loss mean.
+
+A refused write is judged by what stands at the path now, not by the platform's words: they are for people.
+Source: specification, Repository contents; operations.md, PUT and DELETE contents; failures.md row 22.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+
+from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Reply, Request, failed, succeeded
+from jobs import names
+from jobs.standing import Standing, contents_url, link_sha
+
+_ACCEPT = {"PUT": frozenset((200, 201, 409, 422)), "DELETE": frozenset((200, 404, 409))}
+_LAST_ACCEPT = {"PUT": frozenset((200, 201)), "DELETE": frozenset((200, 404))}
+
+
+class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """One write of one file, as both of its operations know it.
+
+    Attributes:
+        before: the blob that is there now, by the latest read or by the user; None: no file is.
+    """
+
+    method: str
+    owner: str
+    repo: str
+    path: str
+    message: str
+    branch: str | None
+    committer: names.Person | None
+    author: names.Person | None
+    before: str | None
+
+    def request(self, *, is_last: bool = False, **fields: Any) -> Request:
+        """The write. A refusal that another write may have caused comes back to be looked into, but of the last one:
+        after that it is the engine that waits and starts over, so many times."""
+        body: dict[str, Any] = {"message": self.message, **fields}
+        for name in ("branch", "committer", "author"):
+            value = getattr(self, name)
+            if value is not None:
+                body[name] = msgspec.to_builtins(value)
+        if self.before is not None:
+            body["sha"] = self.before
+        return Request(
+            method=self.method,
+            path=contents_url(self.owner, self.repo, self.path),
+            body=body,
+            effect=Effect.COMPARE_AND_SWAP,
+            accept=(_LAST_ACCEPT if is_last else _ACCEPT)[self.method],
+            memo={"before": self.before},
+        )
+
+    def symlink_outcome(self) -> Generator[Request, Reply, Outcome | None]:
+        """How it ends where the sha that was refused is right, because it is of the file that a symlink leads to."""
+        if (yield from link_sha(self.owner, self.repo, self.path, self.branch)) is None:
+            return None
+        return conflict(f"{self.path} is a symlink, and its own blob is another: name the file that it leads to")
+
+    def third_value(self, found: Standing, lost: Lost) -> Generator[Request, Reply, Outcome | NotApplied]:
+        """A lost write after which neither what was there before stands at the path nor what was asked for."""
+        if (
+            self.before is not None
+            and (yield from link_sha(self.owner, self.repo, self.path, self.branch)) == self.before
+        ):
+            return NotApplied("the symlink from before is still there")
+        now = found.obstacle or f"the blob {found.sha}"
+        return conflict(f"the answer of the {lost.method} was lost, and {self.path} is {now}: somebody else wrote it")
+
+
+def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
+    """The useful part of a file write result. What a torn answer did not tell is known, all but the commit."""
+    content = _part(reply, "content")
+    result = {
+        "path": path,
+        "sha": content.get("sha", ours),
+        "size": content.get("size", size_bytes),
+        "html_url": content.get("html_url"),
+        "commit": _commit(reply),
+    }
+    note = _torn(reply)
+    if note is None and result["sha"] != ours:
+        note = f"the platform reports another blob than the one that was sent ({ours})"
+    return succeeded(result, note=note)
+
+
+def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
+    """The useful part of the answer to a delete."""
+    return succeeded({"path": path, "sha": before, "commit": _commit(reply)}, note=_torn(reply))
+
+
+def file_result(path: str, found: Standing) -> dict[str, Any]:
+    """The result where the file was only read."""
+    return {"path": path, "sha": found.sha, "size": found.size, "html_url": found.html_url}
+
+
+def conflict(message: str, reply: Reply | None = None) -> Outcome:
+    """What is there is not what the item expects."""
+    return failed(ErrorCode.CONFLICT, message, http_status=reply.status if reply is not None else None)
+
+
+def _commit(reply: Reply) -> dict[str, Any] | None:
+    commit = _part(reply, "commit")
+    return {"sha": commit.get("sha"), "html_url": commit.get("html_url")} if commit else None
+
+
+def _torn(reply: Reply) -> str | None:
+    return None if _part(reply, "commit") else "applied, but the answer broke off before it named the commit"
+
+
+def _part(reply: Reply, name: str) -> dict[str, Any]:
+    part = reply.body.get(name) if isinstance(reply.body, dict) else None
+    return part if isinstance(part, dict) else {}

@@ -1,0 +1,151 @@
+"""Reading a file of a repository, in every representation and size: what `readme.get` and `contents.get` share.
+
+Up to 1 MB everything is given; up to 100 MB only raw bytes (or the object form without content), so a larger file is
+asked for again as raw bytes; above 100 MB nothing is. A listing of exactly 1,000 entries may have been cut.
+Source: specification, Limits and File content object; operations.md, GET contents.
+"""
+
+import hashlib
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bulk.model import RAW_BODY_BYTES, ErrorCode, Media, Outcome, Reply, Request, failed, succeeded, unchanged
+from bulk.operation import Steps
+from jobs import blobs, refusals
+
+MOST_ENTRIES = 1_000
+"""Entries of a directory that the platform lists at most (count)."""
+
+INLINE_MOST = "above 1 MB a file comes only as raw bytes or, without its content, as an object"
+
+MediaType = Annotated[
+    Literal["json", "raw", "html", "object"],
+    Meta(
+        description="representation: json and object give the platform's file object, raw and html the size and "
+        "SHA-256 of what was sent, and its bytes to `save`"
+    ),
+]
+
+_SEEN = frozenset((200, 403))
+
+
+def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Steps:
+    """The requests of one read: one, and a second one for a file above 1 MB that was asked for as JSON or object.
+
+    Args:
+        path: of the request, percent-encoded.
+        known: fields that go into the result of raw and html, which say nothing about themselves.
+    """
+    media = Media(media_type)
+    if media is Media.RAW or media is Media.HTML:
+        reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, max_bytes=RAW_BODY_BYTES)
+        return _bytes_outcome(reply, media, known)
+    reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN)
+    body = reply.body
+    if reply.status == 403:
+        if not refusals.is_too_large(reply):
+            return _forbidden(reply)
+        return (yield from _large(path, query, known, {}, reply))
+    if isinstance(body, list):
+        return _ended(reply, listing(body))
+    if not isinstance(body, dict):
+        return refusals.bad_answer(reply, "a file object or a directory's listing")
+    if isinstance(body.get("entries"), list):
+        return _ended(reply, listing(body))
+    if body.get("encoding") == "none":
+        return (yield from _large(path, query, known, body, reply))
+    return _ended(reply, body)
+
+
+def listing(body: Any) -> Any:
+    """The result for a directory: as it came; but one that may have been cut is an object, which says so."""
+    entries = body["entries"] if isinstance(body, dict) else body
+    if len(entries) != MOST_ENTRIES:
+        return body
+    shown = body if isinstance(body, dict) else {"type": "dir", "entries": entries}
+    return {**shown, "maybe_truncated": True}
+
+
+def saved_bytes(outcome: Outcome) -> bytes | None:
+    """The bytes of the file that `outcome` is about; None where it is about something else, or holds no content."""
+    if outcome.payload is not None:
+        return outcome.payload
+    result = outcome.result
+    if not isinstance(result, dict) or result.get("encoding") != "base64" or not isinstance(result.get("content"), str):
+        return None
+    try:
+        return blobs.decode(result["content"])
+    except ValueError:
+        return None
+
+
+def _large(path: str, query: str, known: dict[str, Any], described: dict[str, Any], first: Reply) -> Steps:
+    """A file above 1 MB: its bytes are the payload, its result says what the file object would."""
+    size = described.get("size")
+    if isinstance(size, int) and size > RAW_BODY_BYTES:
+        return failed(ErrorCode.TOO_LARGE, f"the file has {size:,} bytes; the platform gives no more than 100 MB")
+    reply = yield Request(method="GET", path=path, query=query, media=Media.RAW, accept=_SEEN, max_bytes=RAW_BODY_BYTES)
+    if reply.status == 403:
+        return _too_large(reply) if refusals.is_too_large(reply) else _forbidden(reply)
+    data = _bytes(reply)
+    if data is None:
+        return refusals.bad_answer(reply, "the bytes of a file")
+    result = {
+        "type": "file",
+        **known,
+        **described,
+        "encoding": "none",
+        "content": "",
+        "size": len(data),
+        "sha": blobs.blob_sha(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    is_unchanged = reply.is_unchanged and (first.is_unchanged or first.status == 403)
+    return unchanged(result, payload=data) if is_unchanged else succeeded(result, payload=data)
+
+
+def _bytes_outcome(reply: Reply, media: Media, known: dict[str, Any]) -> Outcome:
+    if reply.status == 403:
+        if not refusals.is_too_large(reply):
+            return _forbidden(reply)
+        if media is Media.HTML:
+            message = f"{refusals.message_of(reply)} ({INLINE_MOST})"
+            return failed(ErrorCode.TOO_LARGE, message, http_status=reply.status)
+        return _too_large(reply)
+    if reply.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+        # no file, so it has no other representation: a directory, a symlink that leads nowhere, a submodule
+        found = _json(reply.body)
+        if isinstance(found, dict | list):
+            return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
+    data = _bytes(reply)
+    if data is None:
+        return refusals.bad_answer(reply, "the bytes of a file")
+    result = {**known, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return _ended(reply, result, data)
+
+
+def _bytes(reply: Reply) -> bytes | None:
+    return reply.body if isinstance(reply.body, bytes) else None
+
+
+def _json(body: Any) -> Any:
+    if not isinstance(body, bytes):
+        return body
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _ended(reply: Reply, result: Any, payload: bytes | None = None) -> Outcome:
+    return unchanged(result, payload=payload) if reply.is_unchanged else succeeded(result, payload=payload)
+
+
+def _too_large(reply: Reply) -> Outcome:
+    return failed(ErrorCode.TOO_LARGE, refusals.message_of(reply), http_status=reply.status)
+
+
+def _forbidden(reply: Reply) -> Outcome:
+    return failed(ErrorCode.FORBIDDEN, refusals.message_of(reply), http_status=reply.status)

@@ -1,0 +1,65 @@
+"""What a refusal says. The shape of error bodies is not specified, so every part of it may be missing or odd.
+
+Source: open-points.md, Error body.
+"""
+
+from collections.abc import Iterator
+
+from bulk.model import ErrorCode, Outcome, Reply, failed
+
+MESSAGE_CHARS = 500
+"""Most characters of a platform's message that are passed on."""
+
+
+def message_of(reply: Reply) -> str:
+    """The platform's own words, with those of its single errors; the status where it said nothing."""
+    body = reply.body if isinstance(reply.body, dict) else {}
+    message = body.get("message")
+    parts = [message] if isinstance(message, str) and message else []
+    parts.extend(text for text in _details(reply) if text and text not in parts)
+    return ("; ".join(parts) or f"the platform answered {reply.status} and gave no reason")[:MESSAGE_CHARS]
+
+
+def has_code(reply: Reply, code: str) -> bool:
+    """Whether one of the single errors has this code, such as `too_large` or `already_exists`."""
+    return any(isinstance(entry, dict) and entry.get("code") == code for entry in _errors(reply))
+
+
+def is_too_large(reply: Reply) -> bool:
+    """Whether a file was refused because of its size in the representation that was asked for."""
+    text = message_of(reply).casefold()
+    return has_code(reply, "too_large") or "too large" in text or "too_large" in text or "in size" in text
+
+
+def is_taken(reply: Reply) -> bool:
+    """Whether a name was refused because something has it already."""
+    text = message_of(reply).casefold()
+    return has_code(reply, "already_exists") or "already exist" in text or "already taken" in text
+
+
+def is_empty_repository(reply: Reply) -> bool:
+    """Whether a 404 says that the repository is there and has no commit yet: whoever reads that may see it."""
+    return reply.status == 404 and "repository is empty" in message_of(reply).casefold()
+
+
+def bad_answer(reply: Reply, expected: str) -> Outcome:
+    """The outcome of a read whose answer is not what the specification says."""
+    shown = type(reply.body).__name__ if reply.body is not None else "nothing"
+    return failed(ErrorCode.BAD_RESPONSE, f"expected {expected}, the platform sent {shown}", http_status=reply.status)
+
+
+def _errors(reply: Reply) -> list[object]:
+    errors = reply.body.get("errors") if isinstance(reply.body, dict) else None
+    return errors if isinstance(errors, list) else []
+
+
+def _details(reply: Reply) -> Iterator[str]:
+    for entry in _errors(reply):
+        if isinstance(entry, str):
+            yield entry
+        elif isinstance(entry, dict):
+            if isinstance(entry.get("message"), str):
+                yield entry["message"]
+            else:
+                words = (entry.get("resource"), entry.get("field"), entry.get("code"))
+                yield " ".join(word for word in words if isinstance(word, str))

@@ -1,0 +1,23 @@
+"""What every test may rely on: asyncio as the event loop, no setting of the user's own, a cache of its own."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The engine runs on asyncio, with uvloop or without."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No variable of the user's environment reaches a test, and no test writes into the user's folders."""
+    for name in ("BULK_TOKEN", "BULK_BASE_URL", "BULK_VENDOR", "NO_COLOR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    home: Path = tmp_path_factory.getbasetemp() / "home"
+    home.mkdir(exist_ok=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

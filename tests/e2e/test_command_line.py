@@ -1,0 +1,234 @@
+"""The command as a user meets it, each time a process of its own: help, completion, wrong command lines, endings."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMANDS = [
+    "run", "plan", "check", "status", "report", "retry", "operations", "rate-limit", "sandbox", "demo", "completion",
+]  # fmt: skip
+HELP_S = 0.3
+
+
+def bulk(*arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run one command line and wait for its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "bulk", *arguments],
+        cwd=cwd,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_help_lists_every_command_on_standard_output() -> None:
+    """`bulk --help` shows each command with what it does, and exits 0."""
+    done = bulk("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [
+        line.split()[0] for line in done.stdout.partition("Commands:\n")[2].split("\n\n")[0].splitlines()
+    ] == COMMANDS
+    assert "..." not in done.stdout.partition("Commands:")[2]
+
+
+def test_help_comes_at_once() -> None:
+    """From `bulk --help` to its output it takes less than 0.3 s (best of five cold processes)."""
+    took = []
+    for _ in range(5):
+        started = time.perf_counter()
+        assert bulk("--help").returncode == 0
+        took.append(time.perf_counter() - started)
+    assert min(took) < HELP_S
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    """`bulk COMMAND --help` exits 0 and shows the log's options, which every command has."""
+    done = bulk(command, "--help")
+    assert done.returncode == 0
+    assert "--log-level" in done.stdout
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    """`bulk` alone is a wrong command line: help on standard error, exit 2."""
+    done = bulk()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Commands:" in done.stderr
+
+
+def test_version() -> None:
+    """`bulk --version` names the version of the package."""
+    from importlib.metadata import version
+
+    assert bulk("--version").stdout == f"bulk {version('bulkops')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["rnu"], "No such command 'rnu'"),
+        (["run"], "Missing argument 'MANIFEST'"),
+        (["run", "a.yaml", "--progress", "loud"], "'loud' is not one of"),
+        (["run", "a.yaml", "--frobnicate"], "No such option"),
+        (["run", "a.yaml", "--credential", "ghp_secret0123456789"], "write [NAME=]SOURCE"),
+        (["run", "a.yaml", "--credential", "env:A", "--credential", "default=env:B"], "given twice"),
+        (["operations", "contents.pt"], "did you mean contents.put"),
+        (["operations", "--schema"], "needs the NAME"),
+        (["report", "somewhere", "--format", "html", "--only", "failed"], "--only chooses items"),
+        (["sandbox", "--fault", "meteor=1"], "the kinds are"),
+        (["sandbox", "--rate-limit", "core"], "core=1000/5"),
+        (["completion", "tcsh"], "'tcsh' is not one of"),
+    ],
+)
+def test_a_wrong_command_line_exits_2(arguments: list[str], says: str, tmp_path: Path) -> None:
+    """A wrong command line exits 2 with one clear message on standard error, and nothing of a typed token in it."""
+    done = bulk(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ghp_secret" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "check"])
+def test_a_manifest_that_is_not_there_exits_2(command: str, tmp_path: Path) -> None:
+    """A missing manifest is named; no run directory is made."""
+    done = bulk(command, "nowhere.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nowhere.yaml" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["status", "report", "retry"])
+def test_a_run_that_is_not_there_exits_5(command: str, tmp_path: Path) -> None:
+    """A folder without a run is named, and nothing is made there."""
+    (tmp_path / "empty").mkdir()
+    done = bulk(command, "empty", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "empty" in done.stderr
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_operations_are_listed_for_people_and_for_programs() -> None:
+    """`bulk operations` and its `--json` name the same operations."""
+    rows = bulk("operations").stdout.splitlines()
+    listed = json.loads(bulk("operations", "--json").stdout)
+    assert [row.split()[0] for row in rows[1:]] == [each["name"] for each in listed]
+    assert "contents.put" in {each["name"] for each in listed}
+
+
+def test_an_operation_has_a_schema() -> None:
+    """`bulk operations NAME --schema` is JSON Schema that refuses unknown fields."""
+    schema = json.loads(bulk("operations", "contents.put", "--schema").stdout)
+    assert schema["title"] == "contents.put"
+    assert "additionalProperties" in json.dumps(schema)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_each_shell(shell: str) -> None:
+    """`bulk completion SHELL` prints a script that asks `bulk` itself."""
+    done = bulk("completion", shell)
+    assert done.returncode == 0
+    assert "_BULK_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("bulk ", {"run", "check", "sandbox"}),
+        ("bulk operations contents.", {"contents.get", "contents.put", "contents.delete"}),
+        ("bulk report --format ", {"text", "json", "html", "csv", "jsonl"}),
+        ("bulk status ", {"runs/one"}),
+        ("bulk run --pro", {"--progress"}),
+        ("bulk sandbox --fault drop", {"drop-before=", "drop-after="}),
+    ],
+)
+def test_commands_operations_formats_and_runs_complete(words: str, expected: set[str], tmp_path: Path) -> None:
+    """A shell is offered commands, options, choices, installed operations and run directories."""
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "ledger.db").touch()
+    (tmp_path / "runs" / "no-run").mkdir()
+    count = len(words.split()) - (not words.endswith(" "))
+    done = bulk(cwd=tmp_path, _BULK_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count))
+    offered = {line.partition(",")[2] for line in done.stdout.splitlines()}
+    assert expected <= offered
+    assert "runs/no-run" not in offered
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """When nobody reads standard output, a command ends quietly with its own exit code (failures.md row 41)."""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "bulk", "operations", "contents.put"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_error(closed: str) -> None:
+    """With standard output or error closed a command does its work and keeps its exit code (failures.md row 41)."""
+    command = f"{sys.executable} -m bulk operations contents.put {closed}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_behind_standard_output_is_told() -> None:
+    """Results that can't be written end the command with an error instead of being lost silently (Linux: /dev/full)."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bulk", "operations", "contents.put"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 5
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_demo_keeps_nothing_where_something_is(tmp_path: Path) -> None:
+    """`bulk demo --keep` refuses a folder that holds something, and leaves it as it is."""
+    (tmp_path / "mine.txt").touch()
+    done = bulk("demo", "--keep", str(tmp_path))
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_any_encoding_will_do() -> None:
+    """A terminal that knows ASCII alone gets escaped characters instead of an error."""
+    done = bulk("operations", "contents.put", "--json", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["name"] == "contents.put"
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0)])
+def test_the_sandbox_says_where_it_is_and_ends_on_a_signal(number: signal.Signals, exit_code: int) -> None:
+    """The first line of `bulk sandbox` is its base URL; a signal ends it cleanly."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "bulk", "sandbox"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline()
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=20)
+    assert first.startswith("http://127.0.0.1:")
+    assert first.endswith("/api/v3\n")
+    assert (process.returncode, rest, errors) == (exit_code, "", "")

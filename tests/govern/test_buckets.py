@@ -1,0 +1,136 @@
+"""The arithmetic of a bucket."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bulk.govern.buckets import Bucket
+
+
+def bucket(limit: int = 10, free: int | None = None, **more: float) -> Bucket:
+    return Bucket(limit, limit if free is None else free, reset_at=1_000.0, window_s=60.0, **more)  # type: ignore[arg-type]
+
+
+def test_the_cap_is_hard() -> None:
+    """Nothing is let out of an empty bucket, not even by a caller who did not ask."""
+    one = bucket(free=0)
+    assert one.available == 0
+    with pytest.raises(ValueError, match="empty"):
+        one.reserve_one()
+
+
+def test_the_reserve_is_left() -> None:
+    """What is reserved for others is never available."""
+    one = bucket(limit=10, reserve=4)
+    while one.available:
+        one.reserve_one()
+    assert one.free == 4
+
+
+def test_given_back_only_to_its_window() -> None:
+    """A request of an earlier window that turns out to be free gives nothing to this one."""
+    one = bucket()
+    one.reserve_one()
+    one.observe(10, 10, 1_060.0, overlap=1, now=1_000.0)
+    free = one.free
+    one.give_back(window=1)
+    assert one.free == free
+    one.give_back(window=2)
+    assert one.free == free + 1
+
+
+def test_numbers_that_may_not_know_of_requests_under_way() -> None:
+    """A number that the platform names never raises what is left by requests that it may not have counted."""
+    one = bucket(limit=100)
+    for _ in range(30):
+        one.reserve_one()
+    one.observe(100, 100, 1_000.0, overlap=30, now=950.0)
+    assert one.free == 70
+
+
+def test_a_rival_is_believed_and_the_newest_number_counts() -> None:
+    """Once somebody else spends from it, the pessimistic reading of each new number holds."""
+    one = bucket(limit=100)
+    one.observe(100, 60, 1_000.0, overlap=0, now=950.0)
+    assert (one.free, one.has_rival) == (60, True)
+    one.observe(100, 58, 1_000.0, overlap=5, now=951.0)
+    assert one.free == 53
+    one.observe(100, 56, 1_000.0, overlap=0, now=952.0)
+    assert one.free == 56
+
+
+def test_late_words_of_an_old_window_are_ignored() -> None:
+    """An answer that was overtaken by the reset changes nothing."""
+    one = bucket(limit=100)
+    assert one.observe(100, 100, 1_060.0, overlap=0, now=1_001.0)
+    assert not one.observe(100, 3, 1_000.0, overlap=0, now=1_002.0)
+    assert one.free == 100
+
+
+def test_a_reset_that_jitters_by_a_second_is_the_same_window() -> None:
+    """A platform that computes the reset anew each time does not hand out its budget again."""
+    one = bucket(limit=100, free=0)
+    assert not one.observe(100, 0, 1_001.0, overlap=0, now=950.0)
+    assert one.free == 0
+
+
+@given(limit=st.integers(-5, 50), remaining=st.integers(-10, 100), overlap=st.integers(0, 30), reset=st.floats(0, 1e12))
+def test_nonsense_is_clamped(limit: int, remaining: int, overlap: int, reset: float) -> None:
+    """failures.md row 31: whatever the platform names, what is left stays between nothing and the limit."""
+    one = bucket(limit=20)
+    one.observe(max(0, limit), remaining, reset, overlap, now=990.0)
+    assert 0 <= one.free <= max(20, limit)
+    assert one.available >= 0
+
+
+@dataclass
+class Platform:
+    """A platform that counts: the truth that the bucket must never go beyond."""
+
+    limit: int
+    used: int = 0
+    refused: int = 0
+    under_way: list[tuple[int, int]] = field(default_factory=list)
+
+
+@given(
+    limit=st.integers(1, 30),
+    steps=st.lists(st.tuples(st.sampled_from(["send", "arrive", "answer", "free", "lost"]), st.integers(0, 9)), max_size=200),
+)
+def test_never_beyond_the_budget_whatever_the_order(limit: int, steps: list[tuple[str, int]]) -> None:
+    """Requests arrive and are answered in any order, some cost nothing, some answers are lost: never one too many."""
+    one, used = bucket(limit=limit), 0
+    travelling: list[tuple[int, int]] = []
+    arrived: list[tuple[int, int, bool, int]] = []
+    for verb, pick in steps:
+        if verb == "send" and one.available:
+            one.reserve_one()
+            travelling.append((one.mark, one.window))
+        elif verb in ("arrive", "free") and travelling:
+            mark, window = travelling.pop(pick % len(travelling))
+            used += verb == "arrive"
+            assert used <= limit
+            arrived.append((mark, window, verb == "free", limit - used))
+        elif verb in ("answer", "lost") and arrived:
+            mark, window, is_free, remaining = arrived.pop(pick % len(arrived))
+            one.in_flight -= 1
+            if verb == "answer":
+                if is_free:
+                    one.give_back(window)
+                one.observe(limit, remaining, 1_000.0, one.overlap(mark), now=950.0)
+    assert used + len(travelling) <= limit
+
+
+@given(limit=st.integers(1, 200), answers=st.integers(0, 200))
+def test_all_of_it_can_be_used(limit: int, answers: int) -> None:
+    """Without others, one request after the other, the whole limit is let out."""
+    one, used = bucket(limit=limit), 0
+    while one.available:
+        one.reserve_one()
+        mark = one.mark
+        used += 1
+        one.in_flight -= 1
+        one.observe(limit, limit - used, 1_000.0, one.overlap(mark), now=950.0)
+    assert used == limit

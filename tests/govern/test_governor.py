@@ -1,0 +1,401 @@
+"""Permits in virtual time, against a platform that counts."""
+
+import anyio
+import pytest
+
+from bulk.errors import CredentialRefused, RunStopped
+from bulk.govern.governor import Draining, Governor, Policy
+from bulk.govern.watch import Watch
+from bulk.model import ErrorCode, Failure, FailureKind, Reply
+from bulk.platform.credentials import Secret
+from bulk.platform.wire import Verdict, VerdictKind
+from tests.virtual_time import START, VirtualClock, run_virtual
+
+LATENCY_S = 0.02
+
+
+class Source:
+    """A credential whose tokens are a list; `renew` goes to the next."""
+
+    name = "default"
+
+    def __init__(self, *tokens: str) -> None:
+        self._tokens = [Secret(token) for token in tokens]
+
+    def read(self) -> Secret:
+        """The token now."""
+        return self._tokens[0]
+
+    async def renew(self) -> bool:
+        """The next token, if there is one."""
+        if len(self._tokens) < 2:
+            return False
+        self._tokens.pop(0)
+        return True
+
+
+class Platform:
+    """Counts requests in windows of whole seconds, as the sandbox does, and answers after a while."""
+
+    def __init__(self, clock: VirtualClock, limit: int = 100, window_s: int = 10, skew_s: float = 0.0) -> None:
+        self.clock, self.limit, self.window_s, self.skew_s = clock, limit, window_s, skew_s
+        self.is_off = False
+        self.good_tokens = {"token-one"}
+        self.used: dict[int, int] = {}
+        self.window_end = 0
+        self.log: list[tuple[float, str, int]] = []
+        self.asked: list[float] = []
+
+    def now(self) -> float:
+        """The platform's own time."""
+        return START + self.clock.monotonic() + self.skew_s
+
+    def _headers(self) -> dict[str, str]:
+        from email.utils import formatdate
+
+        return {"date": formatdate(int(self.now()), usegmt=True)}
+
+    def _roll(self) -> None:
+        if self.now() >= self.window_end:
+            self.window_end = int(self.now()) + self.window_s
+            self.used[self.window_end] = 0
+
+    async def request(self, token: Secret, status: int = 200) -> tuple[Reply, Verdict]:
+        """One request that counts, unless it is refused or answered 304."""
+        await anyio.sleep(LATENCY_S / 2)
+        if token.reveal() not in self.good_tokens:
+            reply = Reply(status=401, headers=self._headers())
+            self.log.append((self.clock.monotonic(), token.reveal(), 401))
+            await anyio.sleep(LATENCY_S / 2)
+            return reply, Verdict(VerdictKind.UNAUTHORIZED, ErrorCode.UNAUTHORIZED)
+        self._roll()
+        kind = VerdictKind.ACCEPTED
+        if not self.is_off and status != 304:
+            if self.used[self.window_end] >= self.limit:
+                status, kind = 403, VerdictKind.LIMITED_PRIMARY
+            else:
+                self.used[self.window_end] += 1
+        self.log.append((self.clock.monotonic(), token.reveal(), status))
+        headers = self._headers()
+        await anyio.sleep(LATENCY_S / 2)
+        return Reply(status=status, headers=headers), Verdict(kind)
+
+    async def ask(self, token: Secret) -> tuple[Reply, Verdict] | Failure:
+        """`GET /rate_limit`."""
+        await anyio.sleep(LATENCY_S / 2)
+        self.asked.append(self.clock.monotonic())
+        if token.reveal() not in self.good_tokens:
+            self.log.append((self.clock.monotonic(), token.reveal(), 401))
+            return Reply(status=401, headers=self._headers()), Verdict(VerdictKind.UNAUTHORIZED)
+        if self.is_off:
+            return Reply(status=404, headers=self._headers()), Verdict(VerdictKind.ACCEPTED)
+        if self.now() < self.window_end:
+            remaining, reset = self.limit - self.used[self.window_end], self.window_end
+        else:
+            remaining, reset = self.limit, int(self.now()) + self.window_s
+        entry = {"limit": self.limit, "used": self.limit - remaining, "remaining": remaining, "reset": reset}
+        reply = Reply(status=200, headers=self._headers(), body={"resources": {"core": entry}})
+        await anyio.sleep(LATENCY_S / 2)
+        return reply, Verdict(VerdictKind.ACCEPTED)
+
+
+class Bench:
+    """A governor, its tasks, and workers that send as fast as permits allow."""
+
+    def __init__(self, clock: VirtualClock, platform: Platform, policy: Policy, source: Source, work: int) -> None:
+        self.clock, self.platform, self.work = clock, platform, work
+        self.stops: list[RunStopped] = []
+        self.governor = Governor(policy, clock, lambda credential, category: self.work, self.stops.append)
+        self.account = self.governor.open_account(source, ["core"])
+        self.gate = self.governor.gate("default", "core")
+        self.refusals = 0
+        self.done = 0
+
+    async def worker(self) -> None:
+        """Send while there is work."""
+        while self.work > 0:
+            self.work -= 1
+            try:
+                permit = self.governor.permit_nowait(self.gate) or await self.governor.permit(self.gate)
+            except (CredentialRefused, Draining):
+                self.refusals += 1
+                return
+            reply, verdict = await self.platform.request(permit.token)
+            self.governor.answered(permit, reply, verdict)
+            if verdict.kind is VerdictKind.ACCEPTED:
+                self.done += 1
+            else:
+                self.work += 1
+
+    async def run(self, workers: int = 16) -> float:
+        """Do all the work; the time that it took (seconds)."""
+        started = self.clock.monotonic()
+        async with anyio.create_task_group() as services:
+            services.start_soon(Watch(self.governor, self.account, self.platform.ask).run)
+            services.start_soon(self.governor.attend, self.gate)
+            async with anyio.create_task_group() as group:
+                for _ in range(workers):
+                    group.start_soon(self.worker)
+            services.cancel_scope.cancel()
+        return self.clock.monotonic() - started
+
+
+def policy(reserve: int = 0, *, is_even: bool = True, unexplained_s: float = 60.0) -> Policy:
+    return Policy(16, lambda limit: reserve, is_even, unreachable_s=30.0, unexplained_s=unexplained_s)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+@pytest.mark.parametrize("skew_s", [0.0, 0.7, -86_400.0])
+def test_whole_windows_are_used_and_none_is_exceeded(is_even: bool, skew_s: float) -> None:
+    """Six windows of work: nothing beyond the budget, at least 99% of each full window, in the best possible time."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=200, window_s=10, skew_s=skew_s)
+        bench = Bench(clock, platform, policy(is_even=is_even), Source("token-one"), work=1_200)
+        took = await bench.run()
+        full = list(platform.used.values())[:-1]
+        assert bench.done == 1_200
+        assert not [entry for entry in platform.log if entry[2] == 403]
+        assert all(used >= 198 for used in full[1:])
+        assert took <= 60.5
+
+    run_virtual(main)
+
+
+def test_even_pace_is_even() -> None:
+    """Where the work exceeds the bucket, requests are spread over the window: no second has more than its share."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=200, window_s=20)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=1_000)
+        await bench.run()
+        per_second: dict[int, int] = {}
+        for at, _, _ in platform.log:
+            per_second[int(at)] = per_second.get(int(at), 0) + 1
+        busy = [count for second, count in per_second.items() if 20 < second < 60]
+        assert max(busy) <= 10 * 1.5 + 2
+
+    run_virtual(main)
+
+
+def test_the_reserve_stays_untouched() -> None:
+    """What is reserved for other users of the token is there for them at every moment."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=100, window_s=10)
+        bench = Bench(clock, platform, policy(reserve=30), Source("token-one"), work=210)
+        await bench.run()
+        assert max(platform.used.values()) == 70
+
+    run_virtual(main)
+
+
+def test_a_rival_is_seen() -> None:
+    """failures.md row 32: somebody else spends from the same budget; hardly a request runs into the limit."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=200, window_s=20)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=900)
+
+        async def rival() -> None:
+            while True:
+                for _ in range(10):
+                    platform._roll()
+                    if platform.used[platform.window_end] < platform.limit:
+                        platform.used[platform.window_end] += 1
+                await anyio.sleep(3.0)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(rival)
+            await bench.run()
+            group.cancel_scope.cancel()
+        assert bench.done == 900
+        # without limits in the answers' headers, the last few of a window may run into what the rival took just before
+        assert len([entry for entry in platform.log if entry[2] == 403]) <= 2 * len(platform.used)
+
+    run_virtual(main)
+
+
+def test_limits_that_are_off_govern_nothing() -> None:
+    """`/rate_limit` is 404: the run is not held up."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock)
+        platform.is_off = True
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=1_000)
+        assert await bench.run() < 5.0
+        assert bench.done == 1_000
+
+    run_virtual(main)
+
+
+def test_a_wrong_token_costs_one_request() -> None:
+    """failures.md row 17: after the first 401 nothing more leaves with that credential, and everybody is told."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock)
+        bench = Bench(clock, platform, policy(), Source("token-bad"), work=100)
+        await bench.run()
+        assert len(platform.log) == 1
+        assert bench.refusals == 16
+
+    run_virtual(main)
+
+
+def test_a_token_that_ends_midway_is_renewed_once_and_tried_alone() -> None:
+    """failures.md row 16: frozen at the first 401, renewed by one task, and one request goes first on the new token."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=10_000, window_s=60)
+        bench = Bench(clock, platform, policy(), Source("token-one", "token-two"), work=600)
+
+        async def end_token() -> None:
+            await anyio.sleep(0.3)
+            platform.good_tokens = {"token-two"}
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(end_token)
+            await bench.run()
+        refused = [entry for entry in platform.log if entry[2] == 401]
+        assert bench.done == 600
+        assert len(refused) <= 16
+        first_refusal = refused[0][0]
+        assert not [at for at, token, _ in platform.log if token == "token-one" and at > first_refusal + LATENCY_S]
+
+    run_virtual(main)
+
+
+def test_retry_after_silences_everything() -> None:
+    """`Retry-After: 3`: nothing is sent for 3 s, `/rate_limit` neither."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=10_000, window_s=60)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=300)
+        moments: list[float] = []
+
+        async def limit_once() -> None:
+            await anyio.sleep(0.1)
+            permit = await bench.governor.permit(bench.gate)
+            reply = Reply(status=429, headers={"retry-after": "3"})
+            moments.append(clock.monotonic())
+            bench.governor.answered(permit, reply, Verdict(VerdictKind.LIMITED_SECONDARY, retry_after_s=3.0))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(limit_once)
+            await bench.run()
+        (at,) = moments
+        sent = [when for when, _, _ in platform.log] + platform.asked
+        assert not [when for when in sent if at + LATENCY_S < when < at + 3.0]
+        assert bench.done == 300
+
+    run_virtual(main)
+
+
+def test_an_unexplained_refusal_asks_first_and_then_waits_longer_each_time() -> None:
+    """failures.md row 19: no reason given: `/rate_limit` is asked, nothing explains it, so 60 s, then 120 s."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=10_000, window_s=3_600)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=0)
+        waits: list[float] = []
+
+        async def refuse_twice() -> None:
+            for _ in range(2):
+                permit = await bench.governor.permit(bench.gate)
+                asked, began = len(platform.asked), clock.monotonic()
+                bench.governor.answered(permit, Reply(status=403, headers={}), Verdict(VerdictKind.UNEXPLAINED))
+                await anyio.sleep(0.5)
+                assert len(platform.asked) > asked
+                bench.governor.return_unused(await bench.governor.permit(bench.gate))
+                waits.append(clock.monotonic() - began)
+
+        async with anyio.create_task_group() as services:
+            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.gate)
+            await refuse_twice()
+            services.cancel_scope.cancel()
+        assert waits == pytest.approx([60.0, 120.0], abs=0.1)
+
+    run_virtual(main)
+
+
+def test_an_empty_bucket_explains_a_refusal() -> None:
+    """failures.md row 19: the bucket turns out to be at 0: the wait ends at its reset, not after a minute."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=50, window_s=10)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=0)
+        async with anyio.create_task_group() as services:
+            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.gate)
+            permit = await bench.governor.permit(bench.gate)
+            platform._roll()
+            platform.used[platform.window_end] = 50
+            bench.governor.answered(permit, Reply(status=403, headers={}), Verdict(VerdictKind.UNEXPLAINED))
+            began = clock.monotonic()
+            await bench.governor.permit(bench.gate)
+            assert clock.monotonic() - began < 10.5
+            services.cancel_scope.cancel()
+
+    run_virtual(main)
+
+
+def test_a_silent_platform_is_asked_by_one_and_then_the_run_stops() -> None:
+    """failures.md rows 1, 2: out of reach: one request at a time, growing pauses, and the reason after the limit."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock)
+        platform.is_off = True
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=100)
+        sent: list[float] = []
+
+        async def failing() -> None:
+            while not bench.stops:
+                permit = await bench.governor.permit(bench.gate)
+                sent.append(clock.monotonic())
+                await anyio.sleep(LATENCY_S)
+                failure = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="refused")
+                bench.governor.failed(permit, failure)
+
+        async with anyio.create_task_group() as services:
+            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.gate)
+            async with anyio.create_task_group() as group:
+                for _ in range(16):
+                    group.start_soon(failing)
+                while not bench.stops:
+                    await anyio.sleep(0.1)
+                group.cancel_scope.cancel()
+            services.cancel_scope.cancel()
+        assert "out of reach for 30 s" in str(bench.stops[0])
+        assert len([at for at in sent if at > 2.0]) < 15
+
+    run_virtual(main)
+
+
+def test_draining_turns_away_who_waits() -> None:
+    """When the run ends, who waits for a permit is told instead of waiting for a reset."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=20, window_s=3_600)
+        bench = Bench(clock, platform, policy(is_even=False), Source("token-one"), work=1_000)
+        async with anyio.create_task_group() as group:
+            group.start_soon(bench.run)
+            await anyio.sleep(5.0)
+            bench.governor.drain()
+        assert bench.done == 20
+        assert bench.refusals == 16
+
+    run_virtual(main)

@@ -1,0 +1,172 @@
+"""`readme.get`, and through it everything that reading a file has in common."""
+
+import hashlib
+import timeit
+
+import msgspec
+import pytest
+
+from bulk.model import RAW_BODY_BYTES, ErrorCode, Media, OutcomeKind
+from jobs import blobs
+from jobs.readmes import GetReadme, ReadmeItem
+from tests.jobs.driver import flaws, item_of, reply, run
+
+GET = GetReadme()
+ITEM = {"owner": "Acme-Eng", "repo": "hello-world"}
+FILE = {
+    "type": "file",
+    "encoding": "base64",
+    "size": 5,
+    "name": "README.md",
+    "path": "README.md",
+    "sha": blobs.blob_sha(b"hello"),
+    "content": "aGVs\nbG8=\n",
+}
+LARGE = {**FILE, "encoding": "none", "content": "", "size": 2_000_000}
+TOO_LARGE = {
+    "message": "This file is too large",
+    "errors": [{"resource": "Blob", "field": "data", "code": "too_large"}],
+}
+
+
+def test_json_is_one_request_and_the_file_object_the_result():
+    """The platform's file object is the result, as it came; `save` writes the decoded bytes."""
+    driven = run(GET, ITEM, reply(body=FILE))
+    assert driven.shown() == ["GET /repos/Acme-Eng/hello-world/readme"]
+    assert driven.requests[0].media is Media.JSON
+    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    assert driven.outcome.result == FILE
+    assert GET.saved_bytes(driven.outcome) == b"hello"
+
+
+def test_the_ref_is_asked_for():
+    """A ref goes into the query, percent-encoded."""
+    driven = run(GET, {**ITEM, "ref": "feature/a b&c"}, reply(body=FILE))
+    assert driven.shown() == ["GET /repos/Acme-Eng/hello-world/readme?ref=feature%2Fa+b%26c"]
+
+
+@pytest.mark.parametrize("media_type", ["raw", "html"])
+def test_raw_and_html_give_size_and_hash(media_type):
+    """The bytes are the payload, the result says how many they are and what their SHA-256 is."""
+    driven = run(GET, {**ITEM, "media_type": media_type}, reply(body=b"# Hi"))
+    assert driven.requests[0].media is Media(media_type)
+    assert driven.requests[0].max_bytes == RAW_BODY_BYTES
+    assert driven.outcome.result == {"size": 4, "sha256": hashlib.sha256(b"# Hi").hexdigest()}
+    assert driven.outcome.payload == GET.saved_bytes(driven.outcome) == b"# Hi"
+
+
+@pytest.mark.parametrize(("media_type", "body"), [("json", FILE), ("object", FILE), ("raw", b""), ("html", b"<p>")])
+def test_a_304_is_unchanged_and_has_its_result(media_type, body):
+    """An answer from the store ends as unchanged, with the same result as the first time."""
+    fresh = run(GET, {**ITEM, "media_type": media_type}, reply(body=body)).outcome
+    stored = run(GET, {**ITEM, "media_type": media_type}, reply(body=body, is_unchanged=True)).outcome
+    assert (fresh.kind, stored.kind) == (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED)
+    assert fresh.result == stored.result
+    assert GET.saved_bytes(fresh) == GET.saved_bytes(stored)
+
+
+@pytest.mark.parametrize("media_type", ["json", "object"])
+def test_above_1_mb_the_bytes_come_as_raw(media_type):
+    """`encoding: none` is no empty file: the bytes are asked for, and the result keeps the platform's fields."""
+    data = b"x" * 2_000_000
+    driven = run(GET, {**ITEM, "media_type": media_type}, reply(body=LARGE), reply(body=data))
+    assert [request.media for request in driven.requests] == [Media(media_type), Media.RAW]
+    assert driven.outcome.result == {
+        **LARGE,
+        "sha": blobs.blob_sha(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    assert GET.saved_bytes(driven.outcome) == data
+
+
+def test_a_json_refused_as_too_large_comes_as_raw():
+    """A 403 `too_large` leads to raw, and sha and size are computed from the bytes."""
+    data = b"y" * 1_500_000
+    driven = run(GET, ITEM, reply(403, TOO_LARGE), reply(body=data))
+    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    result = driven.outcome.result
+    assert (result["type"], result["size"], result["sha"], result["encoding"]) == (
+        "file",
+        len(data),
+        blobs.blob_sha(data),
+        "none",
+    )
+
+
+def test_a_large_file_is_unchanged_when_both_answers_are():
+    """Two answers from the store are unchanged; one that is new is a success."""
+    data = b"z" * 2_000_000
+    both = run(GET, ITEM, reply(body=LARGE, is_unchanged=True), reply(body=data, is_unchanged=True))
+    one = run(GET, ITEM, reply(body=LARGE), reply(body=data, is_unchanged=True))
+    refused_first = run(GET, ITEM, reply(403, TOO_LARGE), reply(body=data, is_unchanged=True))
+    kinds = [driven.outcome.kind for driven in (both, one, refused_first)]
+    assert kinds == [OutcomeKind.UNCHANGED, OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED]
+
+
+def test_above_100_mb_is_too_large_and_not_asked_for():
+    """A size above 100 MB ends the item before its bytes are requested."""
+    driven = run(GET, ITEM, reply(body={**LARGE, "size": RAW_BODY_BYTES + 1}))
+    assert driven.error.code is ErrorCode.TOO_LARGE
+
+
+@pytest.mark.parametrize("media_type", ["raw", "html"])
+def test_raw_and_html_refused_as_too_large(media_type):
+    """What raw or html refuses because of its size ends as too_large, in the platform's words."""
+    driven = run(GET, {**ITEM, "media_type": media_type}, reply(403, TOO_LARGE))
+    assert driven.error.code is ErrorCode.TOO_LARGE
+    assert "too large" in driven.error.message
+    assert driven.outcome.http_status == 403
+
+
+def test_too_large_in_every_form():
+    """Where raw is refused as well, after JSON was, the item is too_large."""
+    driven = run(GET, ITEM, reply(403, TOO_LARGE), reply(403, TOO_LARGE))
+    assert driven.error.code is ErrorCode.TOO_LARGE
+
+
+@pytest.mark.parametrize("media_type", ["json", "raw"])
+def test_another_403_is_forbidden(media_type):
+    """A 403 that is not about size stays what it is."""
+    driven = run(GET, {**ITEM, "media_type": media_type}, reply(403, {"message": "Resource not accessible"}))
+    assert driven.error.code is ErrorCode.FORBIDDEN
+    assert driven.error.message == "Resource not accessible"
+    late = run(GET, ITEM, reply(403, TOO_LARGE), reply(403, {"message": "Resource not accessible"}))
+    assert late.error.code is ErrorCode.FORBIDDEN
+
+
+@pytest.mark.parametrize(("media_type", "body"), [("json", "text"), ("json", None), ("raw", {"a": 1}), ("raw", None)])
+def test_an_answer_of_another_kind_is_a_bad_response(media_type, body):
+    """Neither an object nor bytes: the item fails, nothing crashes."""
+    driven = run(GET, {**ITEM, "media_type": media_type}, reply(body=body))
+    assert driven.error.code is ErrorCode.BAD_RESPONSE
+
+
+def test_a_large_file_without_bytes_is_a_bad_response():
+    """The second answer must be bytes."""
+    assert run(GET, ITEM, reply(body=LARGE), reply(body=None)).error.code is ErrorCode.BAD_RESPONSE
+
+
+def test_content_that_is_no_base64_is_saved_as_json():
+    """`save` never crashes on what the platform sent."""
+    driven = run(GET, ITEM, reply(body={**FILE, "content": "%%%"}))
+    assert b'"%%%"' in GET.saved_bytes(driven.outcome)
+
+
+def test_checks():
+    """Every field that the platform would refuse is named."""
+    assert not flaws(GET, {**ITEM, "ref": "main"})
+    found = flaws(GET, {"owner": "a/b", "repo": "x.git", "ref": "a\nb"})
+    assert set(found) == {"owner", "repo", "ref"}
+
+
+def test_reads_have_no_lane():
+    """Reads go in any order."""
+    assert GET.lanes(item_of(GET, **ITEM)) == ()
+
+
+def test_an_item_is_decoded_within_a_microsecond():
+    """A line of an items file is decoded and its types checked in at most 1 µs (best of many, on an idle core 0.3)."""
+    decode = msgspec.json.Decoder(ReadmeItem).decode
+    line = b'{"owner":"acme-eng","repo":"hello-world"}'
+    best_s = min(timeit.repeat(lambda: decode(line), number=2_000, repeat=20)) / 2_000
+    assert best_s < 1e-6

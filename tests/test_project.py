@@ -1,0 +1,196 @@
+"""The project keeps its own rules: what a reader is promised is there, and each guard can fail."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(path for folder in ("bulk", "jobs", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+TEXTS = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "jobs" / "examples").rglob("*.yaml")),
+    *SOURCES,
+]
+MOST_LINES = 450
+
+BANNED_CALLS = {
+    "asyncio.create_task(work())": "import asyncio",
+    "asyncio.gather(work())": "import asyncio",
+    "asyncio.ensure_future(work())": "import asyncio",
+    "time.time()": "import time",
+    "time.sleep(1)": "import time",
+    "datetime.datetime.now(datetime.UTC)": "import datetime",
+    "datetime.datetime.utcnow()": "import datetime",
+    "random.random()": "import random",
+    "random.randint(1, 2)": "import random",
+    "random.choice([1])": "import random",
+    "random.uniform(1, 2)": "import random",
+    "random.shuffle([1])": "import random",
+}
+
+
+def tool(*command: str, cwd: Path = ROOT, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a tool of the project's own environment."""
+    executable = Path(sys.executable).parent / command[0]
+    return subprocess.run([executable, *command[1:]], cwd=cwd, input=stdin, capture_output=True, text=True, check=False)
+
+
+def linted(code: str, path: str) -> str:
+    """What the linter says about `code` if it stood in `path`."""
+    done = tool("ruff", "check", "--no-cache", "--output-format", "concise", "--stdin-filename", path, "-", stdin=code)
+    return done.stdout
+
+
+@pytest.mark.parametrize(("call", "imported"), BANNED_CALLS.items())
+def test_the_linter_bans(call: str, imported: str) -> None:
+    """What can't be simulated or leaks a task is refused by the linter, in the engine and in tests."""
+    code = f'"""Doc."""\n\n{imported}\n\nvalue = {call}\n'
+    assert "TID251" in linted(code, "bulk/sample.py")
+    assert "TID251" in linted(code, "tests/test_sample.py")
+
+
+def test_only_the_clocks_may_ask_the_system_for_the_time() -> None:
+    """Besides the two clock modules nothing reads the system's time or sleeps by itself."""
+    asks = re.compile(r"time\.(time|monotonic|perf_counter|sleep)(_ns)?\b|asyncio\.sleep|\.now\(\)")
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for path in (ROOT / "bulk").rglob("*.py")
+        if path.name != "clock.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and asks.fullmatch(ast.unparse(node))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "broken"),
+    [
+        ("bulk/errors.py", "from bulk import engine", "Imports point down"),
+        ("bulk/urls.py", "from bulk.sandbox import server", "Only the command line starts the sandbox"),
+        ("bulk/sandbox/clock.py", "from bulk import errors", "Imports point down"),
+        ("bulk/ledger/view.py", "from bulk.govern import governor", "Imports point down"),
+        ("bulk/engine.py", "from jobs import contents", "The engine knows no job by name"),
+        ("jobs/contents.py", "from bulk.platform import transport", "Jobs know the shared words only"),
+    ],
+)
+def test_an_import_against_the_flow_is_caught(tmp_path: Path, path: str, line: str, broken: str) -> None:
+    """Each import contract breaks when a module imports what it must not."""
+    for folder in ("bulk", "jobs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / path).open("a") as module:
+        module.write(f"\n{line}\n")
+    done = tool("lint-imports", "--no-cache", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(rf"{broken}[^\n]*(\n[^\n]+)?BROKEN", done.stdout), done.stdout
+
+
+def test_no_file_has_two_ideas() -> None:
+    """A source file that grows beyond 450 lines is split."""
+    assert [f"{path}: {lines}" for path in SOURCES if (lines := len(path.read_text().splitlines())) > MOST_LINES] == []
+
+
+def test_nothing_is_unfinished() -> None:
+    """No mark of unfinished work, no test that is left out."""
+    marks = re.compile("TO" + "DO|FIX" + "ME|XX" + "X|NotImplemented" + "Error|mark\\." + "skip|pytest\\." + "skip")
+    assert [str(path) for path in SOURCES if marks.search(path.read_text())] == []
+
+
+def test_no_path_of_one_machine() -> None:
+    """No file names a folder of the machine it was written on."""
+    absolute = re.compile(r"(?<![\w./])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|Users|tmp/v)/")
+    assert [str(path) for path in TEXTS if absolute.search(path.read_text())] == []
+
+
+def test_nothing_reads_a_folder_outside() -> None:
+    """The repository is whole: nothing refers to a folder beside it."""
+    outside = "../sha" + "red"
+    assert [str(path) for path in TEXTS if outside in path.read_text()] == []
+
+
+def test_the_readme_has_the_two_commands() -> None:
+    """Who opens the README sees how to run it and how to test it, as CI does."""
+    first_screen = "\n".join((ROOT / "README.md").read_text().splitlines()[:40])
+    ci = (ROOT / ".ci/run").read_text() + (ROOT / ".github/workflows/ci.yml").read_text()
+    for command in ("make demo", "make test"):
+        assert command in first_screen
+        assert ci.count(command) == 2
+        assert re.search(rf"^{command.removeprefix('make ')}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    """CHANGELOG.md has the Keep-a-Changelog form, and its head is this version or what is not released yet."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    text = (ROOT / "CHANGELOG.md").read_text()
+    heads = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d{2}-\d{2}))?$", text, re.MULTILINE)
+    assert heads
+    assert heads[0][0] in ("Unreleased", version)
+    assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= {
+        "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security",
+    }  # fmt: skip
+
+
+def test_every_installed_version_is_pinned() -> None:
+    """constraints.txt pins every declared dependency by version alone: no address, no hash."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.+!]+", pin) for pin in pins)
+    pinned = {_normal(pin.partition("==")[0]) for pin in pins}
+    assert {_normal(re.split(r"[<>=!;\[ ]", each)[0]) for each in declared} <= pinned
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_dependency_says_what_it_is_for() -> None:
+    """In pyproject.toml a comment stands above each dependency."""
+    lines = (ROOT / "pyproject.toml").read_text().splitlines()
+    declared = [number for number, line in enumerate(lines) if re.match(r'    "[a-z][\w.-]*>=', line)]
+    assert len(declared) > 20
+    assert [lines[number] for number in declared if not lines[number - 1].startswith("    # ")] == []
+
+
+def test_every_link_in_the_documentation_leads_somewhere() -> None:
+    """A relative link in README, CONTRIBUTING or docs/ names a file of the repository, and an anchor a heading."""
+    dead = []
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            file = (page.parent / name) if name else page
+            if not file.exists() or (anchor and anchor not in _anchors(file)):
+                dead.append(f"{page.name}: {target}")
+    assert dead == []
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_the_tables_that_tests_check_are_in_docs() -> None:
+    """docs/ has the failure matrix with its 80 rows and the policy of every shipped operation's kind."""
+    rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/failures.md").read_text(), re.MULTILINE)
+    assert [int(row) for row in rows] == list(range(1, 81))
+    policies = (ROOT / "docs/operations.md").read_text()
+    for operation in (
+        "GET readme",
+        "PUT contents, create",
+        "DELETE contents",
+        "POST dependency snapshot",
+        "GET rate_limit",
+    ):
+        assert f"| {operation}" in policies
