@@ -78,8 +78,8 @@ def measure(items: int, folder: Path) -> None:
     ledger.commit(commit_all)
     timed("finish that rewrites the results (lines)", items, lambda: ledger.finish(1, "", STATUS))
     ledger.close()
-    sizes = {name: (folder / "reads" / name).stat().st_size for name in ("ledger.db", "results.jsonl")}
-    print(f"{'ledger.db and results.jsonl':<62} {sizes['ledger.db'] / items:>8.1f} and {sizes['results.jsonl'] / items:.1f} B/item")
+    db, lines = ((folder / "reads" / name).stat().st_size / items for name in ("ledger.db", "results.jsonl"))
+    print(f"{'ledger.db and results.jsonl':<62} {db:>8.1f} and {lines:.1f} B/item")
 
     view = LedgerView(folder / "reads")
     timed("lines read", items, lambda: sum(1 for _ in view.lines()))
@@ -103,7 +103,12 @@ def measure(items: int, folder: Path) -> None:
 
         timed(f"writes (an intent, then a record), groups of {group:,}", count, commit_writes)
     intents = [intent(index) for index in range(64_000)]
-    timed("intents, groups of 64", 64_000, lambda: [ledger.commit(intents[at : at + 64]) for at in range(0, 64_000, 64)])
+
+    def commit_intents() -> None:
+        for start in range(0, len(intents), 64):
+            ledger.commit(intents[start : start + 64])
+
+    timed("intents, groups of 64", len(intents), commit_intents)
     ledger.close()
 
     with Ledger.open(folder / "saves", identity, now=NOW) as ledger:

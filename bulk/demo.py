@@ -1,7 +1,7 @@
 """`bulk demo`: everything that a user would type, typed for them, against a sandbox of their own.
 
-It starts `bulk sandbox` with a fleet of repositories, a budget that resets within seconds and some faults, runs every
-manifest of `jobs/examples/` with `bulk run`, and says where the reports are. Each command is a process of its own, as
+It starts `bulk sandbox` with a fleet of repositories, a budget that resets within seconds and some faults, runs the
+manifests of `jobs/examples/` with `bulk run`, and says where the reports are. Each command is a process of its own, as
 in real life; nothing but the sandbox's loopback address is talked to.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from bulk.clock import Clock
 from bulk.errors import RunStopped, UsageError
 
+MANIFESTS = ("readmes", "contents", "snapshots", "organizations")
 REPOSITORIES = 2_000
 README_BYTES = 3_000
 TOKEN = "sbx-site-admin"
@@ -81,8 +82,8 @@ def _folder(keep: Path | None) -> Path:
 
 def _copied_examples(folder: Path) -> list[Path]:
     with resources.as_file(resources.files("jobs") / "examples") as examples:
-        shutil.copytree(examples, folder / "examples")
-    return sorted((folder / "examples").glob("*.yaml"))
+        shutil.copytree(examples, folder / "examples", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    return [folder / "examples" / f"{name}.yaml" for name in MANIFESTS]
 
 
 @contextlib.contextmanager

@@ -259,7 +259,7 @@ def _field(field: types.Field, prefix: str, said: Mapping[str, str]) -> Iterator
     default = None if field.default is msgspec.NODEFAULT else field.default
     yield FieldDocumentation(
         name=name,
-        type=_type_name(kind),
+        type=_type_name(kind, has_null=default is not None or field.required),
         is_required=field.required,
         default=default,
         limits=tuple(_limits(kind, extra)),
@@ -297,7 +297,8 @@ def _plain(kind: types.Type) -> tuple[types.Type, dict[str, Any]]:
             return kind, said
 
 
-def _type_name(kind: types.Type) -> str:
+def _type_name(kind: types.Type, *, has_null: bool = True) -> str:
+    """A type in JSON's words. `has_null`: whether null means something else than "not given"."""
     match kind:
         case types.StrType():
             return "string"
@@ -320,7 +321,8 @@ def _type_name(kind: types.Type) -> str:
         case types.ListType(item_type=entry) | types.VarTupleType(item_type=entry):
             return f"array of {_type_name(_plain(entry)[0])}"
         case types.UnionType(types=several):
-            return " | ".join(_type_name(_plain(each)[0]) for each in several)
+            shown = [each for each in several if has_null or not isinstance(each, types.NoneType)]
+            return " | ".join(_type_name(_plain(each)[0]) for each in shown)
     return "any"
 
 

@@ -94,7 +94,7 @@ async def retry_run(
     around = surroundings or Surroundings(handles_signals=True)
     around.cache = cache
     origin = Origin.load(run_dir)
-    manifest = read_manifest(origin.manifest, origin.overrides(overrides), environ)
+    manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ)
     return await _run(manifest, origin, run_dir, display, environ, around, is_retry=True)
 
 

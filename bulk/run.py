@@ -19,7 +19,6 @@ from typing import Protocol
 import aiohttp
 import anyio
 import anyio.lowlevel
-from anyio.abc import TaskGroup
 
 from bulk.clock import Clock
 from bulk.dispatch.drive import Drive
@@ -222,7 +221,7 @@ class Run:
         base_dir = self._manifest.path.parent
         intents = self._ledger.open_intents()
         drive = Drive(exchange, settler, recorder, base_dir, intents, clock, self._around.dice)
-        workers = Workers(self.scheduler, self.governor, drive, recorder, clock, self._on_ended, self._on_refused)
+        workers = Workers(self.scheduler, self.governor, drive, recorder, clock, self._on_ended, self._on_refused, self.stop)
         overview = Overview(
             self._manifest.name, self.scheduler, self.governor, exchange, settler, clock, self._limits.concurrency
         )
@@ -256,7 +255,7 @@ class Run:
             with self._worker_scope:
                 async with anyio.create_task_group() as group:
                     self.scheduler.begin()
-                    group.start_soon(self._record_skipped, workers, group)
+                    group.start_soon(self._record_skipped, workers)
                     for queue in self.scheduler.queues.values():
                         gate = self.governor.gate(queue.credential, queue.category)
                         for _ in range(self._limits.concurrency):
@@ -274,26 +273,30 @@ class Run:
         self._to_skip.append(job)
         self._skip_wanted.set()
 
-    async def _record_skipped(self, workers: Workers, group: TaskGroup) -> None:
+    async def _record_skipped(self, workers: Workers) -> None:
         """Record the items of jobs that are not to run; ends with the scheduler."""
-        numbers = {job.name: job.number for job in self._manifest.jobs}
         while not self.scheduler.is_stopped:
-            if not self._to_skip:
-                if all(self.scheduler.is_over(queue) for queue in self.scheduler.queues.values()):
-                    return
-                self._skip_wanted = anyio.Event()
-                with anyio.move_on_after(STATUS_S):
-                    await self._skip_wanted.wait()
+            if self._to_skip:
+                await self._skip_items(self._to_skip.pop(0), workers)
                 continue
-            job = self._to_skip.pop(0)
-            outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
-            stream, progress = self._stream(job.number), self._progress[job.number]
-            while not self.scheduler.is_stopped and (entries := stream.take(SKIP_BATCH, progress.is_done)):
-                for entry in entries:
-                    workers.end_skipped(job, Work(entry), outcome, Tally())
-                await anyio.lowlevel.checkpoint()
-                await workers.wait_room()
-            self.scheduler.skipped_all(job)
+            if all(self.scheduler.is_over(queue) for queue in self.scheduler.queues.values()):
+                return
+            self._skip_wanted = anyio.Event()
+            with anyio.move_on_after(STATUS_S):
+                await self._skip_wanted.wait()
+
+    async def _skip_items(self, job: Job, workers: Workers) -> None:
+        numbers = {other.name: other.number for other in self._manifest.jobs}
+        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
+        stream, progress = self._stream(job.number), self._progress[job.number]
+        while entries := stream.take(SKIP_BATCH, progress.is_done):
+            for entry in entries:
+                workers.end_skipped(job, Work(entry), outcome, Tally())
+            await anyio.lowlevel.checkpoint()
+            await workers.wait_room()
+            if self.scheduler.is_stopped:
+                return
+        self.scheduler.skipped_all(job)
 
     # -- beside the work
 

@@ -62,7 +62,7 @@ class GetContents(Operation[GetContentsItem]):
 
     name = "contents.get"
     Item = GetContentsItem
-    example: ClassVar = {"owner": "acme-eng", "repo": "hello-world", "path": "docs/guide.md", "media_type": "raw"}
+    example: ClassVar = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "media_type": "raw"}
 
     def check(self, item: GetContentsItem) -> Iterator[ItemFlaw]:
         yield from names.flaws_of_repository(item.owner, item.repo)

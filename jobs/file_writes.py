@@ -55,9 +55,10 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
 
     def symlink_outcome(self) -> Generator[Request, Reply, Outcome | None]:
         """How it ends where the sha that was refused is right, because it is of the file that a symlink leads to."""
-        if (yield from link_sha(self.owner, self.repo, self.path, self.branch)) is None:
+        own = yield from link_sha(self.owner, self.repo, self.path, self.branch)
+        if own is None:
             return None
-        return conflict(f"{self.path} is a symlink, and its own blob is another: name the file that it leads to")
+        return conflict(f"{self.path} is a symlink: name the file that it leads to, or as sha its own blob {own}")
 
     def third_value(self, found: Standing, lost: Lost) -> Generator[Request, Reply, Outcome | NotApplied]:
         """A lost write after which neither what was there before stands at the path nor what was asked for."""

@@ -114,14 +114,14 @@ def _bytes_outcome(reply: Reply, media: Media, known: dict[str, Any]) -> Outcome
             message = f"{refusals.message_of(reply)} ({INLINE_MOST})"
             return failed(ErrorCode.TOO_LARGE, message, http_status=reply.status)
         return _too_large(reply)
-    if reply.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
-        # no file, so it has no other representation: a directory, a symlink that leads nowhere, a submodule
-        found = _json(reply.body)
-        if isinstance(found, dict | list):
-            return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
     data = _bytes(reply)
     if data is None:
         return refusals.bad_answer(reply, "the bytes of a file")
+    if reply.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+        # no file, so it has no other representation: a directory, a symlink that leads nowhere, a submodule
+        found = _json(data)
+        if isinstance(found, dict | list):
+            return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
     result = {**known, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     return _ended(reply, result, data)
 
@@ -130,12 +130,10 @@ def _bytes(reply: Reply) -> bytes | None:
     return reply.body if isinstance(reply.body, bytes) else None
 
 
-def _json(body: Any) -> Any:
-    if not isinstance(body, bytes):
-        return body
+def _json(data: bytes) -> Any:
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

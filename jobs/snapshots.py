@@ -164,7 +164,7 @@ class CreateSnapshot(Operation[SnapshotItem]):
             return super().with_file(item, field, data)
         try:
             manifests = msgspec.json.decode(data, type=Manifests)
-        except (msgspec.DecodeError, UnicodeDecodeError) as flaw:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as flaw:
             raise FileError(f"expected a JSON object of manifests: {flaw}") from None
         flaws = list(flaws_of_manifests(manifests))
         if flaws:

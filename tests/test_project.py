@@ -76,6 +76,8 @@ def test_only_the_clocks_may_ask_the_system_for_the_time() -> None:
         ("bulk/urls.py", "from bulk.sandbox import server", "Only the command line starts the sandbox"),
         ("bulk/sandbox/clock.py", "from bulk import errors", "Imports point down"),
         ("bulk/ledger/view.py", "from bulk.govern import governor", "Imports point down"),
+        ("bulk/ledger/view.py", "from bulk.platform import wire", "The ledger knows no platform"),
+        ("bulk/govern/buckets.py", "from bulk.manifest import plan", "Neither ledger nor governor"),
         ("bulk/engine.py", "from jobs import contents", "The engine knows no job by name"),
         ("jobs/contents.py", "from bulk.platform import transport", "Jobs know the shared words only"),
     ],

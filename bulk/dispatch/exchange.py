@@ -95,9 +95,14 @@ class Exchange:
             governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
             raise
         if isinstance(answer, Failure):
+            # the limit of open files may have been met (failures.md row 51)
+            governor.concurrency.cap(self._transport.most_in_flight)
             governor.failed(permit, answer)
+            tally.paid += answer.kind is FailureKind.LOST
             return Tried(failure=answer)
         tally.http_status, tally.request_id = answer.status, answer.request_id
+        tally.body_bytes = len(answer.raw)
+        tally.paid += answer.status != 304
         if answer.status == 304:
             if store is not None and stored is not None:
                 self.from_store += 1
@@ -120,7 +125,7 @@ class Exchange:
             and answer.status == 200
             and request.method == "GET"
         ):
-            store.keep(request, answer)
+            store.keep(request, answer, answer.raw)
         return Tried(reply=answer, verdict=verdict)
 
     def return_unused(self, permit: Permit) -> None:

@@ -15,11 +15,19 @@ AHEAD = 4
 
 
 class IndexedLane(Protocol):
-    """What the index tells of a lane: `items` counts all of them."""
+    """What the index tells of a lane."""
 
-    key: int
-    label: str
-    items: int
+    @property
+    def key(self) -> int:
+        """Names the lane."""
+
+    @property
+    def label(self) -> str:
+        """What it is called for people."""
+
+    @property
+    def items(self) -> int:
+        """All of its items (count)."""
 
 
 class Index(Protocol):

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from bulk.model import OutcomeKind
 
+REMEMBERED = 200
+"""Items over which the cost of an item is averaged: a run over things that changed and did not learns which it is."""
+
 
 @dataclass(slots=True, eq=False)
 class JobProgress:
@@ -11,7 +14,8 @@ class JobProgress:
     items: items of the job (count).
     done: one bit per item: has an outcome.
     ended: how many ended how.
-    requests: requests that items of it took in this process, for the estimate of the work left; `finished` items of it.
+    paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
+    finished: items of it that ended in this process (count).
     """
 
     items: int
@@ -19,8 +23,13 @@ class JobProgress:
     ended: dict[OutcomeKind, int] = field(default_factory=dict)
     in_flight: int = 0
     superseded: int = 0
-    requests: int = 0
+    paid_each: float = 0.0
     finished: int = 0
+
+    def note_paid(self, requests: int) -> None:
+        """An item has ended that cost so many requests."""
+        self.finished += 1
+        self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
 
     def is_done(self, index: int) -> bool:
         """Whether that item has an outcome."""

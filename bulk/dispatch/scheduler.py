@@ -29,7 +29,7 @@ LANES_FOR_EACH = 4
 """Lanes in memory for each request that may be in flight (count)."""
 
 ESTIMATE_FROM = 20
-"""From so many finished items on, the requests of an item are estimated from them."""
+"""From so many finished items on, what an item costs is estimated from them."""
 
 
 class Stream(Protocol):
@@ -299,12 +299,15 @@ class Scheduler:
 
     # -- being told
 
-    def ended(self, work: Work, outcome: Outcome, requests: int) -> None:
-        """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete."""
+    def ended(self, work: Work, outcome: Outcome, paid: int) -> None:
+        """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete.
+
+        Args:
+            paid: requests of it that a bucket paid for (count).
+        """
         progress = self.progress[work.entry.job]
         progress.in_flight -= 1
-        progress.requests += requests
-        progress.finished += 1
+        progress.note_paid(paid)
         self.in_flight -= 1
         self.mark_ended(work.entry.job, work.entry.index, outcome)
         if work.lane is not None:
@@ -361,15 +364,13 @@ class Scheduler:
         for job in self.jobs:
             if job.credential == credential and job.operation.category == category and not self.is_skipped[job.number]:
                 progress = self.progress[job.number]
-                left += max(0, progress.left - progress.in_flight) * self.requests_each(job)
+                left += max(0, progress.left - progress.in_flight) * self.paid_each(job)
         return -int(-left // 1)
 
-    def requests_each(self, job: Job) -> float:
-        """Requests that an item of this job takes: measured, or the most it can take."""
+    def paid_each(self, job: Job) -> float:
+        """Requests that an item of this job costs its bucket: measured, or the most it can take."""
         progress = self.progress[job.number]
-        if progress.finished >= ESTIMATE_FROM:
-            return progress.requests / progress.finished
-        return float(job.operation.most_requests)
+        return progress.paid_each if progress.finished >= ESTIMATE_FROM else float(job.operation.most_requests)
 
     def longest_lanes(self, count: int) -> Iterator[Lane]:
         """Lanes that wait with the most items ahead, for the display."""

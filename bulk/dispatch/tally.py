@@ -6,7 +6,7 @@ from dataclasses import dataclass
 @dataclass(slots=True, eq=False)
 class Tally:
     """Attributes:
-    requests: all requests of the item (count). sends: of the request that is under way or decided (count).
+    requests: all requests of the item (count); a bucket has `paid` for so many of them. sends: of the request that is under way or decided (count).
     retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
     started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
     http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
@@ -15,6 +15,7 @@ class Tally:
     """
 
     requests: int = 0
+    paid: int = 0
     sends: int = 0
     retries: int = 0
     settled: int = 0

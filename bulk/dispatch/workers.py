@@ -14,7 +14,7 @@ from bulk.dispatch.drive import Drive
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.scheduler import Queue, Scheduler, Work
 from bulk.dispatch.tally import Tally
-from bulk.errors import CredentialRefused, RunStopped
+from bulk.errors import BulkError, CredentialRefused, RunDirectoryError, RunStopped
 from bulk.govern.accounts import Gate
 from bulk.govern.governor import Draining, Governor
 from bulk.ledger.records import Record
@@ -34,6 +34,7 @@ class Workers:
     Args:
         on_ended: called with (job, outcome) for each item, before it is durable.
         on_refused: called when a credential was refused.
+        stop: called when the items can't be read any more.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class Workers:
         clock: Clock,
         on_ended: Callable[[Job, Outcome], None],
         on_refused: Callable[[CredentialRefused], None],
+        stop: Callable[[BulkError], None],
     ) -> None:
         self._scheduler, self._governor, self._drive, self._recorder = scheduler, governor, drive, recorder
-        self._clock, self._on_ended, self._on_refused = clock, on_ended, on_refused
+        self._clock, self._on_ended, self._on_refused, self._stop = clock, on_ended, on_refused, stop
 
     async def work(self, queue: Queue, gate: Gate) -> None:
         """Work until nothing is left, the run ends, or the credential is refused."""
@@ -74,6 +76,8 @@ class Workers:
             self._on_refused(refusal)
         except (Draining, RunStopped):
             return
+        except RunDirectoryError as flaw:
+            self._stop(flaw)
 
     def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Hand an outcome to the recorder, free its lane."""
@@ -81,7 +85,7 @@ class Workers:
         size = RESULT_BYTES + tally.body_bytes + (len(record.save[1]) if record.save else 0)
         self._recorder.record(record, size)
         self._on_ended(job, outcome)
-        self._scheduler.ended(work, outcome, tally.requests)
+        self._scheduler.ended(work, outcome, tally.paid)
 
     def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Record an item that was never offered."""

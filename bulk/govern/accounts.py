@@ -71,7 +71,7 @@ class Gate:
     Attributes:
         bucket: None while nothing is known, or where the platform limits nothing.
         is_paced: permits come from the attendant only, at `rate` requests per second.
-        used: requests that this run paid for here (count).
+        used: requests that this run paid for here (count). granted: permits that were given (count).
         obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens).
         refused_window: window in which the platform said that nothing is left (its number; 0: none).
         confirmed_window: window whose end was confirmed with nothing in flight.
@@ -87,6 +87,7 @@ class Gate:
     is_paced: bool = False
     rate: float | None = None
     used: int = 0
+    granted: int = 0
     obstacle: str = ""
     obstacle_until: float | None = None
     refused_window: int = 0

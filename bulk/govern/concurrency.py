@@ -46,6 +46,11 @@ class Concurrency:
         """Whether one more may leave."""
         return self.in_flight < int(self.limit)
 
+    def cap(self, most: int) -> None:
+        """This machine can't hold more connections than that."""
+        self.most = min(self.most, most)
+        self.limit = min(self.limit, float(self.most))
+
     def answered(self, latency_s: float) -> None:
         """A good answer after that many seconds."""
         if self.best_s == 0.0:

@@ -142,7 +142,8 @@ def _make(run_dir: Path) -> None:
     run_dir.parent.mkdir(parents=True, exist_ok=True)
     run_dir.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     run_dir.chmod(DIRECTORY_MODE)
-    sync_directory(run_dir.parent)
+    with contextlib.suppress(PermissionError):  # a parent that lets names through and is not to be listed
+        sync_directory(run_dir.parent)
 
 
 def _refuse_foreign(run_dir: Path) -> None:

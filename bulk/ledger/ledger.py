@@ -176,7 +176,7 @@ class Ledger:
         million where whole blocks of `BLOCK_ITEMS` are done.
         """
         bits = bytearray((items + 7) // 8)
-        with self._lock, self._reading():
+        with self._lock, self._telling():
             (last,) = self._connection.execute("SELECT max(idx) FROM outcomes WHERE job = ?", (job,)).fetchone()
             for first in range(0, min(items, -1 if last is None else last + 1), BLOCK_ITEMS):
                 size = min(BLOCK_ITEMS, items - first)
@@ -188,7 +188,7 @@ class Ledger:
 
         By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
         """
-        with self._lock, self._reading():
+        with self._lock, self._telling():
             rows = self._connection.execute(
                 "SELECT * FROM intents i WHERE NOT EXISTS "
                 "(SELECT 1 FROM outcomes o WHERE o.job = i.job AND o.idx = i.idx) ORDER BY job, idx"
@@ -197,7 +197,7 @@ class Ledger:
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
-        with self._lock, self._reading():
+        with self._lock, self._telling():
             return read_counts(self._connection)
 
     def reopen(
@@ -284,28 +284,29 @@ class Ledger:
             )
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _telling(self) -> Iterator[None]:
+        """Errors of SQLite become what they mean to the user."""
         try:
             yield
+        except sqlite3.ProgrammingError:
+            raise  # a call after `close`: a bug of ours
         except sqlite3.Error as error:
             raise database.refusal(error, self._path) from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         connection = self._connection
-        try:
+        with self._telling():
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
                 connection.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.IntegrityError):
+                    raise ValueError(f"an item of this group has an outcome already ({error})") from error
                 raise
-        except sqlite3.IntegrityError as error:
-            raise ValueError(f"an item of this group has an outcome already ({error})") from error
-        except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
-            raise database.refusal(error, self._path) from error
 
     def _save(self, records: Sequence[Record]) -> None:
         files = [record.save for record in records if record.save is not None]
@@ -318,7 +319,8 @@ class Ledger:
         self._reached(Point.SAVED)
 
     def _append(self, lines: Sequence[bytes]) -> int:
-        (epoch,) = self._connection.execute("SELECT epoch FROM meta").fetchone()
+        with self._telling():
+            (epoch,) = self._connection.execute("SELECT epoch FROM meta").fetchone()
         if epoch != self.epoch:  # found out before the other process's file is touched
             with self._transaction() as connection:
                 self._check_epoch(connection, self._file.end)
@@ -342,7 +344,8 @@ class Ledger:
         return int(bytes(reversed(flags)), 2).to_bytes((size + 7) // 8, "little")
 
     def _compact(self) -> None:
-        (current,) = self._connection.execute("SELECT coalesce(sum(bytes), 0) FROM counts").fetchone()
+        with self._telling():
+            (current,) = self._connection.execute("SELECT coalesce(sum(bytes), 0) FROM counts").fetchone()
         if current == self._file.end:
             return
         old = self._file

@@ -1,7 +1,7 @@
 """Finds items that would be saved to the same file, or one to a file where another needs a folder, over all jobs.
 
-Paths are compared as file systems do that ignore case. They are kept as 128-bit hashes in a temporary SQLite file, so that
-memory does not grow with the items.
+Paths are compared as file systems do that ignore case. They are kept as 128-bit hashes in a temporary SQLite file, so
+that memory does not grow with the items.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ _Row: TypeAlias = tuple[bytes, bool, int, int, int]
 
 
 class Collision(NamedTuple):
-    """An item and an earlier one that would be saved to the same place: (job, index, line) each."""
+    """An item and an earlier one that would be saved to the same place: (job, its index, line) each."""
 
     job: int
-    index: int
+    item: int
     line: int
     earlier: tuple[int, int, int]
 
@@ -32,7 +32,9 @@ class SavedPaths:
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._database.execute("PRAGMA journal_mode=OFF").fetchall()
-        self._database.execute("CREATE TABLE paths (hash BLOB, is_folder INTEGER, job INTEGER, item INTEGER, line INTEGER)")
+        self._database.execute(
+            "CREATE TABLE paths (hash BLOB, is_folder INTEGER, job INTEGER, item INTEGER, line INTEGER)"
+        )
         self._database.execute("BEGIN")
         self._rows: list[_Row] = []
         self._folders: set[str] = set()

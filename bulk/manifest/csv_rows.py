@@ -1,7 +1,7 @@
 """CSV rows as mappings. A header names the fields, dots reach into objects, and a cell becomes what its field is.
 
-Quoting is read strictly: a quote within a cell that is not quoted is an error, because guessing would send something else
-than what was meant; only a cell of JSON may hold quotes as it stands. Source: interface.md §2.
+Quoting is read strictly: a quote within a cell that is not quoted is an error, because guessing would send something
+else than what was meant; only a cell of JSON may hold quotes as it stands. Source: interface.md §2.
 """
 
 import math
@@ -115,7 +115,9 @@ def _joined(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
                 parts.append(data)
                 size += len(data) + 1
                 if size > MOST_LINE_BYTES:
-                    message = f'the quote (") that opens a cell here is not closed within 16 MiB, or the row is {TOO_LONG}'
+                    message = (
+                        f'the quote (") that opens a cell here is not closed within 16 MiB, or the row is {TOO_LONG}'
+                    )
                     found.append((first, offset, bad(first, message)))
                     parts = []
                 elif data.count(b'"') % 2:
@@ -166,7 +168,9 @@ class _Columns:
     def value(self, cells: list[str], line: int) -> Given | Bad:
         """The item of a row."""
         if len(cells) > len(self._columns):
-            return bad(line, f"{len(cells)} cells, but the header has {len(self._columns)}; quote a cell that holds commas")
+            return bad(
+                line, f"{len(cells)} cells, but the header has {len(self._columns)}; quote a cell that holds commas"
+            )
         item: dict[str, Any] = {}
         flaws: list[tuple[int, ItemFlaw]] = []
         for cell, (path, convert) in zip(cells, self._columns, strict=False):

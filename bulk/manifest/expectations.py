@@ -1,7 +1,8 @@
 """What was expected, in words: every flaw of one item, from the types of its operation.
 
-msgspec stops at the first flaw and speaks of types; here the fields are walked one by one, so that all are named, and its
-messages become ours. Runs only for items that can't be used, so it may be slow. No value is repeated: it may be a secret.
+msgspec stops at the first flaw and speaks of types; here the fields are walked one by one, so that all are named, and
+its messages become ours. Runs only for items that can't be used, so it may be slow. No value is repeated: it may be a
+secret.
 """
 
 import re
@@ -56,10 +57,8 @@ def _flaws_of_struct(value: Any, struct: type[msgspec.Struct], where: str, is_ya
     if not isinstance(value, dict):
         return [ItemFlaw(where, f"expected an object, got {kind_of(value)}")]
     fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
-    found: list[ItemFlaw] = []
-    for name in value:
-        if name not in fields:
-            found.append(ItemFlaw(_joined(where, str(name)), unknown_name(str(name), fields)))
+    unknown = [str(name) for name in value if name not in fields]
+    found = [ItemFlaw(_joined(where, name), unknown_name(name, fields)) for name in unknown]
     for name, field in fields.items():
         if name not in value:
             if field.required:
@@ -170,7 +169,7 @@ def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return kind
     found = {inner for inner in map(_struct_of, get_args(kind)) if inner is not None}
-    is_mapping = any(origin is not None and issubclass(origin, Mapping | list) for origin in _origins(kind))
+    is_mapping = any(issubclass(origin, Mapping | list) for origin in _origins(kind))
     return found.pop() if len(found) == 1 and not is_mapping else None
 
 

@@ -4,12 +4,13 @@ Each taker notes a flaw and gives its default where the value can't be used, so 
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bulk.manifest.flaws import Flaws, name_shown, unknown_name
 from bulk.manifest.quantities import kind_of
 from bulk.manifest.yaml_text import Node
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -57,7 +58,7 @@ class Fields:
         node = self.node(field)
         return Fields(self.path, node or Node({}, self.line), self.full_name(field), self.flaws)
 
-    def text(self, field: str, default: T, read: Callable[[str], str] = str) -> str | T:
+    def text(self, field: str, default: T, read: Callable[[Any], str] = str) -> str | T:
         """A string; `read` makes it the one to use or raises ValueError with what was expected."""
         node = self.node(field)
         if node is None:
@@ -88,7 +89,7 @@ class Fields:
             if field not in self._known:
                 self.flaw(field, unknown_name(field, self._known), node.line)
 
-    def _read(self, field: str, given: object, default: T, read: Callable[..., T]) -> T:
+    def _read(self, field: str, given: object, default: T, read: Callable[[Any], R]) -> R | T:
         try:
             return read(given)
         except ValueError as error:
@@ -104,7 +105,9 @@ def one_of(given: object, choices: tuple[str, ...]) -> str:
     """
     if isinstance(given, str) and given in choices:
         return given
-    raise ValueError(f"expected {' or '.join(choices)}, got {repr(given)[:40] if isinstance(given, str) else kind_of(given)}")
+    raise ValueError(
+        f"expected {' or '.join(choices)}, got {repr(given)[:40] if isinstance(given, str) else kind_of(given)}"
+    )
 
 
 def _flag(given: object) -> bool:

@@ -1,7 +1,7 @@
 """Files that items name (`content_file` and the like): checked before anything is sent, read again when they are sent.
 
-A file must be a regular one below the manifest's folder, whatever links lead to it, and must hold at its time of sending
-what it held when it was checked. Source: interface.md §2, failures.md row 59.
+A file must be a regular one below the manifest's folder, whatever links lead to it, and must hold at its time of
+sending what it held when it was checked. Source: interface.md §2, failures.md row 59.
 """
 
 import functools
@@ -22,7 +22,9 @@ _REMEMBERED = 65_536
 
 
 def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Item:
-    """The item of `entry` with the content of its files inline, as it is sent. Reads them: call it where that may block.
+    """The item of `entry` with the content of its files inline, as it is sent.
+
+    It reads them: call it where that may block.
 
     Raises:
         FileError: a file is not what it was when it was checked, or can't be read any more.
@@ -57,7 +59,9 @@ def read_inside(folder: Path, name: str) -> bytes:
             if not stat.S_ISREG(status.st_mode):
                 raise FileError(f"{shown(name)} is not a regular file")
             if status.st_size > MOST_FILE_BYTES:
-                raise FileError(f"{shown(name)} has {status.st_size:,} bytes; the most is {MOST_FILE_BYTES:,} (100 MiB)")
+                raise FileError(
+                    f"{shown(name)} has {status.st_size:,} bytes; the most is {MOST_FILE_BYTES:,} (100 MiB)"
+                )
             data = file.read(MOST_FILE_BYTES + 1)
     except FileNotFoundError:
         raise FileError(f"there is no file {shown(name)} below the manifest's folder") from None

@@ -37,7 +37,7 @@ class LaneCount(NamedTuple):
 class Repeats(NamedTuple):
     """Writes of one job that an earlier item asks for in the same words: how many, and the first pair of indexes."""
 
-    count: int
+    items: int
     earlier: tuple[int, int]
     later: tuple[int, int]
 
@@ -113,8 +113,8 @@ class IndexBuilder:
         found: dict[int, Repeats] = {}
         query = """
             SELECT entries.job, count(*), firsts.job, firsts.item, min(entries.sequence), entries.item
-            FROM (SELECT payload, min(sequence) AS sequence, job, item FROM entries GROUP BY payload HAVING count(*) > 1)
-                AS firsts
+            FROM (SELECT payload, min(sequence) AS sequence, job, item FROM entries
+                  GROUP BY payload HAVING count(*) > 1) AS firsts
             JOIN entries ON entries.payload = firsts.payload AND entries.sequence > firsts.sequence
             GROUP BY entries.job"""
         for job, count, first_job, first_item, _, item in self._database.execute(query):

@@ -21,6 +21,9 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Repeated
 """What the readers below raise for an item that can't be used; ask `explain_json` or `explain` what is wrong."""
 
 
+_SECRET_PLACES = ("env:", "file:")
+
+
 class ItemReader:
     """Reads the items of one job.
 
@@ -41,6 +44,12 @@ class ItemReader:
             msgspec.ValidationError: it is none.
         """
         return msgspec.convert(self._with_defaults(mapping), self._type)
+
+    def again(self, raw: bytes) -> Item:
+        """The item in a JSON text that `from_json` has taken before: faster, because less can be wrong with it."""
+        if self._defaults:
+            return msgspec.convert(self._with_defaults(self._decode_any(raw)), self._type)
+        return self._decode(raw)
 
     def spooled(self, raw: bytes) -> Item:
         """The item in what `msgspec.json.encode` made of one, `with` being in it already."""
@@ -83,6 +92,18 @@ def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:
             return lines[field]
         field = field[: max(field.rfind("."), field.rfind("["), 0)]
     return lines.get("", otherwise)
+
+
+def literal_secrets(fields: Mapping[str, object], secret_fields: frozenset[str]) -> list[str]:
+    """The secret fields that hold a secret itself, not where it is."""
+    found: list[str] = []
+    for dotted in sorted(secret_fields):
+        value: object = fields
+        for name in dotted.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is not None and not (isinstance(value, str) and value.startswith(_SECRET_PLACES)):
+            found.append(dotted)
+    return found
 
 
 def _refuse_repeats(raw: bytes) -> None:

@@ -16,9 +16,7 @@ _QUOTE, _COMMA, _OPEN, _CLOSE = b'",[]'
 _OPENING, _CLOSING = b"[{", b"]}"
 
 
-def elements(
-    read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES
-) -> Iterator[list[Row]]:
+def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[Row]]:
     """The elements of the list that `read` gives, in batches; an empty one (two commas in a row) is `Bad`.
 
     Raises:

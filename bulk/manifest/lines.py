@@ -37,7 +37,7 @@ class Bad(NamedTuple):
 
 
 Row: TypeAlias = tuple[int, int, bytes | Given | Bad]
-"""(line from 1, offset of its first byte in the text, JSON text or mapping or why not). JSON text may be blank: no item."""
+"""(line from 1, offset of its first byte in the text, JSON text or mapping or why not). Blank JSON text is no item."""
 
 
 class SourceFlaw(ValueError):

@@ -86,7 +86,7 @@ class Job:
         needs_policy: `all` (complete without failures) or `any-outcome`.
         defaults: `with`, merged one level deep under every item.
         items: inline items, or None where `items_path` names a file (`-` for standard input).
-        item_lines: for each inline item the line of every field in the manifest, by dotted name; `""` is the item itself.
+        item_lines: line of every field of each inline item, by dotted name; `""` is the item itself.
         items_path: absolute path of the items file, or None.
         save: template of a file name below `saved/`, such as `{owner}/{repo}.md`; None: nothing is saved.
         line: line of the job in the manifest, for messages.

@@ -1,6 +1,6 @@
 """Durations (`90s`, `15m`, `2h`, seconds) and shares (`50`, `5%`), the same in a manifest and on the command line.
 
-Each reader takes what YAML or the command line gave and raises ValueError with what was expected. Source: interface.md §2.
+A reader takes what YAML or the command line gave and raises ValueError with what was expected. Source: interface.md §2.
 """
 
 import re

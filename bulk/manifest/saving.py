@@ -1,8 +1,8 @@
 """Where `save` writes: a template of a file name below `saved/`, filled from the item's own fields.
 
 Whatever an item holds, the file stays below `saved/` and can be made on every common file system: what no file name may
-hold is percent-encoded, names that Windows keeps for itself too, segments above 255 bytes end in a hash instead. Slashes
-are kept only in fields that are paths by name (`path`, `…_path`). The same item always gives the same name.
+hold is percent-encoded, names that Windows keeps for itself too, segments above 255 bytes end in a hash instead.
+Slashes are kept only in fields that are paths by name (`path`, `…_path`). The same item always gives the same name.
 Source: interface.md §2, failures.md row 67.
 """
 

@@ -1,12 +1,13 @@
 """An items file: what its name says about it, opened safely, read once and hashed on the way.
 
-The hash is of the file as it lies there, compressed or not, and of all of it, even where only the first items are wanted.
+The hash is of the file as it lies there, compressed or not, and of all of it, even where only some items are wanted.
 Only regular files are read: a run must be able to read them again. Source: interface.md §2, failures.md rows 53 and 55.
 """
 
 import codecs
 import gzip
 import hashlib
+import io
 import os
 import stat
 import zlib
@@ -29,7 +30,7 @@ COMPRESSIONS = (".gz", ".zst")
 
 _RAW_BYTES = 256 * 1024
 _ZSTD_STEP_BYTES = 512
-"""Compressed bytes that are expanded at once: at the format's densest (4 bytes for 128 KiB) they make one line's 16 MiB."""
+"""Compressed bytes that are expanded at once: at the format's densest (4 bytes for 128 KiB) they make 16 MiB."""
 _MOST_WINDOW_BYTES = 128 * 1024 * 1024
 
 
@@ -44,21 +45,23 @@ def format_of(path: Path) -> tuple[str, str]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
     if not suffixes or suffixes[-1] not in FORMATS:
-        raise ValueError("expected the name of a .jsonl, .ndjson, .json, .csv or .yaml file (also with .gz or .zst), or -")
+        raise ValueError(
+            "expected the name of a .jsonl, .ndjson, .json, .csv or .yaml file (also with .gz or .zst), or -"
+        )
     return FORMATS[suffixes[-1]], compression
 
 
 class ItemsFile:
     """One reading of an items file. `rows` first, then `finish`, which knows the hash."""
 
-    def __init__(self, path: Path, operation: AnyOperation, *, format_path: Path | None = None) -> None:
-        """Open `path`; `format_path` is the name that says what it holds, where its own does not.
+    def __init__(self, path: Path, operation: AnyOperation) -> None:
+        """Open `path`, whose name says what it holds; `operation` says what the cells of CSV become.
 
         Raises:
             SourceFlaw: it is missing, no regular file, or can't be read.
         """
         self._operation = operation
-        self._format, self._compression = format_of(format_path or path)
+        self._format, self._compression = format_of(path)
         self._file = open_regular(path)
         self._hash = hashlib.sha256()
         status = os.fstat(self._file.fileno())
@@ -74,6 +77,10 @@ class ItemsFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+    def fileno(self) -> int:
+        """Descriptor of the open file."""
+        return self._file.fileno()
 
     def rows(self) -> Iterator[list[Row]]:
         """All rows, in batches.
@@ -157,10 +164,11 @@ def digest_of(path: Path) -> tuple[int, int, str]:
         return status.st_size, status.st_mtime_ns, digest
 
 
-class _Raw:
+class _Raw(io.RawIOBase):
     """What gzip wants to read from."""
 
     def __init__(self, read: Read) -> None:
+        super().__init__()
         self._read = read
 
     def read(self, count: int = -1, /) -> bytes:
@@ -168,7 +176,7 @@ class _Raw:
 
 
 def _gunzipped(raw: Read) -> Read:
-    file = gzip.GzipFile(fileobj=_Raw(raw), mode="rb")  # type: ignore[arg-type]
+    file = gzip.GzipFile(fileobj=_Raw(raw), mode="rb")
 
     def read(count: int) -> bytes:
         try:
@@ -191,7 +199,7 @@ class _Zstandard:
         self._input, self._at = b"", 0
 
     def read(self, count: int) -> bytes:
-        """At least one byte unless the data is at its end; at most what one step makes, or a little more than `count`."""
+        """At least one byte unless the data is at its end; at most `count` and what one step makes."""
         parts: list[bytes] = []
         size = 0
         while size < count:
@@ -225,7 +233,7 @@ class _Zstandard:
 
 
 class _Text:
-    """Bytes as text for the YAML parser, which is told no more than it needs: a wrong byte becomes a flaw with its line."""
+    """Bytes as text for the YAML parser; a wrong byte becomes a flaw with its line."""
 
     def __init__(self, read: Read) -> None:
         first, _ = lines.without_mark(read, 4096)

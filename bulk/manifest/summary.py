@@ -1,4 +1,4 @@
-"""What a check found, as data: handed on to every later stage, and kept as `check.json`, so that a resume need not repeat it.
+"""What a check found, as data: handed on to every later stage, and kept as `check.json` for a resume.
 
 The check counts as long as manifest and items are what they were: by size and time of each items file, and by its hash
 where the time differs. Source: interface.md §5, failures.md row 55.
@@ -81,7 +81,7 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def source_path(job: Job, workspace: Path) -> Path | None:
-    """Where the items of `job` are read: its items file, what was kept of standard input, or None where they are inline."""
+    """Where the items of `job` are read: its items file, what was kept of standard input, or None: inline."""
     return workspace / f"stdin-{job.name}.jsonl" if job.items_path == STDIN else job.items_path
 
 

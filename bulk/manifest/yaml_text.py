@@ -1,4 +1,4 @@
-"""YAML 1.2 as plain data with the line of everything. ruamel.yaml parses; we build, so that what is dangerous is refused.
+"""YAML 1.2 as plain data with the line of everything. ruamel.yaml parses, we build and refuse what is dangerous.
 
 Anchors, aliases, tags, merge keys, further documents and other YAML versions are refused before anything is built
 (failures.md row 60); `no` and `2026-11-21` stay strings; numbers that JSON can't carry are refused. Nothing is
@@ -15,7 +15,7 @@ from bulk.manifest.flaws import name_shown
 MOST_DEPTH = 64
 """How deep lists and objects may be nested (count)."""
 
-Scalar: TypeAlias = None | bool | int | float | str
+Scalar: TypeAlias = bool | int | float | str | None
 
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -167,7 +167,7 @@ class _Builder:
                 return self._put_scalar(event, line)
             case "MappingStartEvent" | "SequenceStartEvent":
                 self._refuse_special(event, line)
-                return self._open(kind == "MappingStartEvent", line)
+                self._open(kind == "MappingStartEvent", line)
             case "MappingEndEvent" | "SequenceEndEvent":
                 top = self._stack.pop()
                 return None if top.is_root_list else self._put(top.node)

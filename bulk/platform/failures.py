@@ -52,10 +52,9 @@ def failure_of(error: BaseException, *, is_written: bool, is_overdue: bool, time
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         message = f"the certificate of {place} is not trusted{_flaw_and_cure(error.certificate_error)}"
         return Failure(kind=kind, code=ErrorCode.CONNECTION, message=message, is_certificate=True)
+    if isinstance(error, aiohttp.ClientResponseError | HttpProcessingError) and is_written:
+        return Failure(kind=kind, code=ErrorCode.BAD_RESPONSE, message=f"what {place} answered is not valid HTTP")
     if isinstance(error, aiohttp.ClientResponseError):
-        if is_written:
-            message = f"what {place} answered is not valid HTTP"
-            return Failure(kind=kind, code=ErrorCode.BAD_RESPONSE, message=message)
         # the only answer that comes before the request is written is a proxy's
         return Failure(kind=kind, code=ErrorCode.CONNECTION, message=f"the proxy refused (status {error.status})")
     return Failure(kind=kind, code=ErrorCode.CONNECTION, message=_words(error, is_written=is_written, place=place))

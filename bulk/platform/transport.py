@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self
 import aiohttp
 import orjson
 from aiohttp.client_reqrep import ClientRequest
+from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
@@ -25,6 +26,7 @@ from bulk.clock import Clock
 from bulk.model import ErrorCode, Failure, FailureKind, Media, Reply, Request
 from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host
 from bulk.platform.bodies import Unreadable, read_body
+from bulk.platform.coding import ACCEPTED, CodingBroken, read_coded
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, failure_of
@@ -38,7 +40,7 @@ DNS_S = 30
 STREAMED_BYTES = 1024 * 1024
 """Longer request bodies are written in blocks, so that they don't hold up the event loop."""
 
-_ENCODINGS = "gzip, deflate"
+_LENGTH = "Content-Length"
 _HEADER_SETS = 256
 _METHODS_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 
@@ -182,7 +184,7 @@ class Transport:
             return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.BAD_RESPONSE, message=f"not downloaded: {flaw}")
         target = URL(url, encoded=True).with_fragment(None)
         request = Request(method="GET", path="", media=Media.RAW, max_bytes=max_bytes)
-        headers = CIMultiDict({"Accept": "*/*", "Accept-Encoding": _ENCODINGS, "User-Agent": _user_agent()})
+        headers = CIMultiDict({"Accept": "*/*", "Accept-Encoding": ACCEPTED, "User-Agent": _user_agent()})
         is_own = is_own_host(target.raw_host or "", self._base_url)
         session = self._session if is_own else await self._outside_session()
         options = {"proxy": proxy_for(url)} if self._trust_env and not is_own else {}
@@ -199,9 +201,13 @@ class Transport:
         flight = self._deadlines.begin()
         try:
             response = await session.request(request.method, url, headers=headers, allow_redirects=False, **options)
-            content = response.content
+            content, named = response.content, response.headers
+            if "Transfer-Encoding" in named and (named["Transfer-Encoding"].lower() != "chunked" or _LENGTH in named):
+                # where this answer ends, and the next one begins, is not certain (RFC 9112 §6.3)
+                response.close()
+                raise HttpProcessingError
             # small answers are there as a whole when their head is
-            if content.is_eof() and content.exception() is None:
+            if content.is_eof() and content.exception() is None and "Content-Encoding" not in named:
                 return self._answer(request, response, content.read_nowait())
             return self._answer(request, response, await self._body(request, response, flight))
         except asyncio.CancelledError as error:
@@ -216,14 +222,18 @@ class Transport:
 
     async def _body(self, request: Request, response: aiohttp.ClientResponse, flight: Flight) -> bytes | None:
         """The body, or more than `max_bytes` of it; None: it broke off. The status is known, and nothing hides that."""
+        coding = response.headers.get("Content-Encoding", "identity")
         try:
-            raw = await _read(response.content, request.max_bytes)
+            if coding.lower() == "identity":
+                raw = await _read(response.content, request.max_bytes)
+            else:
+                raw = await read_coded(response.content, coding, request.max_bytes)
         except asyncio.CancelledError:
             response.close()
             if not flight.take_back():
                 raise
             return None
-        except (*FOREIGN, RuntimeError):  # the last one: its connection is gone
+        except (*FOREIGN, CodingBroken, RuntimeError):  # the last one: its connection is gone
             response.close()
             return None
         except BaseException:
@@ -233,14 +243,9 @@ class Transport:
             response.close()
         return raw
 
-    def _answer(self, request: Request, response: aiohttp.ClientResponse, raw: bytes | None) -> Answer | Failure:
+    def _answer(self, request: Request, response: aiohttp.ClientResponse, raw: bytes | None) -> Answer:
         status = response.status
         headers: Mapping[str, str] = response.headers
-        if "Transfer-Encoding" in headers and "Content-Length" in headers:
-            # what follows on this connection can't be trusted (RFC 9112 §6.3)
-            response.close()
-            message = f"what {self._place} answered is not valid HTTP: it has two lengths"
-            return Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=message)
         if "Link" in headers:
             headers = _with_one_link(response.headers)
         body = None
@@ -287,7 +292,7 @@ class Transport:
             if len(self._header_sets) >= _HEADER_SETS:
                 self._header_sets.clear()
             headers = CIMultiDict(request_headers(request, self._vendor, self._api_version, has_body))
-            headers["Accept-Encoding"] = _ENCODINGS
+            headers["Accept-Encoding"] = ACCEPTED
             headers["User-Agent"] = _user_agent()
             headers["Authorization"] = f"Bearer {token.reveal()}"
             self._header_sets[key] = headers
@@ -308,7 +313,7 @@ class Transport:
             request_class=_Request,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
-            auto_decompress=True,
+            auto_decompress=False,
             trust_env=False,
             proxy=proxy,
         )
@@ -326,10 +331,7 @@ class Transport:
 
 
 async def _read(content: aiohttp.StreamReader, most: int) -> bytes:
-    """The whole body, decompressed; where it has more than `most` bytes, the beginning of it, longer than that.
-
-    Block by block: `response.read()` would decompress without a limit.
-    """
+    """The whole body; where it has more than `most` bytes, the beginning of it, longer than that."""
     blocks, size = [], 0
     while size <= most:
         block = await content.readany()

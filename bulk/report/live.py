@@ -38,6 +38,9 @@ _SHOWN_ORDER = (
     OutcomeKind.UNCHANGED,
     OutcomeKind.SKIPPED,
 )
+REFRESH_S = 0.5
+"""How often the picture is drawn (seconds); each time costs some milliseconds of the processor."""
+
 _NARROW = 100
 _MOST_ROWS = 36
 
@@ -53,6 +56,7 @@ class LiveFace:
     def __init__(self, stream: TextIO, *, has_colour: bool, clock: Clock | None = None) -> None:
         self._clock = clock or Clock()
         self._stream = stream
+        self._due = 0.0
         self._console = Console(
             file=stream,
             force_terminal=True,
@@ -71,7 +75,10 @@ class LiveFace:
         )
 
     def paint(self, status: RunStatus, *, is_new: bool, monotonic: float) -> None:
-        """Draw `status`; what counts down does so between two of them as well."""
+        """Draw `status`, twice a second at most; times count down also while nothing new is heard."""
+        if monotonic < self._due:
+            return
+        self._due = monotonic + REFRESH_S
         if not self._live.is_started:
             self._live.start()
         width, height = self._size()
@@ -192,7 +199,7 @@ def _bar_columns(columns: int) -> int:
 
 
 def _bar(job: JobStatus) -> RenderableType:
-    style = "red" if job.outcomes.get(OutcomeKind.FAILED) else "green"
+    style = "red" if job.outcomes.get(OutcomeKind.FAILED, 0) * 10 > job.done else "green"
     done = float(job.items or 1) if job.state == "complete" else float(job.done)
     return _meter(done, float(max(1, job.items or 1)), style)
 

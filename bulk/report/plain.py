@@ -12,7 +12,8 @@ from bulk.status import BucketStatus, RunStatus, Wait
 
 FIRST_S = 1.0
 EVERY_S = 5.0
-"""When the first line comes, and how often further ones do (seconds)."""
+JSON_S = 1.0
+"""When the first line comes, how often further ones do, and how often a JSON line does (seconds)."""
 
 _WRONG = (OutcomeKind.FAILED, OutcomeKind.UNKNOWN, OutcomeKind.SKIPPED)
 _MOST_BUCKETS = 3
@@ -136,22 +137,31 @@ class PlainFace:
 
 
 class JsonFace:
-    """Writes every status and every note as a JSON object on a line of its own, told apart by `type`."""
+    """Writes a status every second and every note as JSON objects on lines of their own, told apart by `type`."""
 
     def __init__(self, stream: Sink) -> None:
         self._stream = stream
+        self._due = 0.0
+        self._told: RunStatus | None = None
 
     def paint(self, status: RunStatus, *, is_new: bool, monotonic: float) -> None:
         """Write `{"type": "status", …}` with the fields of `status.RunStatus`."""
-        if is_new:
-            self._write({"type": "status", **msgspec.to_builtins(status)})
+        if is_new and monotonic >= self._due:
+            self._due = monotonic + JSON_S
+            self._tell(status)
 
     def say(self, text: str) -> None:
         """Write `{"type": "note", "text": …}`."""
         self._write({"type": "note", "text": text})
 
     def end(self, status: RunStatus | None) -> None:
-        """Nothing more to say: the last status was written when it came."""
+        """Write the last status, where it was not yet written."""
+        if status is not None and status is not self._told:
+            self._tell(status)
+
+    def _tell(self, status: RunStatus) -> None:
+        self._told = status
+        self._write({"type": "status", **msgspec.to_builtins(status)})
 
     def _write(self, value: object) -> None:
         self._stream.write(msgspec.json.encode(value).decode("utf-8", "replace") + "\n")

@@ -137,7 +137,7 @@ def _ending(epochs: tuple[Epoch, ...], *, is_complete: bool, is_running: bool) -
     if last is None:
         return "stopped", None, "it was never started"
     if last.ended_at is None:
-        return "lost", None, "its process ended without a word: it was killed, or the machine stopped"
+        return "lost", None, "it was killed, or the machine stopped"
     return "stopped", last.exit_code, last.why
 
 

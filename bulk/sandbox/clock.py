@@ -10,6 +10,7 @@ import asyncio
 import time
 from datetime import UTC, datetime
 from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -59,7 +60,12 @@ def parse_iso(text: str) -> float:
 
 def http_date(instant: float) -> str:
     """An instant as HTTP headers write it: `Sat, 21 Nov 2026 08:00:00 GMT`."""
-    return formatdate(int(instant), usegmt=True)
+    return _http_date(int(instant))
+
+
+@lru_cache(maxsize=1_000)
+def _http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)
 
 
 def parse_http_date(text: str) -> float | None:

@@ -13,15 +13,16 @@ import binascii
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
+from io import BytesIO
 from struct import Struct
 from typing import TypeVar
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from dulwich.config import ConfigFile, parse_submodules
 
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
-from bulk.sandbox.downloads import Downloads
+from bulk.sandbox.downloads import Downloads, quoted
 from bulk.sandbox.records import Repository
 from bulk.sandbox.refusals import Refused, problem
 from bulk.sandbox.rendering import rendered
@@ -42,11 +43,7 @@ LINE_DIGITS = 60
 
 
 class FileView:
-    """One revision of a repository as one caller sees it.
-
-    Args:
-        shown_ref: the name of the branch, tag or commit in URLs.
-    """
+    """One revision of a repository as one caller sees it."""
 
     def __init__(self, call: Call, repository: Repository, revision: Revision) -> None:
         self.call, self.revision = call, revision
@@ -54,15 +51,15 @@ class FileView:
         self._downloads = call.context.get(Downloads)
         self._api = f"{call.base_url}/repos/{self.full_name}"
         self._site = f"{call.site_url}/{self.full_name}"
-        self._ref = quote(revision.name)
+        self._ref = quoted(revision.name)
 
     async def answer(self, entry: Entry) -> Answer:
         """What stands at a path, in the media type that was asked for."""
         match entry.kind:
             case Kind.DIRECTORY:
-                return self._validated(entry.sha, self._directory(entry))
+                return self._validated(self._sha_with_modules(entry), self._directory(entry))
             case Kind.SUBMODULE:
-                return self._validated(entry.sha, self._submodule(entry, is_listed=False))
+                return self._validated(self._sha_with_modules(entry), self._submodule(entry, is_listed=False))
             case Kind.SYMLINK:
                 target = linked_file(self.revision, entry)
                 if target is not None:
@@ -98,7 +95,7 @@ class FileView:
 
     def described(self, entry: Entry, size: int | None = None) -> dict[str, object]:
         """The file object of a file, symlink or directory, without content."""
-        path, kind = quote(entry.path), entry.kind
+        path, kind = quoted(entry.path), entry.kind
         self_url = f"{self._api}/contents/{path}?ref={self._ref}"
         is_directory = kind is Kind.DIRECTORY
         git_url = f"{self._api}/git/{'trees' if is_directory else 'blobs'}/{entry.sha}"
@@ -125,7 +122,7 @@ class FileView:
 
     def _submodule(self, entry: Entry, *, is_listed: bool) -> dict[str, object]:
         """A submodule; in listings of the older version its type is `file`."""
-        path = quote(entry.path)
+        path = quoted(entry.path)
         self_url = f"{self._api}/contents/{path}?ref={self._ref}"
         remote = self._submodule_url(entry.path)
         hosted = self._hosted_name(remote)
@@ -155,6 +152,11 @@ class FileView:
                 text = url.decode("utf-8", "replace")
                 return urljoin(f"{self._site}/", text) if text.startswith(("./", "../")) else text
         return None
+
+    def _sha_with_modules(self, entry: Entry) -> str:
+        """What a listing depends on besides the names and URLs: the tree, and where its submodules come from."""
+        modules = self.revision.entry(".gitmodules")
+        return f"{entry.sha} {modules.sha if modules else ''}"
 
     def _hosted_name(self, url: str | None) -> str | None:
         """`OWNER/REPO` of an address on this platform; None for any other."""
@@ -206,8 +208,6 @@ def _lines(length: int) -> Struct:
 
 
 def _config(data: bytes) -> ConfigFile:
-    from io import BytesIO
-
     try:
         return ConfigFile.from_file(BytesIO(data))
     except ValueError:

@@ -2,14 +2,15 @@
 
 The repositories of a fleet are called `repo-00000`, `repo-00001`, … (as many digits as the last number needs, at
 least five; another prefix than `repo-` can be chosen). Each is public and has one commit on `main` with one file,
-`README.md`, whose text is different for each repository and the same in every sandbox. Everything about a repository
-is computed from its number; when somebody writes to it, a real repository with the same commit is made first.
+`README.md`, whose text is different for each repository and never changes. Everything about a repository is computed
+from its number; when somebody writes to it, a real repository with the same commit is made first.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from dulwich.objects import Blob, ShaFile, Tree
 
@@ -38,6 +39,7 @@ _TOPICS = (
     ("Glossary", "One idea has one name here, also in tables, logs and the titles of dashboards."),
 )
 _PARAGRAPHS = tuple(f"## {title}\n\n{text}\n\n".encode() for title, text in _TOPICS)
+_STARTS = tuple(accumulate(map(len, _PARAGRAPHS[:-1]), initial=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Fleet:
         length = self.readme_bytes - len(head) - 1
         if length <= 0:
             return head[:-1]
-        start = sum(len(paragraph) for paragraph in _PARAGRAPHS[: index % len(_PARAGRAPHS)])
+        start = _STARTS[index % len(_STARTS)]
         return b"%b%b\n" % (head, self._filling[start : start + length])
 
     def revision(self, index: int, name: str) -> GeneratedRevision | None:

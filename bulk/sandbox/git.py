@@ -2,7 +2,7 @@
 
 Objects are written before the branch that names them, and the branch by one rename: a process killed anywhere leaves
 the old commit or the new one. Nothing is synced to the disk: a rehearsal needs no power-loss safety, and a commit
-costs well below a millisecond.
+costs a millisecond or two.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Change:
 
 
 class GitRepository:
-    """One bare repository. Calls block for well below a millisecond unless a file is large; one writer at a time."""
+    """One bare repository. Calls block for some milliseconds at most, unless a file is large; one writer at a time."""
 
     def __init__(self, home: Path, repository_id: int, now: Callable[[], float], cache: ObjectCache) -> None:
         self._home, self._id, self._now, self._cache = home, repository_id, now, cache

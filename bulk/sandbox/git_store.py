@@ -13,8 +13,6 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dulwich.repo import Repo
-
 from bulk.sandbox.git import DEFAULT_BRANCH, GitRepository
 from bulk.sandbox.object_cache import ObjectCache
 
@@ -72,7 +70,7 @@ class GitStore:
         if repository_id not in self._ids:
             draft = home.with_suffix(".draft")
             shutil.rmtree(draft, ignore_errors=True)
-            Repo.init_bare(draft, mkdir=True, default_branch=default_branch.encode()).close()
+            _lay_out(draft, default_branch)
             if fill is not None:
                 fill(GitRepository(draft, repository_id, self._now, self._cache))
             draft.rename(home)
@@ -125,3 +123,11 @@ class GitStore:
     def numbers(self) -> frozenset[int]:
         """The numbers of all repositories on disk."""
         return frozenset(self._ids)
+
+
+def _lay_out(home: Path, default_branch: str) -> None:
+    """Write what git knows a bare repository by. The library's own way syncs each file and takes twice as long."""
+    for directory in ("objects", "refs/heads"):
+        (home / directory).mkdir(parents=True)
+    (home / "HEAD").write_bytes(f"ref: refs/heads/{default_branch}\n".encode())
+    (home / "config").write_bytes(b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n")

@@ -147,4 +147,5 @@ def start(context: Context) -> None:
     repositories = Repositories(context.state, GitStore(context.directory / "repositories", context.clock.now))
     context.put(repositories)
     context.state.add_source(repositories.found)
+    context.state.when_renamed(repositories.owner_renamed)
     repositories.relink()

@@ -134,11 +134,9 @@ class WriteConflict(Exception):
 def linked_file(revision: Revision, link: Entry) -> Entry | None:
     """The normal file of the same revision that a symlink leads to, over further links; None: it leads elsewhere."""
     for _ in range(LINK_DEPTH):
-        target = link_target(revision, link)
-        if target.startswith("/"):
-            return None
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), target))
-        found = None if path.startswith("..") else revision.entry("" if path == "." else path)
+        # A path that leaves the repository, absolute or over `..`, names no entry of it.
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link_target(revision, link)))
+        found = revision.entry("" if path == "." else path)
         if found is None or found.kind is Kind.FILE:
             return found
         if found.kind is not Kind.SYMLINK:

@@ -47,6 +47,8 @@ class State:
         self._organizations_by_id: dict[int, Organization] = {}
         self._roles: dict[tuple[int, int], str] = {}
         self._repositories: dict[tuple[int, str], Repository] = {}
+        # Organizations that have rows: a fleet has none, and needs no question to the file.
+        self._with_repositories: set[int] = set()
         self._sources: list[RepositorySource] = []
         self._rename_listeners: list[Callable[[str, str], None]] = []
 
@@ -102,6 +104,8 @@ class State:
             self._keep_organization(_organization(row))
         for row in self.db.execute("SELECT * FROM memberships"):
             self._roles[row["organization_id"], row["user_id"]] = row["role"]
+        for row in self.db.execute("SELECT DISTINCT organization_id FROM repositories"):
+            self._with_repositories.add(row["organization_id"])
 
     def close(self) -> None:
         """Close the file."""
@@ -234,17 +238,22 @@ class State:
         key = (organization.id, name.casefold())
         found = self._repositories.get(key)
         if found is None:
-            row = self.db.execute(
-                "SELECT * FROM repositories WHERE organization_id = ? AND name = ?", (organization.id, name)
-            ).fetchone()
-            found = (
-                _repository(row) if row else next(filter(None, (s(organization, name) for s in self._sources)), None)
-            )
+            found = self._stored_repository(organization, name)
+            if found is None:
+                found = next(filter(None, (source(organization, name) for source in self._sources)), None)
             if found is not None:
                 if len(self._repositories) >= REPOSITORIES_IN_MEMORY:
                     self._repositories.clear()
                 self._repositories[key] = found
         return found
+
+    def _stored_repository(self, organization: Organization, name: str) -> Repository | None:
+        if organization.id not in self._with_repositories:
+            return None
+        row = self.db.execute(
+            "SELECT * FROM repositories WHERE organization_id = ? AND name = ?", (organization.id, name)
+        ).fetchone()
+        return _repository(row) if row else None
 
     def add_repository(self, repository: Repository) -> None:
         """Add a repository, or replace the one of the same id."""
@@ -260,6 +269,7 @@ class State:
                 repository.created_at,
             ),
         )
+        self._with_repositories.add(repository.organization_id)
         self._repositories.clear()
 
     def add_source(self, source: RepositorySource) -> None:

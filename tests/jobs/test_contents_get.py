@@ -60,7 +60,7 @@ def test_a_directory_has_no_raw_form(media_type):
 def test_json_that_is_no_listing_is_a_file():
     """Plain JSON as the answer to raw that is neither an object nor an array is taken for the file's bytes."""
     plain = {"content-type": "application/json"}
-    for body in (b"3", b"not json", b"\xff"):
+    for body in (b"3", b"not json", b"\xff", b"[" * 100_000):
         driven = run(GET, {**ITEM, "path": "a", "media_type": "raw"}, reply(body=body, headers=plain))
         assert driven.outcome.payload == body
 

@@ -130,3 +130,10 @@ def test_people_need_a_name_and_an_address():
     }
     assert not list(names.flaws_of_person("author", names.Person(name="Mona Lisa", email="mona@example.com")))
     assert not list(names.flaws_of_person("author", None))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfff", "\x7f", "\x1b[2J", "a\nb"])
+def test_text_that_cannot_be_sent(text):
+    """Halves of surrogate pairs and control characters; line breaks only where a text may have lines."""
+    assert names.flaw_of_text(text)
+    assert bool(names.flaw_of_text(text, allowed="\n")) == ("\n" not in text)

@@ -26,6 +26,11 @@ def test_any_body_is_survived(body):
     assert isinstance(refusals.is_taken(answer), bool)
 
 
+def test_a_long_message_is_cut():
+    """A page of text from the platform does not become a page in every report."""
+    assert len(refusals.message_of(reply(422, {"message": "x" * 10_000}))) == 500
+
+
 def test_single_errors_are_named():
     """Texts and objects among the errors stand behind the message, each once."""
     errors = [

@@ -115,6 +115,7 @@ def test_a_manifest_file_is_put_inline():
         (b"", "JSON"),
         (b"\xff", "JSON"),
         (b"[]", "JSON"),
+        (b'{"a":' * 100_000, "JSON"),
         (b'{"a": {}}', "name"),
         (b'{"a": {"name": "a", "more": 1}}', "more"),
         (b'{"a": {"name": "a", "resolved": {"b": {"package_url": "b"}}}}', "manifests.a.resolved.b.package_url"),

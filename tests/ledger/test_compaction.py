@@ -29,17 +29,18 @@ IN_COMMIT = (Point.SAVED, Point.APPENDED, Point.COMMITTED)
 def run_dir(tmp_path):
     """A complete run in which every second of 300 items failed."""
     with opened(tmp_path / "run") as ledger:
-        for index in reversed(range(300)):
-            kind = OutcomeKind.SUCCEEDED if index % 2 else OutcomeKind.FAILED
-            ledger.commit([record(index, kind, result="old")])
+        kinds = (OutcomeKind.FAILED, OutcomeKind.SUCCEEDED)
+        ledger.commit([record(index, kinds[index % 2], result="old") for index in reversed(range(300))])
         ledger.finish(1, "", STATUS)
     return tmp_path / "run"
 
 
 @pytest.mark.parametrize("point", Point)
 def test_killed_at_any_point_nothing_is_lost_or_doubled(run_dir, point: Point):
-    """A retry killed with SIGKILL at each named point: readers and the next process find each item as it was or as it is
-    now, never both; completed, the file holds each item once (rows 42, 43)."""
+    """A retry killed with SIGKILL at each named point: everybody finds each item as it was or as it is now, never both.
+
+    Completed, the file holds each item once (failures.md rows 42, 43).
+    """
     assert run_child(run_dir, RETRY, point)[0] == -9
     reached_ledger = point not in (Point.SAVED, Point.APPENDED)
     expected = [index for index in range(300) if index % 2 or reached_ledger]
@@ -77,7 +78,7 @@ def test_lines_written_after_a_failed_renaming_are_kept(run_dir):
         results = run_dir / "results.jsonl"
         results.rename(run_dir / "aside")
         results.mkdir()
-        with pytest.raises(RunStopped, match="results.jsonl"):
+        with pytest.raises(RunStopped, match=r"results\.jsonl"):
             ledger.finish(1, "", STATUS)
         ledger.commit([record(0)])
         assert [index for _, index in keys(run_dir)] == [0, *range(1, 300, 2)]
@@ -101,7 +102,7 @@ def test_a_rewrite_refuses_to_copy_damage(run_dir):
 
 
 def test_a_stream_goes_on_over_a_rewrite(run_dir, monkeypatch):
-    """A reader in the middle of a stream, while the run is retried and its results are rewritten, gets each item once."""
+    """A reader in the middle of a stream, while the results are rewritten by a retry, gets each item once."""
     monkeypatch.setattr("bulk.ledger.view.PAGE_ROWS", 7)
     stream = LedgerView(run_dir).finished()
     found = [next(stream)["index"] for _ in range(100)]
@@ -125,7 +126,9 @@ def test_readers_never_see_a_wrong_line_while_runs_are_rewritten(run_dir):
                 with opened(run_dir) as ledger:
                     ledger.reopen({OutcomeKind.FAILED})
                     kind = OutcomeKind.SUCCEEDED if turn == 9 else OutcomeKind.FAILED
-                    todo = [index for index in range(300) if not ledger.done_bits(0, 300)[index >> 3] >> (index & 7) & 1]
+                    todo = [
+                        index for index in range(300) if not ledger.done_bits(0, 300)[index >> 3] >> (index & 7) & 1
+                    ]
                     ledger.commit([record(index, kind, result="y" * (turn * index % 97)) for index in todo])
                     ledger.finish(1, "", STATUS)
         finally:

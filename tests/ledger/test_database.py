@@ -21,12 +21,13 @@ def run_dir(tmp_path):
 
 
 def change(run_dir, sql: str) -> None:
+    """Do something to a ledger from outside."""
     with contextlib.closing(sqlite3.connect(run_dir / "ledger.db")) as connection:
         connection.executescript(sql)
 
 
 def refused(run_dir, match: str) -> None:
-    """Opening it, for writing and for reading, is refused with these words, and changes nothing."""
+    """Opening it is refused with these words, and changes nothing."""
     before = {path.name: path.read_bytes() for path in run_dir.iterdir() if path.name != "run.lock"}
     with pytest.raises(RunDirectoryError, match=match):
         opened(run_dir)
@@ -165,7 +166,9 @@ def test_a_run_that_was_cut_goes_on(run_dir):
 def test_reading_recovers_what_a_killed_close_left(tmp_path):
     """A process killed while SQLite wrote the main file leaves a journal; reading works all the same."""
     opened(tmp_path / "run").close()
-    change(tmp_path / "run", "CREATE TABLE filler AS SELECT zeroblob(1000) AS x FROM (VALUES (1),(2),(3),(4),(5),(6),(7))")
+    change(
+        tmp_path / "run", "CREATE TABLE filler AS SELECT zeroblob(1000) AS x FROM (VALUES (1),(2),(3),(4),(5),(6),(7))"
+    )
     code = """
         import sqlite3
         connection = sqlite3.connect(run_dir / "ledger.db", isolation_level=None)
@@ -183,7 +186,7 @@ def test_reading_recovers_what_a_killed_close_left(tmp_path):
 
 
 def test_every_cut_of_the_log_is_a_state_that_was(tmp_path):
-    """Power loss: with the write-ahead log cut at every frame, a whole number of groups is there, and they are right (row 48)."""
+    """Power loss: with the log cut at every frame, a whole number of groups is there, and they are right (row 48)."""
     run_dir = tmp_path / "run"
     groups = 6
     with opened(run_dir) as ledger:

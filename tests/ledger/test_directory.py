@@ -31,6 +31,7 @@ def holding(tmp_path):
 
 
 def modes(folder: Path) -> dict[str, str]:
+    """The modes of a directory and of what is in it, by name."""
     return {path.name: f"{stat.S_IMODE(path.lstat().st_mode):04o}" for path in (folder, *folder.iterdir())}
 
 
@@ -113,7 +114,15 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path):
 
 def test_a_run_that_was_stopped_before_its_ledger_begins_again(tmp_path):
     """What a run makes before its ledger exists does not stand in its way, nor does a half-made ledger."""
-    names = ["manifest.yaml", "index.db", "index.db-wal", "check.json", "stdin-readmes.jsonl", "ledger.db.new", "run.lock"]
+    names = [
+        "manifest.yaml",
+        "index.db",
+        "index.db-wal",
+        "check.json",
+        "stdin-readmes.jsonl",
+        "ledger.db.new",
+        "run.lock",
+    ]
     assert len(names) > len(BEFORE_LEDGER) - 1
     for name in names:
         (tmp_path / name).write_bytes(b"half")

@@ -5,7 +5,7 @@ import pytest
 from bulk.errors import RunStopped
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
-from tests.ledger.samples import STATUS, intent, keys, opened, record, run_child
+from tests.ledger.samples import STATUS, intent, keys, opened, record, run_child, start_child
 
 REFUSE_AT = """
     import resource
@@ -38,11 +38,15 @@ REFUSE_AT = """
 
 @pytest.mark.parametrize(
     ("where", "margin", "name"),
-    [("saved", 0, "saved"), ("results", 0, "results.jsonl"), ("results", 1500, "results.jsonl"), ("log", 0, "ledger.db")],
+    [
+        ("saved", 0, "saved"),
+        ("results", 0, "results.jsonl"),
+        ("results", 1500, "results.jsonl"),
+        ("log", 0, "ledger.db"),
+    ],
 )
 def test_a_disk_that_refuses_stops_the_run_and_keeps_the_group(tmp_path, where: str, margin: int, name: str):
-    """When a file can't grow (a real EFBIG), the run stops with its name; the same group is committed once there is space
-    (row 47)."""
+    """When a file can't grow (a real EFBIG), the run stops with its name; later the same group goes in (row 47)."""
     code, out = run_child(tmp_path / "run", REFUSE_AT, where, str(margin))
     assert code == 0
     refusals = out.splitlines()
@@ -75,7 +79,7 @@ def test_a_full_database_stops_the_run_and_takes_the_group_later(tmp_path):
 
 
 def test_a_disk_without_room_for_a_second_copy_does_not_lose_the_first(tmp_path):
-    """When the rewriting of the results finds no space, a complete run stops resumably, a stopped one ends all the same."""
+    """When the results can't be rewritten, a complete run stops resumably, a stopped one ends all the same."""
     code = """
         import resource
         with opened(run_dir) as ledger:
@@ -113,8 +117,6 @@ def test_a_writer_of_somebody_else_stops_the_run(tmp_path):
             print("locked", flush=True)
             sys.stdin.read()
         """
-        from tests.ledger.samples import start_child
-
         child = start_child(tmp_path / "run", code)
         assert child.stdout is not None
         assert child.stdout.readline() == "locked\n"
@@ -126,7 +128,7 @@ def test_a_writer_of_somebody_else_stops_the_run(tmp_path):
 
 
 def test_readers_do_not_hold_up_the_writer(tmp_path):
-    """While a reader is in the middle of its stream, groups go in, and the write-ahead log does not grow without end."""
+    """While a reader is in the middle of its stream, groups go in, and the log does not grow without end."""
     with opened(tmp_path / "run") as ledger:
         ledger.commit([record(index) for index in range(6000)])
         stream = LedgerView(tmp_path / "run").lines()

@@ -1,5 +1,6 @@
 import contextlib
 import shutil
+import sqlite3
 
 import msgspec
 import pytest
@@ -15,11 +16,13 @@ RETRIED = {OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN}
 
 @pytest.fixture
 def ledger(tmp_path):
+    """A ledger that is open."""
     with opened(tmp_path / "run") as made:
         yield made
 
 
 def is_done(bits: bytearray, index: int) -> bool:
+    """Whether the item has an outcome."""
     return bool(bits[index >> 3] & (1 << (index & 7)))
 
 
@@ -184,7 +187,11 @@ def test_an_epoch_tells_how_it_ended(tmp_path):
     first, second = LedgerView(tmp_path / "run").epochs()
     assert (first.number, first.started_at, first.ended_at, first.exit_code) == (1, NOW, STATUS.at, 3)
     assert first.why == "disk ? full"
-    assert first.status == msgspec.structs.replace(stopped, why="disk \ufffd full") == LedgerView(tmp_path / "run").status()
+    assert (
+        first.status
+        == msgspec.structs.replace(stopped, why="disk \ufffd full")
+        == LedgerView(tmp_path / "run").status()
+    )
     assert (second.number, second.ended_at, second.exit_code, second.why, second.status) == (2, None, None, "", None)
 
 
@@ -227,6 +234,15 @@ def test_closing_twice_is_harmless(tmp_path):
         ledger.close()
         with pytest.raises(RunDirectoryError), contextlib.closing(opened(tmp_path / "run")):
             pass
+
+
+def test_a_call_after_the_end_is_a_bug(tmp_path):
+    """A group that comes after `close` is an error of the program, not a disk that refuses."""
+    ledger = opened(tmp_path / "run")
+    ledger.close()
+    for call in (lambda: ledger.commit([record(0)]), lambda: ledger.commit([intent(0)]), ledger.counts):
+        with pytest.raises(sqlite3.ProgrammingError):
+            call()
 
 
 def test_identity_is_kept(ledger, tmp_path):

@@ -13,6 +13,7 @@ from bulk.ledger.saving import saved_parts
 
 @pytest.fixture
 def run_fd(tmp_path):
+    """The run directory `tmp_path/run`, open."""
     (tmp_path / "run").mkdir()
     fd = os.open(tmp_path / "run", os.O_RDONLY)
     yield fd
@@ -20,6 +21,7 @@ def run_fd(tmp_path):
 
 
 def files(folder: Path) -> dict[str, bytes]:
+    """Every file below a directory and what is in it."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -45,7 +47,11 @@ def test_names_become_plain_components(path: str, parts: tuple[str, ...]):
     assert saved_parts(path) == parts
 
 
-@given(path=st.text() | st.text(alphabet="./\\\x00 ~aé\ud800", max_size=300) | st.lists(st.text(), min_size=40).map("/".join))
+@given(
+    path=st.text()
+    | st.text(alphabet="./\\\x00 ~aé\ud800", max_size=300)
+    | st.lists(st.text(), min_size=40).map("/".join)
+)
 @example("a" * 300)
 @example("é" * 200 + ".md")
 @example("/".join("a" * 100))

@@ -51,7 +51,7 @@ def test_long_streams_are_paged(run_dir, monkeypatch):
 
 
 def test_reading_works_beside_a_writing_process(tmp_path):
-    """What another process has committed is seen at once; when that is killed, it is still there, and nothing was changed."""
+    """What another process has committed is seen at once, also after that is killed, and reading changes nothing."""
     code = """
         with opened(run_dir) as ledger:
             for index in range(1000):
@@ -110,7 +110,7 @@ def test_what_is_no_run_is_refused(tmp_path, make: str):
 
 
 def test_damaged_results_are_refused(run_dir):
-    """A line that is not where the ledger has it, or is not JSON, ends the stream with an error, not with a wrong line."""
+    """A line that is not where the ledger has it, or is not JSON, ends the stream with an error."""
     data = (run_dir / "results.jsonl").read_bytes()
     (run_dir / "results.jsonl").write_bytes(data[:-20])
     with pytest.raises(RunDirectoryError, match="damaged"):

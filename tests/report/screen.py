@@ -26,7 +26,8 @@ class Screen:
         """Take in what was written; an escape sequence may come in pieces."""
         text, self._torn = self._torn + text, ""
         start = text.rfind("\x1b")
-        if start >= 0 and not _TOKEN.match(text, start).group(3):
+        last = _TOKEN.match(text, start) if start >= 0 else None
+        if last is not None and last.group(3) is None:
             text, self._torn = text[:start], text[start:]
         for private, numbers, letter, back, down, words, stray in _TOKEN.findall(text):
             if stray:

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from bulk.clock import Clock
 from bulk.errors import UsageError
 from bulk.report import live, plain, progress
 from bulk.report.progress import display
@@ -99,15 +100,17 @@ def test_plain_lines_come_now_and_then():
 
 
 def test_json_progress_is_a_line_for_each_status():
-    """Each line is one JSON object that gives the RunStatus back; notes are lines of their own, escaped."""
+    """Each line is a JSON object that gives the RunStatus back; notes are lines of their own; the last one is there."""
     stream = _Heard()
     with display("json", stream) as shown:
         first = busy()
         shown.update(first)
         stream.wait_for("status")
         shown.note(HOSTILE)
+        shown.update(busy(state="complete"))
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["type"] for line in lines] == ["status", "note"]
+    assert [line["type"] for line in lines] == ["status", "note", "status"]
+    assert lines[2]["state"] == "complete"
     assert msgspec.convert({key: value for key, value in lines[0].items() if key != "type"}, RunStatus) == first
     assert lines[1]["text"] == HOSTILE
     assert "\x1b" not in stream.getvalue()
@@ -184,7 +187,7 @@ def test_a_bug_in_a_face_is_logged_and_breaks_nothing(caplog):
         def paint(self, status, *, is_new, monotonic):
             raise ZeroDivisionError
 
-    with progress.Painter(Broken(), progress.Clock()) as shown:  # type: ignore[arg-type]
+    with progress.Painter(Broken(), Clock()) as shown:  # type: ignore[arg-type]
         shown.update(busy())
     assert "the progress display has stopped" in caplog.text
 
@@ -291,7 +294,7 @@ def test_the_live_display_on_a_terminal(monkeypatch):
         while select.select([mine], [], [], 0.05)[0]:
             screen.feed(os.read(mine, 65_536).decode())
         assert screen.text == "note [red]x[/] evil"
-        assert screen.is_cursor_shown
+        assert vars(screen)["is_cursor_shown"]
         assert screen.highest_climb < 24
 
 
@@ -333,8 +336,8 @@ def test_a_terminal_that_takes_nothing_holds_nothing_up(monkeypatch):
 def test_what_is_not_shown_is_not_imported():
     """Neither the live display nor the template engine is loaded before it is needed: `--help` stays fast."""
     code = (
-        "import sys, bulk.report.progress, bulk.report.report, bulk.report.text, bulk.report.files, bulk.report.tables; "
-        "import bulk.report.status_text; print(sorted({'rich', 'jinja2'} & set(sys.modules)))"
+        "import sys, bulk.report.progress, bulk.report.report, bulk.report.text, bulk.report.files; "
+        "import bulk.report.tables, bulk.report.status_text; print(sorted({'rich', 'jinja2'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

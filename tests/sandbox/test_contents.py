@@ -22,8 +22,14 @@ FILE_KEYS = {"type", "size", "name", "path", "sha", "url", "git_url", "html_url"
 
 
 @pytest.fixture
+def shown(shared: Platform) -> FileClient:
+    """The files of the standard data, for tests that change none."""
+    return FileClient(shared)
+
+
+@pytest.fixture
 def files(platform: Platform) -> FileClient:
-    """The files of a sandbox with the standard data."""
+    """The same, for one test alone."""
     return FileClient(platform)
 
 
@@ -38,11 +44,11 @@ def plant(files: FileClient, changes: dict[str, Change | None]) -> None:
     context.get(Repositories).git(repository).commit("main", changes, "plant", writer, writer)
 
 
-async def test_the_standard_repositories_are_as_documented(files: FileClient) -> None:
-    """Branches, tag, files, links and submodules are those of the standard data, and git finds all four sound."""
+async def test_the_standard_repositories_are_as_documented(shown: FileClient) -> None:
+    """Branches, tag, shown, links and submodules are those of the standard data, and git finds all four sound."""
     names = ["acme-eng/hello-world", "acme-eng/private-notes", "acme-ops/runbook", "acme-eng/empty"]
-    assert [fsck(files.home(name)) for name in names] == [""] * 4
-    tree = files.git("acme-eng/hello-world", "ls-tree", "-r", "main").splitlines()
+    assert [fsck(shown.home(name)) for name in names] == [""] * 4
+    tree = shown.git("acme-eng/hello-world", "ls-tree", "-r", "main").splitlines()
     assert [(line.split()[0], line.split("\t")[1]) for line in tree] == [
         ("100644", ".gitmodules"),
         ("100644", "README.md"),
@@ -52,19 +58,19 @@ async def test_the_standard_repositories_are_as_documented(files: FileClient) ->
         ("160000", "third_party/ext"),
         ("160000", "third_party/lib"),
     ]
-    assert files.git("acme-eng/hello-world", "cat-file", "blob", "main:README.md") == README.decode().rstrip()
-    assert files.git("acme-eng/hello-world", "cat-file", "blob", "main:docs/outside") == "../../outside"
-    refs = files.git("acme-eng/hello-world", "for-each-ref", "--format=%(refname)").split()
+    assert shown.git("acme-eng/hello-world", "cat-file", "blob", "main:README.md") == README.decode().rstrip()
+    assert shown.git("acme-eng/hello-world", "cat-file", "blob", "main:docs/outside") == "../../outside"
+    refs = shown.git("acme-eng/hello-world", "for-each-ref", "--format=%(refname)").split()
     assert refs == ["refs/heads/dev", "refs/heads/main", "refs/tags/v1.0"]
-    first = files.git("acme-eng/hello-world", "rev-list", "--max-parents=0", "main")
-    assert {files.git("acme-eng/hello-world", "rev-parse", ref) for ref in ("dev", "v1.0")} == {first}
-    assert files.git("acme-ops/runbook", "rev-parse", "main") == RUNBOOK_COMMIT
-    assert files.git("acme-eng/empty", "for-each-ref") == ""
+    first = shown.git("acme-eng/hello-world", "rev-list", "--max-parents=0", "main")
+    assert {shown.git("acme-eng/hello-world", "rev-parse", ref) for ref in ("dev", "v1.0")} == {first}
+    assert shown.git("acme-ops/runbook", "rev-parse", "main") == RUNBOOK_COMMIT
+    assert shown.git("acme-eng/empty", "for-each-ref") == ""
 
 
-async def test_a_file_has_every_field(files: FileClient) -> None:
+async def test_a_file_has_every_field(shown: FileClient) -> None:
     """Content, size and sha fit together, and every URL begins as the caller's own."""
-    reply = await files.get(f"{HELLO}/contents/README.md")
+    reply = await shown.get(f"{HELLO}/contents/README.md")
     body = reply.json()
     assert reply.status == 200
     assert set(body) == FILE_KEYS | {"content", "encoding"}
@@ -77,36 +83,36 @@ async def test_a_file_has_every_field(files: FileClient) -> None:
         "README.md",
     )
     assert body["sha"] == blob_sha(README)
-    url, site = files.platform.url, files.platform.url.removesuffix("/api/v3")
+    url, site = shown.platform.url, shown.platform.url.removesuffix("/api/v3")
     assert body["url"] == body["_links"]["self"] == f"{url}{HELLO}/contents/README.md?ref=main"
     assert body["git_url"] == body["_links"]["git"] == f"{url}{HELLO}/git/blobs/{body['sha']}"
     assert body["html_url"] == body["_links"]["html"] == f"{site}/acme-eng/hello-world/blob/main/README.md"
     assert body["download_url"].startswith(f"{url}/")
-    assert (await files.get(body["url"])).json()["sha"] == body["sha"]
+    assert (await shown.get(body["url"])).json()["sha"] == body["sha"]
 
 
-async def test_names_are_canonical_whatever_the_case_of_the_request(files: FileClient) -> None:
+async def test_names_are_canonical_whatever_the_case_of_the_request(shown: FileClient) -> None:
     """Owner and repository are found in any case and shown in their own; paths keep theirs."""
-    body = (await files.get("/repos/ACME-Eng/Hello-WORLD/contents/README.md")).json()
+    body = (await shown.get("/repos/ACME-Eng/Hello-WORLD/contents/README.md")).json()
     assert "/repos/acme-eng/hello-world/contents/" in body["url"]
-    assert (await files.get(f"{HELLO}/contents/readme.md")).status == 404
+    assert (await shown.get(f"{HELLO}/contents/readme.md")).status == 404
 
 
-async def test_a_path_may_be_sent_as_one_encoded_segment(files: FileClient) -> None:
+async def test_a_path_may_be_sent_as_one_encoded_segment(shown: FileClient) -> None:
     """`docs%2Fguide.md`, as some clients send it, is `docs/guide.md`."""
-    assert (await files.get(f"{HELLO}/contents/docs%2Fguide.md")).json()["path"] == "docs/guide.md"
+    assert (await shown.get(f"{HELLO}/contents/docs%2Fguide.md")).json()["path"] == "docs/guide.md"
 
 
-async def test_what_is_not_there_is_404(files: FileClient) -> None:
-    """Missing files, paths through files, and paths that name no file of git."""
+async def test_what_is_not_there_is_404(shown: FileClient) -> None:
+    """Missing shown, paths through shown, and paths that name no file of git."""
     for path in ("nope", "README.md/below", "docs/", "docs//guide.md", "docs/../README.md", "%00", "."):
-        assert (await files.get(f"{HELLO}/contents/{path}")).status == 404, path
+        assert (await shown.get(f"{HELLO}/contents/{path}")).status == 404, path
 
 
 @pytest.mark.parametrize("path", ["/contents", "/contents/"])
-async def test_a_directory_is_a_list_in_gits_order(files: FileClient, path: str) -> None:
+async def test_a_directory_is_a_list_in_gits_order(shown: FileClient, path: str) -> None:
     """The root is asked with and without a slash; entries have no content; directories have no download URL."""
-    listed = (await files.get(f"{HELLO}{path}")).json()
+    listed = (await shown.get(f"{HELLO}{path}")).json()
     assert [(entry["name"], entry["type"]) for entry in listed] == [
         (".gitmodules", "file"),
         ("README.md", "file"),
@@ -117,7 +123,7 @@ async def test_a_directory_is_a_list_in_gits_order(files: FileClient, path: str)
     assert [entry["download_url"] is None for entry in listed] == [False, False, True, True]
     assert listed[2]["git_url"].endswith(f"/git/trees/{listed[2]['sha']}")
     assert (listed[1]["size"], listed[2]["size"]) == (len(README), 0)
-    below = (await files.get(listed[2]["url"])).json()
+    below = (await shown.get(listed[2]["url"])).json()
     assert [(entry["path"], entry["type"]) for entry in below] == [
         ("docs/guide.md", "file"),
         ("docs/latest.md", "symlink"),
@@ -125,13 +131,13 @@ async def test_a_directory_is_a_list_in_gits_order(files: FileClient, path: str)
     ]
 
 
-async def test_an_object_holds_a_directorys_entries(files: FileClient) -> None:
+async def test_an_object_holds_a_directorys_entries(shown: FileClient) -> None:
     """With the object media type a directory is an object with `entries`; a file is as in JSON."""
-    body = (await files.get(f"{HELLO}/contents/docs", "object")).json()
+    body = (await shown.get(f"{HELLO}/contents/docs", "object")).json()
     assert (body["type"], body["path"], body["size"]) == ("dir", "docs", 0)
     assert [entry["name"] for entry in body["entries"]] == ["guide.md", "latest.md", "outside"]
     assert set(body) == FILE_KEYS | {"entries"}
-    assert (await files.get(f"{HELLO}/contents/README.md", "object")).json()["encoding"] == "base64"
+    assert (await shown.get(f"{HELLO}/contents/README.md", "object")).json()["encoding"] == "base64"
 
 
 async def test_a_listing_ends_at_a_thousand(files: FileClient) -> None:
@@ -143,38 +149,38 @@ async def test_a_listing_ends_at_a_thousand(files: FileClient) -> None:
 
 
 @pytest.mark.parametrize(("ref", "status"), [("dev", 200), ("v1.0", 200), ("refs/heads/dev", 200), ("gone", 404)])
-async def test_a_ref_chooses_the_revision(files: FileClient, ref: str, status: int) -> None:
+async def test_a_ref_chooses_the_revision(shown: FileClient, ref: str, status: int) -> None:
     """Branch, tag and full name show the first commit, which has no links yet; an unknown name is 404."""
-    assert (await files.get(f"{HELLO}/contents/docs?ref={ref}")).status == status
-    assert (await files.get(f"{HELLO}/contents/docs/latest.md?ref={ref}")).status == 404
+    assert (await shown.get(f"{HELLO}/contents/docs?ref={ref}")).status == status
+    assert (await shown.get(f"{HELLO}/contents/docs/latest.md?ref={ref}")).status == 404
     if status == 200:
-        body = (await files.get(f"{HELLO}/contents/README.md?ref={ref}")).json()
+        body = (await shown.get(f"{HELLO}/contents/README.md?ref={ref}")).json()
         assert body["url"].endswith(f"?ref={ref}")
         assert f"/blob/{ref}/" in body["html_url"]
 
 
-async def test_a_ref_may_be_a_commit(files: FileClient) -> None:
+async def test_a_ref_may_be_a_commit(shown: FileClient) -> None:
     """The full sha of a commit, or its first digits."""
-    sha = files.git("acme-eng/hello-world", "rev-parse", "v1.0")
-    assert (await files.get(f"{HELLO}/contents/docs?ref={sha}")).status == 200
-    assert (await files.get(f"{HELLO}/contents/docs/latest.md?ref={sha[:8]}")).status == 404
+    sha = shown.git("acme-eng/hello-world", "rev-parse", "v1.0")
+    assert (await shown.get(f"{HELLO}/contents/docs?ref={sha}")).status == 200
+    assert (await shown.get(f"{HELLO}/contents/docs/latest.md?ref={sha[:8]}")).status == 404
 
 
-async def test_an_empty_repository_has_nothing(files: FileClient) -> None:
+async def test_an_empty_repository_has_nothing(shown: FileClient) -> None:
     """Reads of it say that it is empty."""
     for path in ("contents/", "contents/README.md", "readme"):
-        reply = await files.get(f"/repos/acme-eng/empty/{path}")
+        reply = await shown.get(f"/repos/acme-eng/empty/{path}")
         assert (reply.status, reply.json()["message"]) == (404, "This repository is empty.")
 
 
-async def test_raw_is_the_bytes(files: FileClient) -> None:
+async def test_raw_is_the_bytes(shown: FileClient) -> None:
     """Raw gives a file's bytes, a link's file, or what a dangling link says; a directory stays JSON."""
-    reply = await files.get(f"{HELLO}/contents/README.md", "raw")
+    reply = await shown.get(f"{HELLO}/contents/README.md", "raw")
     assert (reply.status, reply.content) == (200, README)
     assert reply.headers["Content-Type"] == "application/vnd.service.raw; charset=utf-8"
-    assert (await files.get(f"{HELLO}/contents/docs/latest.md", "raw")).content.startswith(b"# Guide")
-    assert (await files.get(f"{HELLO}/contents/docs/outside", "raw")).content == b"../../outside"
-    assert len((await files.get(f"{HELLO}/contents/docs", "raw")).json()) == 3
+    assert (await shown.get(f"{HELLO}/contents/docs/latest.md", "raw")).content.startswith(b"# Guide")
+    assert (await shown.get(f"{HELLO}/contents/docs/outside", "raw")).content == b"../../outside"
+    assert len((await shown.get(f"{HELLO}/contents/docs", "raw")).json()) == 3
 
 
 async def test_html_is_rendered_and_harmless(files: FileClient) -> None:
@@ -192,10 +198,10 @@ async def test_html_is_rendered_and_harmless(files: FileClient) -> None:
     assert 'data-path="q&quot;&lt;.md"' in (await files.get(f"{HELLO}/contents/q%22%3C.md", "html")).content.decode()
 
 
-async def test_a_link_to_a_file_shows_that_file(files: FileClient) -> None:
+async def test_a_link_to_a_file_shows_that_file(shown: FileClient) -> None:
     """The content, size and sha are the target's, the name and path the link's."""
-    link = (await files.get(f"{HELLO}/contents/docs/latest.md")).json()
-    guide = (await files.get(f"{HELLO}/contents/docs/guide.md")).json()
+    link = (await shown.get(f"{HELLO}/contents/docs/latest.md")).json()
+    guide = (await shown.get(f"{HELLO}/contents/docs/guide.md")).json()
     assert (link["type"], link["path"], link["sha"], link["content"]) == (
         "file",
         "docs/latest.md",
@@ -204,17 +210,17 @@ async def test_a_link_to_a_file_shows_that_file(files: FileClient) -> None:
     )
 
 
-async def test_a_link_elsewhere_describes_itself(files: FileClient) -> None:
+async def test_a_link_elsewhere_describes_itself(shown: FileClient) -> None:
     """A link out of the repository is an object of type symlink with its target."""
-    body = (await files.get(f"{HELLO}/contents/docs/outside")).json()
+    body = (await shown.get(f"{HELLO}/contents/docs/outside")).json()
     assert (body["type"], body["target"], body["size"]) == ("symlink", "../../outside", 13)
     assert set(body) == FILE_KEYS | {"target"}
 
 
 @pytest.mark.parametrize(("headers", "kind"), [({}, "file"), (NEWER, "submodule")])
-async def test_submodules_in_listings(files: FileClient, headers: dict[str, str], kind: str) -> None:
+async def test_submodules_in_listings(shown: FileClient, headers: dict[str, str], kind: str) -> None:
     """Their type depends on the version; one that is hosted elsewhere has null addresses."""
-    listed = (await files.get(f"{HELLO}/contents/third_party", **headers)).json()
+    listed = (await shown.get(f"{HELLO}/contents/third_party", **headers)).json()
     ext, lib = listed
     assert [entry["type"] for entry in listed] == [kind, kind]
     assert (ext["submodule_git_url"], ext["git_url"], ext["html_url"]) == (
@@ -224,12 +230,12 @@ async def test_submodules_in_listings(files: FileClient, headers: dict[str, str]
     )
     assert (ext["_links"]["git"], ext["_links"]["html"]) == (None, None)
     assert ext["_links"]["self"] == ext["url"]
-    url, site = files.platform.url, files.platform.url.removesuffix("/api/v3")
+    url, site = shown.platform.url, shown.platform.url.removesuffix("/api/v3")
     assert lib["submodule_git_url"] == f"{site}/acme-ops/runbook.git"
     assert lib["git_url"] == f"{url}/repos/acme-ops/runbook/git/trees/{RUNBOOK_COMMIT}"
     assert lib["html_url"] == f"{site}/acme-ops/runbook/tree/{RUNBOOK_COMMIT}"
     assert (lib["sha"], lib["download_url"], lib["size"]) == (RUNBOOK_COMMIT, None, 0)
-    single = (await files.get(f"{HELLO}/contents/third_party/lib", **headers)).json()
+    single = (await shown.get(f"{HELLO}/contents/third_party/lib", **headers)).json()
     assert single == {**lib, "type": "submodule"}
 
 
@@ -296,27 +302,27 @@ async def test_a_download_url_ends(start: Start, clock: HandClock) -> None:
         (r"\?token=.*", ""),
     ],
 )
-async def test_a_forged_download_url_is_404(files: FileClient, old: str, new: str) -> None:
+async def test_a_forged_download_url_is_404(shown: FileClient, old: str, new: str) -> None:
     """A URL that was changed anywhere gives nothing, and the true one is still good."""
-    url = (await files.get(f"{HELLO}/contents/README.md")).json()["download_url"]
+    url = (await shown.get(f"{HELLO}/contents/README.md")).json()["download_url"]
     forged = re.sub(old, new, url)
     assert forged != url
-    assert (await files.get(forged, token=None)).status == 404
-    assert (await files.get(url, token=None)).status == 200
+    assert (await shown.get(forged, token=None)).status == 404
+    assert (await shown.get(url, token=None)).status == 200
 
 
-async def test_private_repositories_are_for_members(files: FileClient) -> None:
+async def test_private_repositories_are_for_members(shown: FileClient) -> None:
     """Everybody reads public ones; outsiders, and tokens without the scope, get 404 for private ones."""
     public, private = f"{HELLO}/contents/README.md", "/repos/acme-eng/private-notes/contents/README.md"
     tokens = [None, READ_ONLY, MEMBER, OWNER, ADMIN]
-    assert [(await files.get(public, token=token)).status for token in tokens] == [200] * 5
-    assert [(await files.get(private, token=token)).status for token in tokens] == [404, 404, 200, 200, 200]
+    assert [(await shown.get(public, token=token)).status for token in tokens] == [200] * 5
+    assert [(await shown.get(private, token=token)).status for token in tokens] == [404, 404, 200, 200, 200]
 
 
-async def test_the_host_that_the_caller_named_is_in_every_url(files: FileClient) -> None:
+async def test_the_host_that_the_caller_named_is_in_every_url(shown: FileClient) -> None:
     """Called by another name of the same server, all URLs carry that name."""
-    port = urlsplit(files.platform.url).port
-    body = (await files.get(f"{HELLO}/contents/README.md", Host=f"code.example.com:{port}")).json()
+    port = urlsplit(shown.platform.url).port
+    body = (await shown.get(f"{HELLO}/contents/README.md", Host=f"code.example.com:{port}")).json()
     urls = [body["url"], body["git_url"], body["html_url"], body["download_url"]]
     assert all(url.startswith(f"http://code.example.com:{port}/") for url in urls)
 
@@ -332,6 +338,17 @@ async def test_what_did_not_change_is_304_until_it_does(files: FileClient) -> No
     assert (await files.put(f"{HELLO}/contents/README.md", b"new\n", sha=sha)).status == 200
     for (path, media), etag in before.items():
         assert (await files.get(f"{HELLO}/{path}", media, If_None_Match=etag)).status == 200
+
+
+async def test_a_listing_changes_with_the_address_of_a_submodule(files: FileClient) -> None:
+    """Another address in `.gitmodules` is another answer for the directory, though its tree stays."""
+    path = f"{HELLO}/contents/third_party"
+    etag = (await files.get(path)).headers["ETag"]
+    plant(files, {".gitmodules": Change(b'[submodule "x"]\n\tpath = third_party/lib\n\turl = ssh://elsewhere/lib\n')})
+    reply = await files.get(path, If_None_Match=etag)
+    assert [entry["submodule_git_url"] for entry in reply.json()] == [None, "ssh://elsewhere/lib"]
+    plant(files, {".gitmodules": Change(b"[[not a configuration")})
+    assert [entry["submodule_git_url"] for entry in (await files.get(path)).json()] == [None, None]
 
 
 async def test_last_modified_is_when_the_branch_moved(start: Start, clock: HandClock) -> None:

@@ -161,6 +161,7 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ({"content": ...}, MISSING.format("content")),
     ({"content": "a"}, "Base64"),
     ({"content": "a-_="}, "Base64"),
+    ({"content": "aG!k="}, "Base64"),
     ({"content": "ünicode"}, "Base64"),
     ({"content": ["YQ=="]}, "properties/content"),
     ({"sha": 1}, "properties/sha"),

@@ -108,6 +108,7 @@ async def test_error_after(start: Start) -> None:
     platform = await start(faults={"error-after": 1.0})
     first = await platform.ask("POST", "/admin/organizations", body=CREATE)
     assert (first.status, first.content) == (502, PAGE)
+    assert "X-RateLimit-Remaining" not in first.headers
     assert await is_there(start, platform)
     line = line_of(platform, "POST")
     assert (line["status"], line["applied"], line["effect"]) == (502, True, "organization brand-new created")

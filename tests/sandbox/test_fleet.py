@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bulk.sandbox import Settings, running
 from bulk.sandbox.fleet import Fleet
 from bulk.sandbox.git import blob_sha
 from bulk.sandbox.git_store import GitStore
-from tests.sandbox.conftest import Start
+from tests.sandbox.conftest import Start, Visit
 from tests.sandbox.file_client import FileClient, fsck, git
 
 SEED = "repositories: {organization: acme-fleet, count: 20000, readme_bytes: 3000}\n"
@@ -52,6 +53,8 @@ def test_readmes_differ_and_are_as_long_as_asked(size: int) -> None:
     assert len(set(readmes)) == 300
     assert all(len(readme) == size or (size == 0 and len(readme) < 100) for readme in readmes)
     assert all(readme.isascii() and readme.startswith(b"# repo-00") and readme.endswith(b"\n") for readme in readmes)
+    if size >= 3000:
+        assert len({readme.split(b"\n\n", 2)[2] for readme in readmes}) == 13
     assert readmes == [again.readme(index) for index in range(300)]
 
 
@@ -116,35 +119,23 @@ async def test_reads_of_a_fleet_touch_no_disk(start: Start, seed: Path) -> None:
 
 
 async def test_the_first_write_makes_the_repository_and_a_restart_keeps_it(
-    start: Start, seed: Path, tmp_path: Path
+    visit: Visit, seed: Path, tmp_path: Path
 ) -> None:
     """A written repository is real, with the README first and the write after it, also in the next start."""
-    state = tmp_path / "state"
-    files = FileClient(await start(seed_data=seed, state=state))
-    before = (await files.get("/repos/acme-fleet/repo-00007/readme")).json()
-    made = await files.put("/repos/Acme-Fleet/REPO-00007/contents/docs/owners", b"me\n")
-    assert made.status == 201
-    assert files.git("acme-fleet/repo-00007", "log", "--format=%s", "main").splitlines() == [
-        "change",
-        "Add repo-00007",
-    ]
-    assert files.git("acme-fleet/repo-00007", "rev-parse", "main") == made.json()["commit"]["sha"]
-    after = (await files.get("/repos/acme-fleet/repo-00007/readme")).json()
-    assert (after["sha"], after["content"]) == (before["sha"], before["content"])
-    assert sorted(path.name for path in (state / "repositories" / "acme-fleet").iterdir()) == ["repo-00007.git"]
-    again = FileClient(await start(seed_data=seed, state=_copy(state, tmp_path / "copy")))
-    assert (await again.get("/repos/acme-fleet/repo-00007/contents/docs/owners")).status == 200
-    assert (await again.get("/repos/acme-fleet/repo-00008/readme")).status == 200
-
-
-def _copy(state: Path, target: Path) -> Path:
-    """The state as a second start would find it, while the first still holds its lock."""
-    import shutil
-    import sqlite3
-
-    shutil.copytree(state, target, symlinks=True, ignore=shutil.ignore_patterns("state.db*", "lock"))
-    with sqlite3.connect(state / "state.db") as source, sqlite3.connect(target / "state.db") as copy:
-        source.backup(copy)
-    source.close()
-    copy.close()
-    return target
+    settings, repository = Settings(seed_data=seed, state=tmp_path / "state"), "/repos/acme-fleet/repo-00007"
+    async with running(settings) as sandbox:
+        files = FileClient(visit(sandbox))
+        before = (await files.get(f"{repository}/readme")).json()
+        made = await files.put("/repos/Acme-Fleet/REPO-00007/contents/docs/owners", b"me\n")
+        assert made.status == 201
+        log = files.git("acme-fleet/repo-00007", "log", "--format=%s", "main").splitlines()
+        assert log == ["change", "Add repo-00007"]
+        assert files.git("acme-fleet/repo-00007", "rev-parse", "main") == made.json()["commit"]["sha"]
+        after = (await files.get(f"{repository}/readme")).json()
+        assert (after["sha"], after["content"]) == (before["sha"], before["content"])
+        assert [path.name for path in files.home("acme-fleet/x").parent.iterdir()] == ["repo-00007.git"]
+    async with running(settings) as sandbox:
+        files = FileClient(visit(sandbox))
+        assert (await files.get(f"{repository}/contents/docs/owners")).status == 200
+        assert (await files.get("/repos/acme-fleet/repo-00008/readme")).status == 200
+        assert (await files.get("/repos/acme-fleet/repo-00008/contents/docs")).status == 404

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bulk.sandbox.git import Change, GitRepository, blob_sha
+from bulk.sandbox.git import Change, GitRepository, blob_sha, commit_object
 from bulk.sandbox.git_store import GitStore
 from bulk.sandbox.object_cache import ObjectCache
 from bulk.sandbox.revision import (
@@ -178,12 +178,24 @@ def test_links_lead_to_files_and_nowhere_else(tmp_path: Path) -> None:
         "a/absolute": b"/file",
         "a/directory": b".",
         "a/missing": b"gone",
+        "a/dots": b"..x",
         "a/loop": b"loop",
     }
-    write(repository, {"file": Change(b"x"), **{path: Change(target, SYMLINK) for path, target in links.items()}})
+    write(
+        repository,
+        {
+            "file": Change(b"x"),
+            "a/..x": Change(b"y"),
+            **{path: Change(target, SYMLINK) for path, target in links.items()},
+        },
+    )
     revision = revision_of(repository)
     led = {path: linked_file(revision, entry) for path in links if (entry := revision.entry(path))}
-    assert {path: found.path for path, found in led.items() if found} == {"a/up": "file", "a/chain": "file"}
+    assert {path: found.path for path, found in led.items() if found} == {
+        "a/up": "file",
+        "a/chain": "file",
+        "a/dots": "a/..x",
+    }
     assert len(led) == len(links)
 
 
@@ -210,6 +222,30 @@ def test_a_writer_killed_at_any_moment_leaves_a_sound_repository(tmp_path: Path)
     assert int(git(home, "rev-list", "--count", "main")) in (len(seen), len(seen) + 1)
     (home / "refs" / "heads" / "main.lock").write_bytes(b"half")
     assert write(store(tmp_path).open(7), {"after": Change(b"x")}) == git(home, "rev-parse", "main")
+
+
+def test_a_branch_moves_by_one_rename(tmp_path: Path) -> None:
+    """The file of a branch is never written to: who has it open, or another link to it, keeps the old commit."""
+    repository, home = store(tmp_path).create(7, "acme", "api"), tmp_path / ".by-id" / "7.git"
+    old = write(repository, {"f": Change(b"1")})
+    (tmp_path / "seen").hardlink_to(home / "refs" / "heads" / "main")
+    new = write(repository, {"f": Change(b"2")})
+    assert (tmp_path / "seen").read_text().strip() == old
+    assert git(home, "rev-parse", "main") == new
+
+
+def test_digits_that_fit_two_commits_mean_none(tmp_path: Path) -> None:
+    """A short sha means a commit only where it is the only one."""
+    repository = store(tmp_path).create(7, "acme", "api")
+    empty_tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+    # Found by trying: these two messages give shas that begin alike.
+    alike = [commit_object(empty_tree, (), message, WRITER, WRITER) for message in ("18588", "21429")]
+    repository.add(alike)
+    first, second = (commit.id.decode() for commit in alike)
+    assert first[:7] == second[:7] == "fb46410"
+    assert repository.revision(first[:7]) is None
+    assert revision_of(repository, first[:12]).commit_sha == first
+    assert revision_of(repository, second).commit_sha == second
 
 
 def test_a_repository_half_made_is_made_again(tmp_path: Path) -> None:

@@ -18,8 +18,14 @@ README = b"# Hello World\n\nStandard seed repository.\n"
 
 
 @pytest.fixture
+def shown(shared: Platform) -> FileClient:
+    """The files of the standard data, for tests that change none."""
+    return FileClient(shared)
+
+
+@pytest.fixture
 def files(platform: Platform) -> FileClient:
-    """The files of a sandbox with the standard data."""
+    """The same, for one test alone."""
     return FileClient(platform)
 
 
@@ -67,26 +73,26 @@ def test_a_readme_may_be_a_link_to_a_file(tmp_path: Path) -> None:
     assert found.path == "README"
 
 
-async def test_the_readme_is_the_file_object(files: FileClient) -> None:
+async def test_the_readme_is_the_file_object(shown: FileClient) -> None:
     """Without a media type, or with the vendor's JSON, it is what a contents read of that file gives."""
-    reply = await files.get(f"{HELLO}/readme")
+    reply = await shown.get(f"{HELLO}/readme")
     body = reply.json()
     assert (reply.status, base64.b64decode(body["content"]), body["path"]) == (200, README, "README.md")
-    contents = (await files.get(f"{HELLO}/contents/README.md")).json()
+    contents = (await shown.get(f"{HELLO}/contents/README.md")).json()
     assert {**body, "download_url": None} == {**contents, "download_url": None}
-    assert (await files.get(f"{HELLO}/readme", Accept="*/*")).json()["sha"] == body["sha"]
+    assert (await shown.get(f"{HELLO}/readme", Accept="*/*")).json()["sha"] == body["sha"]
 
 
-async def test_raw_and_html_on_request(files: FileClient) -> None:
+async def test_raw_and_html_on_request(shown: FileClient) -> None:
     """The bytes, or the rendered page."""
-    assert (await files.get(f"{HELLO}/readme", "raw")).content == README
-    assert b"<h1>Hello World</h1>" in (await files.get(f"{HELLO}/readme", "html")).content
+    assert (await shown.get(f"{HELLO}/readme", "raw")).content == README
+    assert b"<h1>Hello World</h1>" in (await shown.get(f"{HELLO}/readme", "html")).content
 
 
-async def test_refs_of_a_readme(files: FileClient) -> None:
+async def test_refs_of_a_readme(shown: FileClient) -> None:
     """A branch or tag is read; an unknown one is 404; what can't be a name is 422."""
     statuses = {"v1.0": 200, "dev": 200, "": 200, "gone": 404, "a..b": 422, "a%20b": 422, "%00": 422}
-    found = {ref: (await files.get(f"{HELLO}/readme?ref={ref}")).status for ref in statuses}
+    found = {ref: (await shown.get(f"{HELLO}/readme?ref={ref}")).status for ref in statuses}
     assert found == statuses
 
 
@@ -100,9 +106,9 @@ async def test_a_repository_without_a_readme_is_404(files: FileClient) -> None:
     assert (await files.get("/repos/acme-eng/empty/readme", "raw")).status == 200
 
 
-async def test_who_may_read_a_readme(files: FileClient) -> None:
+async def test_who_may_read_a_readme(shown: FileClient) -> None:
     """Public ones everybody, private ones members with the scope; others don't learn that it is there."""
     tokens = [None, READ_ONLY, MEMBER]
-    assert [(await files.get(f"{HELLO}/readme", token=token)).status for token in tokens] == [200, 200, 200]
+    assert [(await shown.get(f"{HELLO}/readme", token=token)).status for token in tokens] == [200, 200, 200]
     private = "/repos/acme-eng/private-notes/readme"
-    assert [(await files.get(private, token=token)).status for token in tokens] == [404, 404, 200]
+    assert [(await shown.get(private, token=token)).status for token in tokens] == [404, 404, 200]

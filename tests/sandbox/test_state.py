@@ -107,6 +107,9 @@ async def test_seed_file(start: Start, tmp_path: Path) -> None:
     readme = "/repos/acme-new/app/readme"
     tokens = ("dave-token", "sbx-org-owner", "app-token", "sbx-member")
     assert [(await platform.ask("GET", readme, token=token)).status for token in tokens] == [200, 200, 200, 404]
+    snapshots_path = "/repos/acme-new/app/dependency-graph/snapshots"
+    written = [(await platform.ask("POST", snapshots_path, token=token, body={})).status for token in tokens]
+    assert written == [422, 422, 403, 404]
     fleet = [(await platform.ask("GET", f"/repos/acme-fleet/repo-000{n}/readme")).status for n in ("00", "11", "12")]
     assert fleet == [200, 200, 404]
 

@@ -1,0 +1,336 @@
+"""Reads and checks every item of every job once, before anything is sent; memory does not grow with the items.
+
+On the way it hashes the sources, indexes the items that write (`index.py`), looks at the files that items name
+(`files.py`) and where results would be saved (`collisions.py`). Every flaw is found, not just the first.
+"""
+
+import contextlib
+import errno
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from bulk.errors import RunDirectoryError, RunStopped
+from bulk.manifest import json_text, saving, summary
+from bulk.manifest.collisions import SavedPaths
+from bulk.manifest.files import FileCheck
+from bulk.manifest.flaws import Flaws
+from bulk.manifest.index import IndexBuilder, LaneCount, Repeats, hash_63, lane_key
+from bulk.manifest.items import UNREADABLE, ItemReader, line_of, literal_secrets
+from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
+from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.sources import STDIN, ItemsFile
+from bulk.manifest.stdin import keep_stdin
+from bulk.manifest.summary import Checked, JobCheck, SourceCheck, load_checked
+from bulk.operation import Item, ItemFlaw, Operation
+
+__all__ = ["Checked", "JobCheck", "SourceCheck", "check", "load_checked"]
+
+_TELL_ITEMS = 5_000
+_TELL_BATCHES = 16
+_INLINE_BATCH = 1_000
+
+
+def check(
+    manifest: Manifest,
+    workspace: Path,
+    *,
+    stdin: BinaryIO | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Checked:
+    """Check every item and write `index.db` and `check.json` into `workspace`, which is there and private.
+
+    Args:
+        stdin: where `items: -` comes from; kept in the workspace.
+        progress: called often with how many items were read so far.
+
+    Raises:
+        ManifestError: items can't be used: up to 50 flaws with file, line and field, and how many more.
+        RunStopped: the disk is full.
+        RunDirectoryError: the workspace can't be written.
+    """
+    try:
+        return _Checking(manifest, workspace, stdin, progress).run()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RunStopped(f"{workspace}: the disk is full") from error
+        raise RunDirectoryError(f"{workspace} can't be written: {error.strerror}") from error
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            raise RunStopped(f"{workspace}: the disk is full") from error
+        raise RunDirectoryError(f"{workspace} can't be written: {error}") from error
+
+
+def _untold(items: int) -> None:
+    """Nobody wants to know how many items were read."""
+
+
+def shown_path(manifest: Manifest, path: Path) -> str:
+    """`path` as the user would name it: seen from where the manifest was named."""
+    if path == STDIN:
+        return "<stdin>"
+    folder = manifest.path.parent
+    relative = os.path.relpath(path, folder.absolute())
+    return str(path) if relative.startswith("..") else str(folder / relative)
+
+
+class _Checking:
+    """One check of all jobs. `told` and `items` count for the progress."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        workspace: Path,
+        stdin: BinaryIO | None,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self.manifest, self.workspace, self.stdin = manifest, workspace, stdin
+        self.flaws = Flaws()
+        self._progress = progress or _untold
+        self._items = self._told = self._batches = 0
+        self.index: IndexBuilder | None = None
+        self.saved: SavedPaths | None = None
+
+    def run(self) -> Checked:
+        jobs = self.manifest.jobs
+        repeats: dict[int, Repeats] = {}
+        lanes: dict[int, LaneCount] = {}
+        (self.workspace / summary.SUMMARY).unlink(missing_ok=True)
+        with contextlib.ExitStack() as stack:
+            if any(not job.operation.is_read or job.operation.file_fields for job in jobs):
+                self.index = stack.enter_context(IndexBuilder(self.workspace))
+            if any(job.save is not None for job in jobs):
+                self.saved = stack.enter_context(SavedPaths())
+            found = [_JobChecking(self, job).run() for job in jobs]
+            self._progress(self._items)
+            self._note_collisions()
+            self.flaws.raise_if_any()
+            if self.index is not None:
+                repeats = self.index.repeats()
+                lanes = self.index.finish()
+        counted = tuple(_with_lanes(one, lanes.get(job.number)) for job, one in zip(jobs, found, strict=True))
+        checked = Checked(self.manifest, counted, self._notes(repeats), summary.digest_over(counted))
+        summary.keep(checked, self.workspace)
+        return checked
+
+    def count(self, items: int) -> None:
+        """`items` more were read."""
+        self._items += items
+        self._batches += 1
+        if self._items - self._told >= _TELL_ITEMS or self._batches >= _TELL_BATCHES:
+            self._told, self._batches = self._items, 0
+            self._progress(self._items)
+
+    def _note_collisions(self) -> None:
+        if self.saved is None:
+            return
+        jobs = self.manifest.jobs
+        for collision in self.saved.collisions():
+            job, (number, index, _) = jobs[collision.job], collision.earlier
+            other = f"item {index:,}" if number == job.number else f"item {index:,} of job {jobs[number].name}"
+            message = (
+                f"would be saved to the same file as {other} (counted from 0; case does not matter): "
+                "add a field that tells them apart, such as {id}"
+            )
+            self.flaws.add(_place(self.manifest, job), collision.line, "save", message)
+
+    def _notes(self, repeats: Mapping[int, Repeats]) -> tuple[str, ...]:
+        notes: list[str] = []
+        for number, (count, earlier, later) in sorted(repeats.items()):
+            names = [self.manifest.jobs[job].name for job, _ in (earlier, later)]
+            many = "1 item asks" if count == 1 else f"{count:,} items ask"
+            where = "" if names[0] == names[1] else f" of {names[0]}"
+            notes.append(
+                f"job {self.manifest.jobs[number].name}: {many} for the same as an earlier one "
+                f"(first: item {later[1]:,} as item {earlier[1]:,}{where}, counted from 0)"
+            )
+        return tuple(notes)
+
+
+def _with_lanes(found: JobCheck, lanes: LaneCount | None) -> JobCheck:
+    if lanes is None:
+        return found
+    longest = (lanes.longest.label, lanes.longest.items) if lanes.longest else None
+    return msgspec.structs.replace(found, lanes=lanes.lanes, longest_lane=longest)
+
+
+def _place(manifest: Manifest, job: Job) -> str:
+    """The file that flaws of a job's items name."""
+    return str(manifest.path) if job.items_path is None else shown_path(manifest, job.items_path)
+
+
+class _JobChecking:
+    """The check of one job. `_count` is how many items were read."""
+
+    def __init__(self, whole: _Checking, job: Job) -> None:
+        self._whole, self._job, self._operation = whole, job, job.operation
+        self._flaws, self._place = whole.flaws, _place(whole.manifest, job)
+        self._reader = ItemReader(job.operation, job.defaults)
+        self._count = 0
+        has_files = bool(job.operation.file_fields)
+        self._files = FileCheck(whole.manifest.path.parent, job.operation) if has_files else None
+        self._template = saving.Template(job.save, job.operation) if job.save is not None else None
+        self._spool: BinaryIO | None = None
+        self._spooled_bytes = 0
+
+    def run(self) -> JobCheck:
+        source = None
+        if self._job.items is not None:
+            self._check_rows(self._inline())
+        else:
+            try:
+                source = self._check_source()
+            except SourceFlaw as flaw:
+                self._flaws.add(self._place, flaw.line, "", flaw.message)
+        least, most = self._operation.least_requests, self._operation.most_requests
+        return JobCheck(
+            items=self._count, least_requests=self._count * least, most_requests=self._count * most, source=source
+        )
+
+    def _check_source(self) -> SourceCheck:
+        job, workspace = self._job, self._whole.workspace
+        path = summary.source_path(job, workspace)
+        assert path is not None, "not inline"
+        if job.items_path == STDIN:
+            keep_stdin(self._whole.stdin, path)
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(ItemsFile(path, self._operation))
+            if not self._operation.is_read and not file.is_plain:
+                self._spool = stack.enter_context(_private(summary.spool_path(job, workspace)))
+            self._check_rows(file.rows())
+            digest = file.finish()
+        return SourceCheck(str(path), file.size, file.mtime_ns, digest)
+
+    def _inline(self) -> Iterator[list[Row]]:
+        items, lines = self._job.items or (), self._job.item_lines
+        for start in range(0, len(items), _INLINE_BATCH):
+            batch: list[Row] = []
+            for number in range(start, min(start + _INLINE_BATCH, len(items))):
+                known = lines[number] if number < len(lines) else {"": self._job.line}
+                batch.append((known.get("", self._job.line), 0, Given(items[number], known)))
+            yield batch
+
+    def _check_rows(self, batches: Iterator[list[Row]]) -> None:
+        index = self._whole.index
+        for batch in batches:
+            before = self._count
+            self._check_batch(batch)
+            self._whole.count(self._count - before)
+            if self._files is not None and self._files.new and index is not None:
+                index.add_files(self._files.new)
+                self._files.new.clear()
+            if self._count == self._whole.manifest.limit:
+                return
+
+    def _check_batch(self, batch: list[Row]) -> None:
+        """The loop that every item goes through: what most items don't need is not in it."""
+        operation, from_json, limit = self._operation, self._reader.from_json, self._whole.manifest.limit
+        check = operation.check if type(operation).check is not Operation.check else None
+        has_more = self._files is not None or self._template is not None or not operation.is_read
+        count = self._count
+        for line, offset, data in batch:
+            if count == limit:
+                break
+            if type(data) is bytes:
+                try:
+                    item = from_json(data)
+                except UNREADABLE:
+                    if data and not data.isspace():
+                        self._explain_json(line, data)
+                        count += 1
+                    continue
+            else:
+                given = self._given(line, data)
+                if given is None:
+                    count += 1
+                    continue
+                item = given
+            if check is not None:
+                for flaw in check(item):
+                    self._refuse(line, data, [flaw])
+            if has_more:
+                self._take(item, count, line, offset, data)
+            count += 1
+        self._count = count
+
+    def _given(self, line: int, data: "bytes | Given | Bad") -> Item | None:
+        """The item in a mapping; None, with its flaws noted, where there is none."""
+        if isinstance(data, Given):
+            try:
+                return self._reader.from_mapping(data.value)
+            except UNREADABLE:
+                is_yaml = bool(data.lines)
+                flaws = [] if self._flaws.is_full else self._reader.explain(data.value, is_yaml=is_yaml)
+                self._refuse(line, data, flaws)
+        elif isinstance(data, Bad):
+            for at, flaw in data.flaws:
+                self._flaws.add(self._place, at, flaw.field, flaw.message)
+        return None
+
+    def _take(self, item: Item, count: int, line: int, offset: int, data: "bytes | Given | Bad") -> None:
+        """What only some operations need: files, a place to save to, a row in the index."""
+        whole = self._whole
+        if self._files is not None:
+            flaws = self._files.flaws(item)
+            if flaws:
+                self._refuse(line, data, flaws)
+        if self._template is not None and whole.saved is not None:
+            try:
+                whole.saved.add(self._template.fill(item), self._job.number, count, line)
+            except saving.SaveFlaw as error:
+                self._refuse(line, data, [ItemFlaw(error.field, str(error))])
+        if self._operation.secret_fields and self._spool is not None:
+            self._refuse_secrets(item, line)
+        if not self._operation.is_read and whole.index is not None and not len(self._flaws):
+            self._index(whole.index, item, count, offset, len(data) if isinstance(data, bytes) else 0)
+
+    def _index(self, index: IndexBuilder, item: Item, count: int, offset: int, size: int) -> None:
+        operation = self._operation
+        lanes = operation.lanes(item)
+        text = msgspec.json.encode(item)
+        if self._spool is not None:
+            self._spool.write(text + b"\n")
+            offset, size = self._spooled_bytes, len(text)
+            self._spooled_bytes += size + 1
+        bare = msgspec.json.encode(msgspec.structs.replace(item, id=None)) if item.id is not None else text
+        keys = [lane_key(operation.resource, lane) for lane in lanes]
+        label = lanes[0] if lanes else ""
+        payload = hash_63(operation.name.encode() + b" " + bare)
+        index.add(keys, label, self._job.number, count, offset, size, payload)
+
+    def _explain_json(self, line: int, raw: bytes) -> None:
+        if self._flaws.is_full:
+            self._flaws.count_only()
+            return
+        for below, flaw in self._reader.explain_json(raw):
+            self._flaws.add(self._place, line + below, flaw.field, flaw.message)
+
+    def _refuse(self, line: int, data: "bytes | Given | Bad", flaws: list[ItemFlaw]) -> None:
+        """Note flaws of an item that could be decoded, each with the line of its field."""
+        if self._flaws.is_full:
+            self._flaws.count_only()
+            return
+        lines: Mapping[str, int] = {}
+        if isinstance(data, Given):
+            lines = data.lines
+        elif isinstance(data, bytes) and b"\n" in data.strip():
+            lines = {name: line + below - 1 for name, below in json_text.places(data).items()}
+        for flaw in flaws:
+            self._flaws.add(self._place, line_of(flaw.field, lines, line), flaw.field, flaw.message)
+
+    def _refuse_secrets(self, item: Item, line: int) -> None:
+        for name in literal_secrets(msgspec.to_builtins(item), self._operation.secret_fields):
+            message = (
+                "expected env:NAME or file:PATH; a secret itself can only stand in a plain .jsonl file, "
+                "because items from other files are copied into the run directory"
+            )
+            self._flaws.add(self._place, line, name, message)
+
+
+def _private(path: Path) -> BinaryIO:
+    path.unlink(missing_ok=True)
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")

@@ -1,0 +1,245 @@
+"""Items on their way to the workers, read again from where they were checked: streams for reads, lanes for writes.
+
+A source that is no longer what was checked stops the run; it is never read as something else.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+from bulk.errors import RunDirectoryError
+from bulk.manifest.index import INDEX
+from bulk.manifest.items import UNREADABLE, ItemReader
+from bulk.manifest.lines import Given, Row, SourceFlaw
+from bulk.manifest.manifest import Entry, Job
+from bulk.manifest.sources import ItemsFile, format_of, open_regular
+from bulk.manifest.summary import Checked, SourceCheck, source_path, spool_path
+from bulk.operation import Item
+
+_NO_FILES: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Items that go one at a time, in manifest order. `items` counts all of them, over all jobs."""
+
+    key: int
+    label: str
+    items: int
+
+
+class EntryStream:
+    """The items of one job, in order, a few at a time. `take` reads; nothing is open before its first call."""
+
+    def __init__(self, checked: Checked, job_number: int, workspace: Path) -> None:
+        self._job, self._check = checked.manifest.jobs[job_number], checked.jobs[job_number]
+        self._reader = ItemReader(self._job.operation, self._job.defaults)
+        self._path = source_path(self._job, workspace)
+        self._files = _Files(workspace, self._job)
+        self._file: ItemsFile | None = None
+        self._rows: Iterator[Row] | None = None
+        self._next = 0
+
+    def take(self, count: int, is_done: Callable[[int], bool]) -> list[Entry]:
+        """Up to `count` entries that are not done; empty at the end. Those that are done are not decoded.
+
+        Raises:
+            RunDirectoryError: the source is gone or not what was checked.
+        """
+        if self._rows is None:
+            self._rows = self._open()
+        elif self._file is not None:
+            self._refuse_change(self._file)
+        found: list[Entry] = []
+        number, items = self._next, self._check.items
+        try:
+            for _, _, data in self._rows if number < items else ():
+                if type(data) is bytes and (not data or data.isspace()):
+                    continue
+                if not is_done(number):
+                    found.append(self._entry(number, data))
+                number += 1
+                if len(found) == count or number == items:
+                    break
+            else:
+                if number < items:
+                    raise self._changed()
+        except (*UNREADABLE, SourceFlaw) as error:
+            raise self._changed() from error
+        finally:
+            self._next = number
+        if number == items and not found:
+            self.close()
+        return found
+
+    def close(self) -> None:
+        """Let go of the source."""
+        if self._file is not None:
+            self._file.__exit__()
+            self._file = None
+        self._files.close()
+
+    def _entry(self, number: int, data: object) -> Entry:
+        if isinstance(data, bytes):
+            item = self._reader.again(data)
+        elif isinstance(data, Given):
+            item = self._reader.from_mapping(data.value)
+        else:
+            raise self._changed()
+        return Entry(self._job.number, number, item, self._files.digests(item))
+
+    def _open(self) -> Iterator[Row]:
+        if self._path is None:
+            return iter([(0, 0, Given(item)) for item in self._job.items or ()])
+        try:
+            self._file = ItemsFile(self._path, self._job.operation)
+            self._refuse_change(self._file)
+            return chain.from_iterable(self._file.rows())
+        except SourceFlaw as flaw:
+            raise RunDirectoryError(f"{self._path}: its items are needed to go on: {flaw}") from flaw
+
+    def _refuse_change(self, file: ItemsFile) -> None:
+        if not is_still(file.fileno(), self._check.source):
+            raise self._changed()
+
+    def _changed(self) -> RunDirectoryError:
+        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
+
+
+class LaneIndex:
+    """The lanes of a checked manifest and their items, from `index.db`. Made to be asked often."""
+
+    def __init__(self, checked: Checked, workspace: Path) -> None:
+        self._checked, self._workspace = checked, workspace
+        self._database = _opened(workspace)
+        self._places: dict[int, _Place] = {}
+        self._first_ranks: dict[int, int] = {}
+        if self._database is not None:
+            query = "SELECT job, min(rank) FROM lanes GROUP BY job"
+            self._first_ranks = dict(self._database.execute(query).fetchall())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def lanes(self, job_number: int, *, after: int, count: int) -> list[Lane]:
+        """Lanes whose first item belongs to that job, most items first: `count` of them behind the first `after`."""
+        if self._database is None or job_number not in self._first_ranks:
+            return []
+        first = self._first_ranks[job_number]
+        query = "SELECT lane, label, items FROM lanes WHERE rank >= ? AND job = ? ORDER BY rank LIMIT ?"
+        return [Lane(*row) for row in self._database.execute(query, (first + after, job_number, count))]
+
+    def entries(self, lane_key: int, *, after: int, count: int) -> list[tuple[int, Entry]]:
+        """(sequence number, entry) of up to `count` items of a lane behind sequence number `after` (0: from the first).
+
+        Raises:
+            RunDirectoryError: a source is gone or not what was checked.
+        """
+        if self._database is None:
+            return []
+        query = """
+            SELECT sequence, job, item, at, size FROM entries WHERE lane = ? AND sequence > ?
+            ORDER BY sequence LIMIT ?"""
+        rows = self._database.execute(query, (lane_key, max(after, 0), count)).fetchall()
+        return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in rows]
+
+    def close(self) -> None:
+        """Let go of the index and of the sources."""
+        for place in self._places.values():
+            place.close()
+        self._places.clear()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _place(self, number: int) -> "_Place":
+        place = self._places.get(number)
+        if place is None:
+            place = self._places[number] = _Place(self._checked, number, self._workspace)
+        return place
+
+
+class _Place:
+    """Where the items of one job are read again: its own file at an offset, a spool, or the manifest."""
+
+    def __init__(self, checked: Checked, number: int, workspace: Path) -> None:
+        self._job, self._check = checked.manifest.jobs[number], checked.jobs[number]
+        self._reader = ItemReader(self._job.operation, self._job.defaults)
+        self._files = _Files(workspace, self._job)
+        path = source_path(self._job, workspace)
+        self._is_spooled = path is not None and format_of(path) != ("jsonl", "")
+        self._path = spool_path(self._job, workspace) if self._is_spooled else path
+        self._fd = -1
+
+    def entry(self, number: int, at: int, size: int) -> Entry:
+        try:
+            item = self._item(number, at, size)
+        except (*UNREADABLE, OSError, SourceFlaw) as error:
+            raise self._changed() from error
+        return Entry(self._job.number, number, item, self._files.digests(item))
+
+    def _item(self, number: int, at: int, size: int) -> Item:
+        if self._path is None:
+            return self._reader.from_mapping((self._job.items or ())[number])
+        if self._fd < 0:
+            with open_regular(self._path) as file:
+                self._fd = os.dup(file.fileno())
+        if not self._is_spooled and not is_still(self._fd, self._check.source):
+            raise self._changed()
+        text = os.pread(self._fd, size, at)
+        return self._reader.spooled(text) if self._is_spooled else self._reader.again(text)
+
+    def _changed(self) -> RunDirectoryError:
+        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._files.close()
+
+
+def is_still(fd: int, source: SourceCheck | None) -> bool:
+    """Whether the open file has the size and time that it had when it was checked."""
+    status = os.fstat(fd)
+    return source is None or (status.st_size, status.st_mtime_ns) == (source.size, source.mtime_ns)
+
+
+class _Files:
+    """The hashes of the files that items of one job name."""
+
+    def __init__(self, workspace: Path, job: Job) -> None:
+        self._fields = tuple(job.operation.file_fields)
+        self._database = _opened(workspace) if self._fields else None
+
+    def digests(self, item: Item) -> Mapping[str, str]:
+        if self._database is None:
+            return _NO_FILES
+        found: dict[str, str] = {}
+        for field in self._fields:
+            name = getattr(item, field)
+            if name is not None:
+                row = self._database.execute("SELECT digest FROM files WHERE name = ?", (name,)).fetchone()
+                if row is not None:
+                    found[field] = row[0].hex()
+        return found
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+def _opened(workspace: Path) -> sqlite3.Connection | None:
+    path = workspace / INDEX
+    if not path.is_file():
+        return None
+    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)

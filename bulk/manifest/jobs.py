@@ -1,0 +1,243 @@
+"""The jobs of a manifest: each read on its own, then put in running order, needs before what needs them.
+
+Items are only located here; `checking.py` reads them. Source: interface.md §2.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bulk.manifest import addresses, expectations, quantities, sources
+from bulk.manifest.fields import Fields
+from bulk.manifest.flaws import shown, unknown_name
+from bulk.manifest.items import literal_secrets
+from bulk.manifest.manifest import Job
+from bulk.manifest.saving import SaveFlaw, Template
+from bulk.manifest.settings import NAME
+from bulk.manifest.sources import STDIN
+from bulk.manifest.yaml_text import Node
+from bulk.operation import AnyOperation, UnknownOperation, find
+
+NEEDS_POLICIES = ("all", "any-outcome")
+_MOST_PRIORITY = 1_000_000
+_NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manifest"
+
+
+def jobs_of(part: Fields, folder: Path, credentials: Mapping[str, str]) -> tuple[Job, ...]:
+    """The jobs in running order; flaws are noted in `part`, and a job that has one may be missing.
+
+    Args:
+        part: the manifest's `jobs`.
+        folder: the manifest's, from which items are seen.
+        credentials: the ones that jobs may use.
+    """
+    if part.is_object and not part.names():
+        part.flaw("", "expected at least one job")
+    found = [_JobReader(part, name, folder, credentials).job() for name in part.names()]
+    part.finish()
+    jobs = [job for job in found if job is not None]
+    _refuse_second_stdin(part, jobs)
+    return _in_order(part, jobs)
+
+
+class _JobReader:
+    """Reads one job."""
+
+    def __init__(self, part: Fields, name: str, folder: Path, credentials: Mapping[str, str]) -> None:
+        self._part, self._name, self._folder, self._credentials = part, name, folder, credentials
+        self._fields = part.inner(name)
+
+    def job(self) -> Job | None:
+        """The job, or None where it can't be made."""
+        fields = self._fields
+        if not NAME.fullmatch(self._name):
+            message = "expected a job name of letters, digits, hyphens, underscores and dots, at most 100 characters"
+            self._part.flaw(self._name, message)
+        operation = self._operation()
+        credential = fields.text("credential", "default")
+        if credential not in self._credentials:
+            fields.flaw("credential", unknown_name(credential, self._credentials, "credential"))
+        needs = self._needs()
+        policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
+        priority = fields.scalar("priority", 0, _priority)
+        defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
+        fields.finish()
+        if not fields.is_object:
+            return None
+        if items is None:
+            fields.flaw("items", "is missing; expected a list of items, the path of an items file, or -")
+        if operation is None or items is None:
+            return None
+        job = Job(
+            number=0,
+            name=self._name,
+            operation=operation,
+            credential=credential,
+            needs=needs,
+            needs_policy=policy,
+            priority=priority,
+            defaults=self._defaults(defaults, operation),
+            save=save,
+            line=fields.line,
+        )
+        if save is not None:
+            try:
+                Template(save, operation)
+            except SaveFlaw as flaw:
+                fields.flaw("save", str(flaw))
+        return self._with_items(job, items)
+
+    def _operation(self) -> AnyOperation | None:
+        name = self._fields.text("operation", None)
+        if name is None:
+            if self._fields.is_object and "operation" not in self._fields:
+                self._fields.flaw("operation", "is missing; `bulk operations` lists them")
+            return None
+        try:
+            return find(name)
+        except UnknownOperation as unknown:
+            self._fields.flaw("operation", str(unknown))
+            return None
+
+    def _needs(self) -> tuple[str, ...]:
+        given = self._fields.scalar("needs", None, _names)
+        return tuple(dict.fromkeys(given or ()))
+
+    def _defaults(self, node: Node | None, operation: AnyOperation) -> Mapping[str, Any]:
+        if node is None:
+            return {}
+        if not isinstance(node.value, dict):
+            self._fields.flaw("with", f"expected an object of fields, got {quantities.kind_of(node.value)}")
+            return {}
+        value: dict[str, Any] = node.plain()
+        lines = node.places()
+        for flaw in expectations.flaws_of_part(value, operation.Item):
+            self._fields.flaw(f"with.{flaw.field}", flaw.message, lines.get(flaw.field, node.line))
+        self._refuse_secrets("with.", value, lines, operation)
+        return value
+
+    def _with_items(self, job: Job, node: Node) -> Job | None:
+        match node.value:
+            case list():
+                return self._with_inline(job, node.value)
+            case dict():
+                known = "from" in node.value
+                message = (
+                    "items from another job's results ({from: JOB}) are not available yet in this version"
+                    if known
+                    else "expected a list of items, the path of an items file, or -; got an object"
+                )
+                self._fields.flaw("items", message)
+            case str() if node.value:
+                return self._with_path(job, node.value)
+            case _:
+                got = quantities.kind_of(node.value)
+                self._fields.flaw("items", f"expected a list of items, the path of an items file, or -; got {got}")
+        return None
+
+    def _with_inline(self, job: Job, nodes: Sequence[Node]) -> Job:
+        items: list[Mapping[str, Any]] = []
+        lines: list[Mapping[str, int]] = []
+        for number, node in enumerate(nodes):
+            value, places = node.plain(), node.places()
+            if not isinstance(value, dict):
+                got = quantities.kind_of(value)
+                self._fields.flaw(f"items[{number}]", f"expected an object of fields, got {got}", node.line)
+                continue
+            self._refuse_secrets(f"items[{number}].", value, places, job.operation)
+            items.append(value)
+            lines.append(places)
+        return replace(job, items=tuple(items), item_lines=tuple(lines))
+
+    def _with_path(self, job: Job, text: str) -> Job | None:
+        if text == "-":
+            if job.operation.secret_fields:
+                message = (
+                    f"{job.operation.name} takes secrets, so its items can't come from standard input, which is kept"
+                )
+                self._fields.flaw("items", message)
+            return replace(job, items_path=STDIN)
+        path = addresses.absolute(text, self._folder)
+        try:
+            sources.format_of(path)
+            sources.open_regular(path).close()
+        except ValueError as error:
+            self._fields.flaw("items", f"{error} ({shown(text)})")
+            return None
+        return replace(job, items_path=path)
+
+    def _refuse_secrets(
+        self, prefix: str, value: Mapping[str, Any], lines: Mapping[str, int], operation: AnyOperation
+    ) -> None:
+        for name in literal_secrets(value, operation.secret_fields):
+            self._fields.flaw(f"{prefix}{name}", _NO_SECRET, lines.get(name, self._fields.line))
+
+
+def _priority(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _MOST_PRIORITY:
+        raise ValueError(f"expected a whole number from -{_MOST_PRIORITY:,} to {_MOST_PRIORITY:,}")
+    return given
+
+
+def _names(given: object) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise ValueError("expected a list of job names, such as [create-orgs]")
+    return given
+
+
+def _refuse_second_stdin(part: Fields, jobs: Sequence[Job]) -> None:
+    for job in [job for job in jobs if job.items_path == STDIN][1:]:
+        part.flaw(f"{job.name}.items", "standard input can feed one job only", job.line)
+
+
+def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """The jobs with their numbers: needs before what needs them, otherwise as in the file."""
+    names = part.names()
+    places = {job.name: place for place, job in enumerate(jobs)}
+    waits: list[set[int]] = []
+    for job in jobs:
+        for need in job.needs:
+            if need not in names:
+                part.flaw(f"{job.name}.needs", f"{shown(need)}: {unknown_name(need, names, 'job')}", _line(part, job))
+        waits.append({places[need] for need in job.needs if need in places})
+    wanted: dict[int, list[int]] = {}
+    for place, before in enumerate(waits):
+        for earlier in before:
+            wanted.setdefault(earlier, []).append(place)
+    left = [len(needs) for needs in waits]
+    ready = [place for place, count in enumerate(left) if not count]
+    order: list[int] = []
+    while ready:
+        place = heapq.heappop(ready)
+        order.append(place)
+        for other in wanted.get(place, ()):
+            left[other] -= 1
+            if not left[other]:
+                heapq.heappush(ready, other)
+    stuck = {place for place, count in enumerate(left) if count}
+    if stuck:
+        circle = _circle(waits, stuck)
+        way = " needs ".join(jobs[place].name for place in [*circle, circle[0]])
+        first = jobs[circle[0]]
+        part.flaw(f"{first.name}.needs", f"goes in a circle: {way}", _line(part, first))
+    return tuple(replace(jobs[place], number=number) for number, place in enumerate(order))
+
+
+def _line(part: Fields, job: Job) -> int:
+    node = part.node(job.name)
+    inner = node.value.get("needs") if node is not None and isinstance(node.value, dict) else None
+    return inner.line if inner is not None else job.line
+
+
+def _circle(waits: Sequence[set[int]], stuck: set[int]) -> list[int]:
+    """Jobs that need each other in a circle, each the next, from the first in the file on."""
+    way: list[int] = []
+    place = min(stuck)
+    while place not in way:
+        way.append(place)
+        place = min(waits[place] & stuck)
+    circle = way[way.index(place) :]
+    start = circle.index(min(circle))
+    return circle[start:] + circle[:start]

@@ -1,0 +1,144 @@
+"""A manifest file becomes a Manifest, or all its flaws become one error. Items are read later, by `checking.py`.
+
+No value of a manifest ends in an HTTP header unchecked (failures.md row 58): `vendor` and `api_version` are matched
+here against what they may be, the host of `base_url` too; tokens are checked by `platform/credentials.py`; everything
+else goes into paths and queries, which `urls.py` encodes, or into JSON.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from bulk.errors import Flaw, ManifestError
+from bulk.manifest.fields import Fields
+from bulk.manifest.flaws import Flaws
+from bulk.manifest.jobs import jobs_of
+from bulk.manifest.lines import SourceFlaw
+from bulk.manifest.manifest import Manifest
+from bulk.manifest.settings import NAME, Overrides, item_limit, limits_of, platform_of, read_platform
+from bulk.manifest.sources import open_regular
+from bulk.manifest.yaml_text import Node, YamlFlaw, read_document
+
+__all__ = ["Overrides", "read_manifest", "read_platform"]
+
+MOST_MANIFEST_BYTES = 16 * 1024 * 1024
+"""Largest manifest (bytes); long lists of items go into files of their own, which have no such limit."""
+
+VERSION = 1
+
+
+def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) -> Manifest:
+    """Read a manifest; its items are located, not read.
+
+    Args:
+        overrides: what the command line gave.
+        environ: for BULK_BASE_URL, BULK_TOKEN and BULK_VENDOR.
+
+    Raises:
+        ManifestError: it can't be used: up to 50 flaws with line and field, and how many more.
+        UsageError: command line or environment can't be used.
+    """
+    flaws = Flaws()
+    shown = str(path)
+    text = _text(path, shown)
+    root: Node | None = None
+    try:
+        root, repeated = read_document(text)
+        for flaw in repeated:
+            flaws.add(shown, flaw.line, flaw.field, flaw.message)
+    except YamlFlaw as flaw:
+        flaws.add(shown, flaw.line, flaw.field, flaw.message)
+        flaws.raise_if_any()
+    if root is None or root.value is None:
+        flaws.add(shown, 1, "", "is empty; expected a manifest with version, platform and jobs")
+        flaws.raise_if_any()
+    fields = Fields(shown, root, "", flaws)
+    if not fields.is_object:
+        flaws.raise_if_any()
+    manifest = _manifest(fields, root, path, text, overrides, environ)
+    flaws.raise_if_any()
+    assert manifest is not None, "or there was a flaw"
+    return manifest
+
+
+def _manifest(
+    fields: Fields, root: Node | None, path: Path, text: str, overrides: Overrides, environ: Mapping[str, str]
+) -> Manifest | None:
+    folder = path.parent
+    if "version" not in fields:
+        fields.flaw("version", f"is missing; expected version: {VERSION}")
+    fields.scalar("version", VERSION, _version)
+    name = fields.text("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.")[:100] or "manifest", _name)
+    platform = platform_of(fields.inner("platform"), folder, overrides, environ)
+    limits = limits_of(fields.inner("limits"), overrides)
+    limit = item_limit(overrides)
+    if "jobs" not in fields:
+        fields.flaw("jobs", "is missing; expected at least one job")
+    credentials = platform.credentials if platform else _credential_names(root, overrides)
+    jobs = jobs_of(fields.inner("jobs"), folder, credentials) if "jobs" in fields else ()
+    fields.finish()
+    if platform is None or root is None:
+        return None
+    return Manifest(
+        path=path,
+        name=name,
+        text=text,
+        digest=_digest(root),
+        platform=platform,
+        limits=limits,
+        jobs=jobs,
+        limit=limit,
+    )
+
+
+def _credential_names(root: Node | None, overrides: Overrides) -> Mapping[str, str]:
+    """Names that jobs may use although the platform can't be: one flaw shall not look like two."""
+    plain = root.plain() if root else {}
+    platform = plain.get("platform") if isinstance(plain, dict) else None
+    given = platform.get("credentials") if isinstance(platform, dict) else None
+    return dict.fromkeys(("default", *overrides.credentials, *(given if isinstance(given, dict) else ())), "")
+
+
+def _text(path: Path, shown: str) -> str:
+    try:
+        with open_regular(path) as file:
+            raw = file.read(MOST_MANIFEST_BYTES + 1)
+    except SourceFlaw as flaw:
+        _stop(shown, 0, flaw.message)
+    except OSError as error:
+        _stop(shown, 0, f"can't be read: {error.strerror}")
+    if len(raw) > MOST_MANIFEST_BYTES:
+        _stop(shown, 0, "larger than 16 MiB; put items into a file of their own and name it in `items`")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = 1 + raw.count(b"\n", 0, error.start)
+        hint = " (is it UTF-16?)" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        _stop(shown, line, f"not UTF-8: the byte 0x{raw[error.start]:02X}{hint}")
+
+
+def _stop(path: str, line: int, message: str) -> NoReturn:
+    raise ManifestError([Flaw(path, line, "", message)])
+
+
+def _version(given: object) -> int:
+    if given is True or given != VERSION or not isinstance(given, int):
+        raise ValueError(f"expected {VERSION}, the only version of manifests there is")
+    return VERSION
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise ValueError("expected letters, digits, hyphens, underscores and dots, at most 100 characters")
+    return text
+
+
+def _digest(root: Node) -> str:
+    """SHA-256 of what the manifest means: comments and layout may change, `limits` is no part of a run's identity."""
+    plain = root.plain()
+    plain.pop("limits", None)
+    return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()

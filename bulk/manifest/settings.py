@@ -1,0 +1,198 @@
+"""The platform and the limits of a run: command line beats environment beats manifest (interface.md §4).
+
+What the command line and the environment say is judged like the manifest's own; a flaw names option or variable.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from bulk.errors import UsageError
+from bulk.manifest import addresses, quantities
+from bulk.manifest.fields import Fields, one_of
+from bulk.manifest.flaws import Flaws, name_shown
+from bulk.manifest.manifest import Limits, Platform, Share
+
+VENDORS = ("service", "github")
+PACES = ("even", "burst")
+DEFAULT_SOURCE = "env:BULK_TOKEN"
+MOST_CONCURRENCY = 10_000
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""Names of manifests, jobs and credentials: they become file names and words of messages."""
+
+_API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the command line gave, as texts; None where it gave nothing.
+
+    Attributes:
+        credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder.
+    """
+
+    base_url: str | None = None
+    vendor: str | None = None
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    concurrency: str | int | None = None
+    reserve: str | int | None = None
+    failures: str | int | None = None
+    max_duration: str | int | None = None
+    limit: str | int | None = None
+
+
+def read_platform(overrides: Overrides, environ: Mapping[str, str]) -> Platform:
+    """The platform that command line and environment name, without a manifest.
+
+    Raises:
+        UsageError: they name none, or one that can't be used.
+    """
+    platform = platform_of(Fields("", None, "platform", Flaws()), Path(), overrides, environ)
+    if platform is None:
+        raise UsageError("no platform is named: give --base-url https://HOST/api/v3, or set BULK_BASE_URL")
+    return platform
+
+
+def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mapping[str, str]) -> Platform | None:
+    """The platform of a run; None, with a flaw noted, where none is named.
+
+    Args:
+        part: the manifest's `platform`.
+        folder: the manifest's, from which its paths are seen.
+
+    Raises:
+        UsageError: command line or environment can't be used.
+    """
+    is_insecure = part.flag("allow_insecure_http", False)
+
+    def url(text: str) -> str:
+        return addresses.base_url(text, allow_insecure_http=is_insecure)
+
+    base_url = _first(part.text("base_url", "", url), "--base-url", overrides.base_url, "BULK_BASE_URL", environ, url)
+    vendor = part.choice("vendor", VENDORS[0], VENDORS)
+    vendor = _first(vendor, "--vendor", overrides.vendor, "BULK_VENDOR", environ, lambda text: one_of(text, VENDORS))
+    found = Platform(
+        base_url=base_url,
+        vendor=vendor,
+        api_version=part.text("api_version", None, _api_version),
+        ca_bundle=part.scalar("ca_bundle", None, lambda given: _file(given, folder)),
+        credentials=_credentials(part, folder, overrides, environ),
+        trust_env=part.flag("trust_env", False),
+    )
+    part.finish()
+    if not base_url:
+        if "base_url" not in part:
+            part.flaw("base_url", "is missing: name the platform here, with --base-url or in BULK_BASE_URL")
+        return None
+    return found
+
+
+def limits_of(part: Fields, overrides: Overrides) -> Limits:
+    """The limits of a run; `part` is the manifest's `limits`.
+
+    Raises:
+        UsageError: the command line can't be used.
+    """
+    usual = Limits()
+    found = Limits(
+        concurrency=part.scalar("concurrency", usual.concurrency, _concurrency),
+        reserve=part.scalar("reserve", usual.reserve, _reserve),
+        failures=part.scalar("failures", None, quantities.share),
+        request_timeout_s=part.scalar("request_timeout", usual.request_timeout_s, quantities.duration_s),
+        unreachable_s=part.scalar("unreachable", usual.unreachable_s, quantities.duration_s),
+        max_duration_s=part.scalar("max_duration", None, quantities.duration_s),
+        settle_s=part.scalar("settle", usual.settle_s, quantities.duration_s),
+        pace=part.choice("pace", PACES[0], PACES),
+    )
+    part.finish()
+    return replace(
+        found,
+        concurrency=_given("--concurrency", overrides.concurrency, _concurrency, found.concurrency),
+        reserve=_given("--reserve", overrides.reserve, _reserve, found.reserve),
+        failures=_given("--failures", overrides.failures, quantities.share, found.failures),
+        max_duration_s=_given("--max-duration", overrides.max_duration, quantities.duration_s, found.max_duration_s),
+    )
+
+
+def item_limit(overrides: Overrides) -> int | None:
+    """`--limit`.
+
+    Raises:
+        UsageError: it is no count.
+    """
+    return _given("--limit", overrides.limit, lambda given: quantities.count(given, 1, 10**12), None)
+
+
+def _concurrency(given: object) -> int:
+    return quantities.count(given, 1, MOST_CONCURRENCY)
+
+
+def _reserve(given: object) -> Share:
+    reserve = quantities.share(given)
+    if reserve.fraction is not None and reserve.fraction >= 1.0:
+        raise ValueError("expected a count or a share below 100%, which would leave nothing to run with")
+    return reserve
+
+
+def _api_version(text: str) -> str:
+    if not _API_VERSION.fullmatch(text):
+        raise ValueError('expected a date in quotes, such as "2026-03-10"')
+    return text
+
+
+def _file(given: object, folder: Path) -> Path | None:
+    if not isinstance(given, str) or not given:
+        raise ValueError(f"expected the path of a file, got {quantities.kind_of(given)}")
+    path = addresses.absolute(given, folder)
+    if "\0" in given or not path.is_file():
+        raise ValueError("there is no such file")
+    return path
+
+
+def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapping[str, str]) -> Mapping[str, str]:
+    found = {"default": DEFAULT_SOURCE}
+    given = part.inner("credentials")
+    for name in given.names():
+        if not NAME.fullmatch(name):
+            given.node(name)
+            given.flaw(name, "expected a name of letters, digits, hyphens, underscores and dots")
+            continue
+        source = given.text(name, "", lambda text: addresses.credential_source(text, folder))
+        if source:
+            found[name] = source
+    given.finish()
+    if environ.get("BULK_TOKEN"):
+        found["default"] = DEFAULT_SOURCE
+    for name, source in overrides.credentials.items():
+        try:
+            found[name] = addresses.credential_source(source, Path.cwd())
+        except ValueError as error:
+            raise UsageError(f"--credential {name_shown(name)}: {error}") from None
+    return found
+
+
+def _first(
+    of_manifest: str,
+    option: str,
+    given: str | None,
+    variable: str,
+    environ: Mapping[str, str],
+    read: Callable[[str], str],
+) -> str:
+    """The one that counts of command line, environment and manifest."""
+    if given is None and environ.get(variable):
+        option, given = variable, environ[variable]
+    return _given(option, given, read, of_manifest)
+
+
+def _given(option: str, given: "str | int | None", read: Callable[..., T], otherwise: T) -> T:
+    if given is None:
+        return otherwise
+    try:
+        return read(given)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None

@@ -1,0 +1,124 @@
+"""Real processes: a `bulk sandbox` to run against, `bulk` commands, and the sandbox's journal, which judges them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BULK = [sys.executable, "-m", "bulk"]
+ADMIN = "sbx-site-admin"
+
+
+@dataclass
+class Served:
+    """A sandbox that is being served."""
+
+    base_url: str
+    folder: Path
+    process: subprocess.Popen[str]
+    journal_path: Path
+
+    def journal(self) -> list[dict[str, Any]]:
+        """What it was asked and did so far."""
+        return [json.loads(line) for line in self.journal_path.read_text().splitlines()]
+
+    def requests(self, *, path: str = "") -> list[dict[str, Any]]:
+        """The journal without `/rate_limit`."""
+        return [line for line in self.journal() if "rate_limit" not in line["path"] and path in line["path"]]
+
+
+@contextmanager
+def served(folder: Path, *options: str, seed: Mapping[str, Any] | None = None) -> Iterator[Served]:
+    """Start `bulk sandbox` with these options; ends with the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    journal = folder / "journal.jsonl"
+    command = [*BULK, "sandbox", "--state", str(folder / "state"), "--journal", str(journal), *options]
+    if seed is not None:
+        path = folder / "seed.json"
+        path.write_text(json.dumps(seed))
+        command += ["--seed-data", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            base_url = process.stdout.readline().strip()
+            assert base_url.startswith("http://127.0.0.1:"), base_url
+            yield Served(base_url, folder, process, journal)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+
+
+@dataclass
+class Ran:
+    """A command that has ended."""
+
+    exit_code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Home:
+    """A folder with manifests, and the commands that run there."""
+
+    folder: Path
+    token: str = ADMIN
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """A file in it."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def lines(self, name: str, items: Sequence[Mapping[str, Any]]) -> Path:
+        """An items file of JSON lines."""
+        return self.write(name, "".join(json.dumps(item) + "\n" for item in items))
+
+    def manifest(self, base_url: str, jobs: Mapping[str, Any], name: str = "manifest.yaml", **more: Any) -> Path:
+        """A manifest (JSON is YAML)."""
+        return self.write(name, json.dumps({"version": 1, "platform": {"base_url": base_url}, "jobs": jobs, **more}))
+
+    def environment(self) -> dict[str, str]:
+        """What its commands see."""
+        cache = self.folder / "cache"
+        return {**os.environ, "BULK_TOKEN": self.token, "XDG_CACHE_HOME": str(cache), **self.variables}
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start a command."""
+        return subprocess.Popen(
+            [*BULK, *arguments],
+            cwd=self.folder,
+            env=self.environment(),
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, *arguments: str, timeout_s: float = 60.0) -> Ran:
+        """Run a command to its end."""
+        with self.start(*arguments) as process:
+            try:
+                out, err = process.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        assert "Traceback" not in err, err
+        return Ran(process.returncode, out, err)
+
+    def results(self, run_dir: str) -> list[dict[str, Any]]:
+        """The lines of a run's `results.jsonl`."""
+        return [json.loads(line) for line in (self.folder / run_dir / "results.jsonl").read_text().splitlines()]
+
+    def report(self, run_dir: str) -> dict[str, Any]:
+        """A run's `report.json`."""
+        report: dict[str, Any] = json.loads((self.folder / run_dir / "report.json").read_text())
+        return report

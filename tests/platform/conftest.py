@@ -1,0 +1,53 @@
+"""A transport for tests, which counts connections that it lost."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeAlias
+
+import pytest
+
+from bulk.clock import Clock
+from bulk.platform.secrets import Secret
+from bulk.platform.transport import Transport
+
+OpenTransport: TypeAlias = Callable[..., AbstractAsyncContextManager[Transport]]
+
+
+@pytest.fixture
+def token() -> Secret:
+    """A token like those of the platform."""
+    return Secret("tok_0123456789abcdef")
+
+
+@pytest.fixture
+def open_transport() -> OpenTransport:
+    """Opens a transport; when it is closed, none of its connections may still be in use."""
+
+    @asynccontextmanager
+    async def opened(base_url: str, **options: Any) -> AsyncIterator[Transport]:
+        given = {
+            "vendor": "service",
+            "api_version": None,
+            "concurrency": 64,
+            "request_timeout_s": 10.0,
+            "clock": Clock(),
+            **options,
+        }
+        async with Transport(base_url=base_url, **given) as transport:
+            yield transport
+            assert in_use(transport) == 0, "a connection was lost"
+
+    return opened
+
+
+def acquired(transport: Transport) -> set[Any]:
+    """aiohttp's own record of the connections that were taken from the pool and not given back."""
+    assert transport._session is not None
+    connector = transport._session.connector
+    assert connector is not None
+    return set(connector._acquired)
+
+
+def in_use(transport: Transport) -> int:
+    """How many these are (count)."""
+    return len(acquired(transport))

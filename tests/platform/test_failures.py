@@ -1,0 +1,395 @@
+"""What is known about a request that got no answer: nothing left, or it may have happened."""
+
+import asyncio
+import gzip
+import socket
+import ssl
+import sys
+import zlib
+from pathlib import Path
+
+import aiohttp
+import anyio
+import anyio.lowlevel
+import pytest
+import trustme
+from aiohttp.abc import AbstractResolver
+
+from bulk.errors import UsageError
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Media, Request
+from bulk.platform.transport import Answer
+from tests.platform.conftest import acquired, in_use
+from tests.platform.raw_server import Peer, always, answer, hang, once, serving
+
+GET = Request(method="GET", path="/x")
+PUT = Request(method="PUT", path="/x", body={"a": 1}, effect=Effect.SET)
+BOTH = pytest.mark.parametrize("request_", [GET, PUT], ids=["GET", "PUT"])
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Names(AbstractResolver):
+    """A resolver that fails, or never answers."""
+
+    def __init__(self, error: OSError | None) -> None:
+        self.error = error
+
+    async def resolve(self, host, port=0, family=socket.AF_INET):
+        if self.error is None:
+            await asyncio.get_running_loop().create_future()
+        raise self.error or OSError()
+
+    async def close(self) -> None:
+        pass
+
+
+@BOTH
+async def test_a_name_that_cant_be_resolved_means_nothing_was_sent(open_transport, token, request_):
+    """failures.md row 1: DNS fails: not sent, and the message names the host."""
+    connector = aiohttp.TCPConnector(resolver=Names(socket.gaierror(socket.EAI_NONAME, "Name or service not known")))
+    async with open_transport("http://code.example.com/api/v3", connector=connector) as transport:
+        failure = await transport.send(request_, token)
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.code) == (FailureKind.NOT_SENT, ErrorCode.CONNECTION)
+        assert "code.example.com" in failure.message
+        assert "Name or service not known" in failure.message
+        assert transport.sent == 0
+
+
+@BOTH
+async def test_a_slow_resolver_ends_at_the_deadline_with_nothing_sent(open_transport, token, request_):
+    """failures.md row 1: DNS hangs: the deadline counts from the start, and nothing was sent."""
+    connector = aiohttp.TCPConnector(resolver=Names(None))
+    async with open_transport(
+        "http://code.example.com/api/v3", connector=connector, request_timeout_s=0.05
+    ) as transport:
+        failure = await transport.send(request_, token)
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.code) == (FailureKind.NOT_SENT, ErrorCode.TIMEOUT)
+        assert transport.sent == 0
+
+
+@BOTH
+async def test_a_refused_connection_means_nothing_was_sent(open_transport, token, request_):
+    """failures.md row 2: nobody listens: not sent."""
+    async with open_transport(f"http://127.0.0.1:{free_port()}/api/v3") as transport:
+        failure = await transport.send(request_, token)
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.code, failure.is_certificate) == (
+            FailureKind.NOT_SENT,
+            ErrorCode.CONNECTION,
+            False,
+        )
+        assert transport.sent == 0
+
+
+async def reset_after_request(peer: Peer) -> None:
+    """Receive, then reset."""
+    await peer.request()
+    peer.reset()
+
+
+async def reset_in_head(peer: Peer) -> None:
+    """Receive, begin an answer, then reset."""
+    await peer.request()
+    await peer.write(b"HTTP/1.1 200 OK\r\nContent-Le")
+    peer.reset()
+
+
+async def close_after_request(peer: Peer) -> None:
+    """Receive, then close."""
+    await peer.request()
+
+
+async def close_in_head(peer: Peer) -> None:
+    """Receive, begin an answer, then close."""
+    await peer.request()
+    await peer.write(b"HTTP/1.1 2")
+
+
+@BOTH
+@pytest.mark.parametrize("lose", [reset_after_request, reset_in_head, close_after_request, close_in_head])
+async def test_an_answer_lost_before_its_status_may_have_happened(open_transport, token, request_, lose):
+    """failures.md row 4: a connection that ends after the request and before a status is lost, and sent once."""
+    async with serving(lose) as server, open_transport(server.base_url) as transport:
+        failure = await transport.send(request_, token)
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.code) == (FailureKind.LOST, ErrorCode.CONNECTION)
+        assert transport.sent == 1
+    assert len(server.requests) == 1
+
+
+@BOTH
+@pytest.mark.parametrize("is_reset", [True, False], ids=["reset", "closed"])
+@pytest.mark.parametrize("framing", ["Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n64\r\n{"])
+async def test_a_body_that_breaks_keeps_its_status(open_transport, token, request_, is_reset, framing):
+    """failures.md row 5: the status was seen, so it is known; the body is flagged as broken."""
+    head_seen = anyio.Event()
+
+    async def cut(peer: Peer) -> None:
+        await peer.request()
+        await peer.write(f"HTTP/1.1 201 Created\r\nX-Service-Request-Id: 7\r\n{framing}".encode())
+        if is_reset:  # which throws away what was not read yet
+            await head_seen.wait()
+            peer.reset()
+
+    async with serving(cut) as server, open_transport(server.base_url) as transport, anyio.create_task_group() as group:
+
+        @group.start_soon
+        async def watch() -> None:
+            while not any(getattr(protocol, "_payload", None) for protocol in acquired(transport)):
+                await anyio.lowlevel.checkpoint()
+            head_seen.set()
+
+        reply = await transport.send(request_, token)
+        group.cancel_scope.cancel()
+    assert isinstance(reply, Answer)
+    assert (reply.status, reply.is_truncated, reply.body, reply.raw) == (201, True, None, b"")
+    assert reply.request_id == "7"
+
+
+PACKED = gzip.compress(bytes(range(256)) * 20, mtime=0)
+MISCODED = {
+    "cut deflate": ("deflate", zlib.compress(bytes(range(256)))[:-20]),
+    "no deflate": ("deflate", b"no deflate at all"),
+    "bad deflate": ("deflate", b"\x78\x9c" + b"\xff" * 50),
+    "deflate and more": ("deflate", zlib.compress(b"{}") + b"{}"),
+    "cut gzip": ("gzip", PACKED[:-30]),
+    "gzip without its sum": ("gzip", PACKED[:-8]),
+    "gzip with a wrong sum": ("gzip", PACKED[:-8] + bytes(8)),
+    "gzip and more": ("gzip", PACKED + b"{}"),
+    "no gzip": ("gzip", b"{}"),
+    "a coding that was not offered": ("br", b"{}"),
+    "two codings": ("gzip, gzip", gzip.compress(PACKED)),
+}
+
+
+@pytest.mark.parametrize(("coding", "packed"), MISCODED.values(), ids=MISCODED.keys())
+async def test_a_body_that_cant_be_decoded_is_broken(open_transport, token, coding, packed):
+    """failures.md row 5: the length is right and the coding is not: the status is known, the body is flagged."""
+    data = answer(packed, headers=f"Content-Encoding: {coding}\r\n")
+    async with serving(always(data)) as server, open_transport(server.base_url) as transport:
+        reply = await transport.send(Request(method="GET", path="/x", media=Media.RAW), token)
+    assert isinstance(reply, Answer)
+    assert (reply.status, reply.is_truncated, reply.body) == (200, True, None)
+
+
+async def drip(peer: Peer) -> None:
+    """Receive, then answer byte by byte."""
+    await peer.request()
+    await peer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    with anyio.move_on_after(5):
+        while not peer.writer.is_closing():
+            await peer.write(b" ")
+            await anyio.lowlevel.checkpoint()
+
+
+@BOTH
+async def test_a_silent_platform_is_given_up(open_transport, token, request_):
+    """failures.md row 6: no answer within the time of a request: lost, and its connection is closed."""
+    async with serving(hang) as server, open_transport(server.base_url, request_timeout_s=0.05) as transport:
+        failure = await transport.send(request_, token)
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.code) == (FailureKind.LOST, ErrorCode.TIMEOUT)
+        assert "0.05 s" in failure.message
+        assert in_use(transport) == 0
+        await server.until(lambda server: server.open_connections == 0)
+
+
+async def test_a_dripping_body_is_given_up_and_its_status_kept(open_transport, token):
+    """failures.md row 6: bytes that trickle in don't prolong the time; the status that came is known."""
+    async with serving(drip) as server, open_transport(server.base_url, request_timeout_s=0.1) as transport:
+        reply = await transport.send(PUT, token)
+        assert isinstance(reply, Answer)
+        assert (reply.status, reply.is_truncated) == (200, True)
+        await server.until(lambda server: server.open_connections == 0)
+
+
+TWO = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+MALFORMED = {
+    "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+    "bad status": b"HTTP/1.1 abc OK\r\n\r\n",
+    "two lengths": TWO,
+    "two different lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+    "negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+    "a header of a mebibyte": b"HTTP/1.1 200 OK\r\nX: " + b"x" * (1 << 20) + b"\r\nContent-Length: 2\r\n\r\n{}",
+    "1e5 headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000 + b"Content-Length: 2\r\n\r\n{}",
+    "NUL in a header": b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 2\r\n\r\n{}",
+    "unknown coding of the transfer": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, what\r\n\r\n{}",
+}
+
+
+@BOTH
+@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED.keys())
+async def test_an_answer_that_is_no_http_may_have_happened(open_transport, token, request_, data):
+    """failures.md row 28: garbage on the connection: the connection is dropped, and the request counts as lost."""
+    async with serving(once(data)) as server, open_transport(server.base_url) as transport:
+        failure = await transport.send(request_, token)
+        assert isinstance(failure, Failure), failure
+        assert (failure.kind, failure.code) == (FailureKind.LOST, ErrorCode.BAD_RESPONSE)
+        assert len(failure.message) < 200
+        assert in_use(transport) == 0
+        await server.until(lambda server: server.open_connections == 0)
+        assert transport.sent == 1
+
+
+@pytest.mark.parametrize("chunks", [b"zz\r\n{}\r\n0\r\n\r\n", b"5\r\n{}\r\n0\r\n\r\n", b"ffffffffffffffffff\r\n{}"])
+async def test_chunks_of_wrong_length_break_the_body(open_transport, token, chunks):
+    """failures.md row 28: chunks that don't add up: never a body that looks whole."""
+    data = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
+    async with serving(once(data)) as server, open_transport(server.base_url) as transport:
+        answered = await transport.send(GET, token)
+    if isinstance(answered, Answer):
+        assert answered.is_truncated
+    else:
+        assert answered.kind is FailureKind.LOST
+
+
+async def test_a_body_after_204_is_never_taken_for_the_next_answer(open_transport, token):
+    """failures.md row 15: bytes after a 204 are dropped with their connection; the next answer is its own."""
+    stray = answer(b'{"whose": "stray"}')
+
+    async def conversation(peer: Peer) -> None:
+        await peer.request()
+        await peer.write(b"HTTP/1.1 204 No Content\r\nContent-Length: %d\r\n\r\n" % len(stray) + stray)
+        if await peer.request() is not None:
+            await peer.write(answer(b'{"whose": "own"}'))
+
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+        first = await transport.send(PUT, token)
+        second = await transport.send(GET, token)
+    assert not isinstance(first, Answer) or (first.status, first.body) == (204, None)
+    assert not isinstance(second, Answer) or second.body != {"whose": "stray"}
+
+
+def authority_and_server(*names: str) -> tuple[trustme.CA, ssl.SSLContext]:
+    """An authority, and a server's TLS with its certificate for these names."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names).configure_cert(context)
+    return authority, context
+
+
+async def test_a_bundle_makes_an_unknown_authority_known(open_transport, token, tmp_path):
+    """With `ca_bundle`, a platform with a certificate of its own authority answers."""
+    authority, context = authority_and_server("127.0.0.1")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    async with (
+        serving(always(answer()), tls=context) as server,
+        open_transport(server.base_url, ca_bundle=tmp_path / "ca.pem") as transport,
+    ):
+        assert isinstance(await transport.send(GET, token), Answer)
+
+
+async def certificate_failure(open_transport, token, context: ssl.SSLContext, bundle: Path | None) -> Failure:
+    """How a request fails whose platform shows a certificate that must not be taken."""
+    async with (
+        serving(always(answer()), tls=context) as server,
+        open_transport(server.base_url, ca_bundle=bundle) as transport,
+    ):
+        failure = await transport.send(PUT, token)
+        assert transport.sent == 0
+    assert server.requests == []
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.is_certificate) == (FailureKind.NOT_SENT, True)
+    return failure
+
+
+async def test_an_unknown_authority_stops_with_the_way_to_mend_it(open_transport, token):
+    """failures.md row 3: an unknown authority: nothing was sent, no repeat helps, and `ca_bundle` is named."""
+    _, context = authority_and_server("127.0.0.1")
+    assert "platform.ca_bundle" in (await certificate_failure(open_transport, token, context, None)).message
+
+
+async def test_a_certificate_for_another_name_is_not_taken(open_transport, token, tmp_path):
+    """failures.md row 3: the certificate is for another host: `base_url` is named."""
+    authority, context = authority_and_server("other.example.com")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    failure = await certificate_failure(open_transport, token, context, tmp_path / "ca.pem")
+    assert "platform.base_url" in failure.message
+
+
+async def test_an_expired_certificate_is_not_taken(open_transport, token, tmp_path):
+    """failures.md row 3: the certificate has expired: renewing and the clock are named."""
+    from datetime import UTC, datetime
+
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", not_after=datetime(2020, 1, 1, tzinfo=UTC)).configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    failure = await certificate_failure(open_transport, token, context, tmp_path / "ca.pem")
+    assert "expired" in failure.message
+
+
+async def plain(peer: Peer) -> None:
+    """Answer a TLS greeting as a plain HTTP server does."""
+    await peer.reader.read(1)
+    await peer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+
+async def test_a_server_without_tls_is_told_as_such(open_transport, token):
+    """An https address where plain HTTP is spoken: not sent, scheme and port are named, no certificate blamed."""
+    async with (
+        serving(plain) as server,
+        open_transport(f"https://127.0.0.1:{server.port}/api/v3") as transport,
+    ):
+        failure = await transport.send(PUT, token)
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.is_certificate) == (FailureKind.NOT_SENT, False)
+    assert "right scheme and port" in failure.message
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a certificate"])
+async def test_a_bundle_that_cant_be_used_is_told_before_anything(open_transport, tmp_path, content):
+    """A missing, empty or foreign `ca_bundle` is an error of the user's, with its name."""
+    bundle = tmp_path / "ca.pem"
+    if content is not None:
+        bundle.write_bytes(content)
+    with pytest.raises(UsageError, match=r"ca\.pem"):
+        async with open_transport("https://127.0.0.1/api/v3", ca_bundle=bundle):
+            pass
+
+
+LOW_LIMIT = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
+import anyio
+from bulk.clock import Clock
+from bulk.model import FailureKind, Failure, Request
+from bulk.platform.secrets import Secret
+from bulk.platform.transport import Transport
+
+async def main():
+    transport = Transport(base_url=sys.argv[1], vendor="service", api_version=None, concurrency=500,
+                          request_timeout_s=20.0, clock=Clock())
+    first = transport.most_in_flight
+    results = []
+    async with transport:
+        async def send():
+            results.append(await transport.send(Request(method="GET", path="/x"), Secret("tok_0123456789")))
+        async with anyio.create_task_group() as group:
+            for _ in range(200):
+                group.start_soon(send)
+        failures = [result for result in results if isinstance(result, Failure)]
+        assert failures and all(failure.kind is FailureKind.NOT_SENT for failure in failures), failures[:1]
+        print(first, transport.most_in_flight, len(failures), failures[0].message)
+
+anyio.run(main)
+"""
+
+
+async def test_too_few_open_files_lower_what_may_be_in_flight(open_transport):
+    """failures.md row 51: with 90 open files, 200 requests at once: some are not sent, and `most_in_flight` falls."""
+    async with serving(always(answer())) as server:
+        done = await anyio.run_process([sys.executable, "-c", LOW_LIMIT, server.base_url], check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    first, later, failed, message = done.stdout.decode().split(maxsplit=3)
+    assert 1 <= int(first) <= 90
+    assert 1 <= int(later) <= int(first)
+    assert int(failed) > 0
+    assert "too many open files" in message

@@ -1,0 +1,115 @@
+"""Exactly one request on the wire: counted by servers that close, reset or pollute connections when they are used again."""
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from bulk.model import Effect, Failure, FailureKind, Request
+from bulk.platform.transport import Answer
+from tests.platform.conftest import acquired
+from tests.platform.raw_server import Peer, answer, serving
+
+METHODS = pytest.mark.parametrize("method", ["PUT", "DELETE", "GET", "POST", "PATCH", "HEAD"])
+
+
+def request_of(method: str, path: str = "/x") -> Request:
+    """A read or a write with that method."""
+    is_read = method in ("GET", "HEAD")
+    body = {"a": 1} if method in ("PUT", "POST", "PATCH") else None
+    return Request(method=method, path=path, body=body, effect=Effect.READ if is_read else Effect.SET)
+
+
+def second_one(end: str):
+    """Answer the first request of a connection; on the next one, receive it whole and close or reset."""
+
+    async def conversation(peer: Peer) -> None:
+        await peer.request()
+        await peer.write(answer())
+        if await peer.request() is not None and end == "reset":
+            peer.reset()
+
+    return conversation
+
+
+@METHODS
+@pytest.mark.parametrize("end", ["close", "reset"])
+async def test_a_connection_closed_at_reuse_is_one_request_for_the_server(open_transport, token, method, end):
+    """failures.md row 8: a keep-alive connection that the server closes on the next request: that one arrived once, and is lost."""
+    async with serving(second_one(end)) as server, open_transport(server.base_url) as transport:
+        assert isinstance(await transport.send(request_of("GET", "/first"), token), Answer)
+        failure = await transport.send(request_of(method, "/second"), token)
+        assert isinstance(failure, Failure)
+        assert failure.kind is FailureKind.LOST
+        assert transport.sent == 2
+    assert sum(b"/second " in request for request in server.requests) == 1
+    assert len(server.requests) == 2
+
+
+@METHODS
+async def test_a_second_sending_is_refused_even_if_aiohttp_tries(open_transport, token, method):
+    """failures.md row 8: should aiohttp's own re-send come back under another name, the request still leaves once."""
+    async with serving(second_one("close")) as server, open_transport(server.base_url) as transport:
+        transport._session._retry_connection = True
+        await transport.send(request_of("GET", "/first"), token)
+        failure = await transport.send(request_of(method, "/second"), token)
+        assert isinstance(failure, Failure)
+        assert failure.kind is FailureKind.LOST
+        assert transport.sent == 2
+    assert sum(b"/second " in request for request in server.requests) == 1
+
+
+@METHODS
+async def test_a_connection_that_has_closed_while_idle_is_replaced(open_transport, token, method):
+    """A server that closes after each answer costs nothing: the next request goes out once, on a new connection."""
+
+    async def conversation(peer: Peer) -> None:
+        await peer.request()
+        await peer.write(answer())
+
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+        for number in range(3):
+            replied = await transport.send(request_of(method, f"/{number}"), token)
+            assert isinstance(replied, Answer)
+            await server.until(lambda server: server.open_connections == 0)
+            await seen_closed(transport)
+    assert len(server.requests) == 3
+    assert server.connections == 3
+
+
+async def seen_closed(transport) -> None:
+    """Wait until the transport's side has noticed that its idle connections are closed."""
+    pool = transport._session.connector._conns
+    with anyio.fail_after(5):
+        while any(protocol.is_connected() for entries in pool.values() for protocol, _ in entries):
+            await anyio.lowlevel.checkpoint()
+
+
+@METHODS
+async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, token, method):
+    """Bytes that arrive on an idle connection are no answer to the next request, which is sent elsewhere or not at all."""
+    stray_sent = anyio.Event()
+
+    async def conversation(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 1:
+            await peer.write(answer(b'{"whose": "first"}'))
+            await stray_sent.wait()
+            await peer.write(answer(b'{"whose": "stray"}'))
+        while await peer.request() is not None:
+            await peer.write(answer(b'{"whose": "own"}'))
+
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+        assert isinstance(await transport.send(request_of("GET"), token), Answer)
+        [(protocol, _)] = next(iter(transport._session.connector._conns.values()))
+        stray_sent.set()
+        with anyio.fail_after(5):
+            while not protocol.should_close:
+                await anyio.lowlevel.checkpoint()
+        second = await transport.send(request_of(method), token)
+        assert isinstance(second, Failure)
+        assert second.kind is FailureKind.NOT_SENT
+        assert (transport.sent, len(server.requests)) == (1, 1)
+        third = await transport.send(request_of(method), token)
+        assert isinstance(third, Answer)
+        assert method == "HEAD" or third.body == {"whose": "own"} or server.connections == 2
+        assert not acquired(transport)
