@@ -90,7 +90,7 @@ def measure(items: int, folder: Path) -> None:
 
     ledger = Ledger.open(folder / "writes", identity, now=NOW)
     for number, group in enumerate((1, 64, 1_000)):
-        count = min(items, group * 1_000)
+        count = min(items, group * 200)
         indexes = range(number * items, number * items + count)
         intents = [intent(index) for index in indexes]
         records = [Record(0, finished(index)) for index in indexes]

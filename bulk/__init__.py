@@ -1,1 +1,39 @@
-"""Bulk."""
+"""Bulk: an asynchronous bulk operations engine for self-managed code-hosting platforms.
+
+As a library: `Engine` and the words that it speaks. Reading order: README, this file, `engine.py`, `run.py`, and then
+the stages in the order of the flow: manifest, dispatch, govern, platform, ledger, report.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bulk.errors import BulkError as BulkError
+    from bulk.library import Engine as Engine
+    from bulk.model import Finished as Finished
+    from bulk.model import Outcome as Outcome
+    from bulk.model import Reply as Reply
+    from bulk.model import Request as Request
+    from bulk.operation import Item as Item
+    from bulk.operation import Operation as Operation
+
+_HOMES = {
+    "BulkError": "bulk.errors",
+    "Engine": "bulk.library",
+    "Finished": "bulk.model",
+    "Item": "bulk.operation",
+    "Operation": "bulk.operation",
+    "Outcome": "bulk.model",
+    "Reply": "bulk.model",
+    "Request": "bulk.model",
+}
+
+__all__ = ["BulkError", "Engine", "Finished", "Item", "Operation", "Outcome", "Reply", "Request"]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used, so that `bulk --help` does not wait for the engine."""
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,35 +1,28 @@
-"""The engine's face: run a manifest, retry a run, plan, ask for the limits; and the same as a library.
+"""The engine's face: run a manifest, retry a run, plan, ask for the limits. `library.py` offers the same to programs.
 
 Reading order of the whole: README → `bulk/__init__.py` → this file → `run.py`, which puts the stages together.
 """
 
-import os
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO
 
-import anyio
 import anyio.to_thread
-import msgspec
-from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectSendStream
 
 from bulk.clock import Clock, iso_utc
-from bulk.errors import BulkError, CredentialRefused, RunStopped, UsageError
+from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.ledger.directory import Claim
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.private import open_private
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.manifest.checking import Checked, check, load_checked
 from bulk.manifest.manifest import Manifest, Platform
 from bulk.manifest.plan import Plan, plan
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
-from bulk.model import Failure, Finished, OutcomeKind
+from bulk.model import Failure, OutcomeKind
 from bulk.origin import Origin, write_private
 from bulk.platform.credentials import Credential
 from bulk.platform.transport import Transport
@@ -44,8 +37,6 @@ RUNS = Path("runs")
 """Where runs live that were given no directory."""
 
 RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
-FEED_MOST = 1_000
-"""Outcomes that the library holds for a slow reader before the run waits for it (count)."""
 
 
 async def run_manifest(
@@ -74,7 +65,7 @@ async def run_manifest(
     around = surroundings or Surroundings(handles_signals=True)
     around.cache = cache
     manifest = read_manifest(path, overrides, environ)
-    return await _run(manifest, Origin.of(manifest), run_dir, display, environ, around, stdin=stdin)
+    return await execute(manifest, Origin.of(manifest), run_dir, display, environ, around, stdin=stdin)
 
 
 async def retry_run(
@@ -95,7 +86,7 @@ async def retry_run(
     around.cache = cache
     origin = Origin.load(run_dir)
     manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ)
-    return await _run(manifest, origin, run_dir, display, environ, around, is_retry=True)
+    return await execute(manifest, origin, run_dir, display, environ, around, is_retry=True)
 
 
 async def plan_manifest(
@@ -171,7 +162,7 @@ async def _ask_limits(
     return buckets
 
 
-async def _run(
+async def execute(
     manifest: Manifest,
     origin: Origin,
     run_dir: Path,
@@ -183,6 +174,11 @@ async def _run(
     is_retry: bool = False,
     listener: Listener | None = None,
 ) -> Report:
+    """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest.
+
+    Args:
+        listener: hears of each item once its outcome is durable.
+    """
     credentials = _credentials(manifest, environ, around.clock)
     with Claim.take(run_dir) as claim:
         checked = await _check(manifest, run_dir, display, around.clock, stdin)
@@ -193,7 +189,7 @@ async def _run(
             if is_retry:
                 ledger.reopen(RETRIED)
             run = Run(checked, run_dir, ledger, credentials, display, around, listener)
-            ended, failure = await _execute(run)
+            ended, failure = await _to_its_end(run)
             ledger.finish(ended.exit_code, ended.why, run.last_status)
             if failure is not None:
                 raise failure
@@ -202,7 +198,7 @@ async def _run(
             return report
 
 
-async def _execute(run: Run) -> tuple[Ended, BulkError | None]:
+async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
     """Run it; a failure before anything was sent still ends the epoch cleanly."""
     failure: BulkError | None = None
     try:
@@ -239,8 +235,7 @@ def _identity(checked: Checked) -> RunIdentity:
         manifest_digest=manifest.digest,
         items_digest=checked.digest,
         jobs=tuple(
-            (job.name, job.operation.name, found.items)
-            for job, found in zip(manifest.jobs, checked.jobs, strict=True)
+            (job.name, job.operation.name, found.items) for job, found in zip(manifest.jobs, checked.jobs, strict=True)
         ),
     )
 
@@ -264,150 +259,6 @@ async def _check(
         return found
 
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-
-
-class Engine:
-    """The engine as a library: one platform, one credential, any number of runs. An async context manager.
-
-    Args:
-        base_url: `https://HOST/api/v3`.
-        credential: where the token is (`env:NAME`, `file:PATH`, `command:PROGRAM ARG…`), never the token itself.
-        concurrency: most requests in flight (count).
-        cache: folder of stored validators and bodies; None: none are kept.
-        environ: for `env:`; None: the process's own.
-    """
-
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        credential: str = "env:BULK_TOKEN",
-        vendor: str = "service",
-        concurrency: int = 64,
-        cache: Path | None = None,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
-        self._overrides = Overrides(
-            base_url=base_url, vendor=vendor, credentials={"default": credential}, concurrency=str(concurrency)
-        )
-        self._cache, self._environ = cache, os.environ if environ is None else environ
-        self._tasks: TaskGroup | None = None
-
-    async def __aenter__(self) -> Self:
-        self._tasks = await anyio.create_task_group().__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        assert self._tasks is not None, "entered before"
-        self._tasks.cancel_scope.cancel()
-        return await self._tasks.__aexit__(kind, error, trace)
-
-    async def run(self, manifest: str | Path, *, run_dir: str | Path | None = None) -> Report:
-        """Run a manifest; what it says about the platform gives way to this engine's.
-
-        Args:
-            run_dir: where the run lives, so that it can be resumed; None: `runs/NAME-TIMESTAMP`.
-
-        Raises:
-            BulkError: nothing could be run.
-        """
-        path = Path(manifest)
-        if run_dir is None:
-            name = read_manifest(path, self._overrides, self._environ).name
-            run_dir = new_run_dir(name, Clock())
-        return await run_manifest(
-            path,
-            overrides=self._overrides,
-            run_dir=Path(run_dir),
-            cache=self._cache,
-            display=Silence(),
-            environ=self._environ,
-            surroundings=Surroundings(),
-        )
-
-    async def map(
-        self, operation: str, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]
-    ) -> AsyncIterator[Finished]:
-        """Do `operation` with each item; gives each one that has ended, in the order in which they end.
-
-        All items are taken and checked before the first request leaves. They are kept in a temporary folder meanwhile, not
-        in memory; a slow reader slows the run.
-
-        Raises:
-            ManifestError: an item can't be used; nothing was sent.
-            CredentialRefused, RunStopped: the rest could not be done.
-        """
-        if self._tasks is None:
-            raise UsageError("Engine is an async context manager: async with Engine(...) as engine")
-        feed, ends = anyio.create_memory_object_stream[Finished](FEED_MOST)
-        with tempfile.TemporaryDirectory(prefix="bulk-map-") as folder, ends:
-            path = Path(folder) / "map.json"
-            await _write_items(path.with_name("items.jsonl"), items)
-            job = {"operation": operation, "items": "items.jsonl"}
-            path.write_bytes(msgspec.json.encode({"version": 1, "name": "map", "jobs": {"map": job}}))
-            failures: list[BulkError] = []
-            scope = anyio.CancelScope()
-            over = anyio.Event()
-            self._tasks.start_soon(self._feed, path, feed, scope, failures, over)
-            try:
-                async for finished in ends:
-                    yield finished
-            finally:
-                scope.cancel()
-                with anyio.CancelScope(shield=True):
-                    await over.wait()
-            if failures:
-                raise failures[0]
-
-    async def _feed(
-        self,
-        path: Path,
-        feed: MemoryObjectSendStream[Finished],
-        scope: anyio.CancelScope,
-        failures: list[BulkError],
-        over: anyio.Event,
-    ) -> None:
-        try:
-            with scope, feed:
-                around = Surroundings(cache=self._cache)
-                manifest = read_manifest(path, self._overrides, self._environ)
-                origin = Origin.of(manifest)
-                run_dir = path.with_name("run")
-                report = await _run(
-                    manifest, origin, run_dir, Silence(), self._environ, around, listener=_Feed(feed)
-                )
-                if report.exit_code == CredentialRefused.exit_code:
-                    failures.append(CredentialRefused("default", report.why))
-                elif report.exit_code == RunStopped.exit_code:
-                    failures.append(RunStopped(report.why))
-        except BulkError as failure:
-            failures.append(failure)
-        finally:
-            over.set()
-
-
-class _Feed:
-    """Hands what is durable to the reader of `Engine.map`; waits while he has not taken the earlier ones."""
-
-    def __init__(self, feed: MemoryObjectSendStream[Finished]) -> None:
-        self._feed = feed
-
-    async def durable(self, finished: Sequence[Finished]) -> None:
-        for one in finished:
-            await self._feed.send(one)
-
-
-async def _write_items(path: Path, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]) -> None:
-    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    with os.fdopen(fd, "wb") as file:
-        if isinstance(items, AsyncIterable):
-            async for item in items:
-                file.write(msgspec.json.encode(item) + b"\n")
-        else:
-            for item in items:
-                file.write(msgspec.json.encode(item) + b"\n")
 
 
 def new_run_dir(name: str, clock: Clock) -> Path:

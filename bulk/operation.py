@@ -110,7 +110,6 @@ class Operation(Generic[ItemT]):
         can't tell. The engine repeats it as long as that can change, and starts `steps` again after NotApplied.
         """
         raise TypeError(f"{type(self).__name__} writes and lacks settle()")
-        yield
 
     def saved_bytes(self, outcome: Outcome) -> bytes:
         """What `save` writes: the outcome's payload, or its result as JSON; operations on files decode content."""

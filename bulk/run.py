@@ -129,7 +129,9 @@ class Run:
         for number, check in enumerate(self._checked.jobs):
             ended = {OutcomeKind(kind): count for kind, count in counts.get(number, {}).items() if count}
             done = ledger.done_bits(number, check.items)
-            progress.append(JobProgress(check.items, done, ended, superseded=superseded.get(self._manifest.jobs[number].name, 0)))
+            progress.append(
+                JobProgress(check.items, done, ended, superseded=superseded.get(self._manifest.jobs[number].name, 0))
+            )
         return progress
 
     def _stream(self, number: int) -> Stream:
@@ -221,7 +223,9 @@ class Run:
         base_dir = self._manifest.path.parent
         intents = self._ledger.open_intents()
         drive = Drive(exchange, settler, recorder, base_dir, intents, clock, self._around.dice)
-        workers = Workers(self.scheduler, self.governor, drive, recorder, clock, self._on_ended, self._on_refused, self.stop)
+        workers = Workers(
+            self.scheduler, self.governor, drive, recorder, clock, self._on_ended, self._on_refused, self.stop
+        )
         overview = Overview(
             self._manifest.name, self.scheduler, self.governor, exchange, settler, clock, self._limits.concurrency
         )

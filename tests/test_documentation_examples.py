@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 import pytest
-from bulk.manifest.reading import Overrides, read_manifest
 
 from bulk.cli.app import commands
+from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import Effect, Lost, NotApplied, Outcome, OutcomeKind, Reply, Request
 from bulk.operation import Item, Operation
 
@@ -119,6 +119,6 @@ def test_the_shown_manifest_can_be_read(tmp_path: Path, page: str) -> None:
     text = next(block for block in blocks(ROOT / page, "yaml") if "jobs:" in block)
     path = tmp_path / "manifest.yaml"
     path.write_text(text)
-    for name in ("repos.csv", "repos.jsonl", "orgs.csv"):
+    for name in ("repos.csv", "repos.jsonl", "orgs.csv", "corp-ca.pem"):
         (tmp_path / name).touch()
     assert read_manifest(path, Overrides(), {}).jobs

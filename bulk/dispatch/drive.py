@@ -96,8 +96,13 @@ class Drive:
         except FileError as flaw:
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
-            if hold.permit is not None:
-                self._exchange.return_unused(hold.permit)
+            self.return_unused(hold)
+
+    def return_unused(self, hold: "_Hold") -> None:
+        """Give the item's first permit back, if no request has taken it."""
+        permit = hold.take()
+        if permit is not None:
+            self._exchange.return_unused(permit)
 
     def _doubt_of(self, entry: Entry, tally: Tally) -> Doubt | None:
         intent = self._open_intents.pop((entry.job, entry.index), None)
@@ -142,6 +147,8 @@ class _Life:
 
     async def run(self) -> Outcome:
         if self._doubt is not None:
+            # reading back takes permits of its own; keeping this one meanwhile could block them
+            self._drive.return_unused(self._hold)
             outcome = await self._settle()
             if outcome is not None:
                 return outcome

@@ -14,10 +14,11 @@ from bulk.clock import Clock
 from bulk.dispatch.exchange import Exchange
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate
-from bulk.model import Effect, Lost, NotApplied, Outcome, Undecided, unknown
+from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Undecided, succeeded, unknown
 from bulk.operation import AnyOperation, Item
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
+NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
 READINGS = 2
 """Negative readings before one is believed."""
 
@@ -72,7 +73,7 @@ class Settler:
                     if refusal is None and (doubt.effect.may_repeat_at_once or is_believed):
                         return None
                     if is_believed:
-                        return refusal
+                        return refusal and inferred(doubt, refusal)
                 case Undecided():
                     if refusal is None and doubt.effect in (Effect.SET, Effect.ORDERED):
                         return None
@@ -99,6 +100,19 @@ class Settler:
         except StopIteration as end:
             found: Outcome | NotApplied | Undecided = end.value
             return found
+
+
+def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:
+    """What a refusal means that stands: a unique name that was free before the lost request, and is taken now, is ours.
+
+    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`).
+    """
+    was_free = doubt.effect is Effect.CREATE_UNIQUE and doubt.lost.memo.get("preflight") == 404
+    if was_free and refusal.error is not None and refusal.error.code is ErrorCode.CONFLICT:
+        return succeeded(
+            None, note="inferred: the name was free before the request whose answer was lost, now it is taken"
+        )
+    return refusal
 
 
 def lost_again(doubt: Doubt | None, newest: Doubt) -> Doubt:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 @dataclass(slots=True, eq=False)
 class Tally:
     """Attributes:
-    requests: all requests of the item (count); a bucket has `paid` for so many of them. sends: of the request that is under way or decided (count).
+    requests: all requests of the item (count); a bucket has `paid` for so many of them.
+    sends: of the request that is under way or decided (count).
     retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
     started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
     http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.

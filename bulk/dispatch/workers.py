@@ -22,6 +22,7 @@ from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.saving import saved_path
 from bulk.model import Finished, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
+from bulk.platform.credentials import redact
 
 SAVED_KINDS = (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED)
 RESULT_BYTES = 1_500
@@ -102,7 +103,7 @@ class Workers:
         error = outcome.error
         status = outcome.http_status if outcome.http_status is not None else tally.http_status
         if error is not None:
-            error = ItemError(error.code, error.message, error.http_status or status, tally.sends)
+            error = ItemError(error.code, redact(error.message), error.http_status or status, tally.sends)
         finished = Finished(
             job=job.name,
             index=entry.index,

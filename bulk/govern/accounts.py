@@ -16,6 +16,12 @@ from bulk.govern.buckets import Bucket
 from bulk.platform.credentials import Secret
 
 
+UNEXPLAINED_MOST_S = 900.0
+"""Longest pause after refusals without a reason (seconds)."""
+LOCKOUT_S = 900.0
+"""First pause after the platform stopped to take a user's credentials; doubles (failures.md row 18)."""
+
+
 class CredentialSource(Protocol):
     """What the governor needs of a credential; `platform.credentials.Credential` is one."""
 
@@ -147,6 +153,24 @@ class Account:
         if self.trust in (Trust.PROVEN, Trust.UNPROVEN):
             self.trust_before_freeze, self.trust = self.trust, Trust.FROZEN
             self.wake()
+
+    def lock_out(self, now: float) -> None:
+        """The platform rejects even valid credentials for a while: leave it alone, then try with one request."""
+        self.hush(now + LOCKOUT_S * 2.0 ** min(6, self.lockouts), f"credential {self.name} locked out")
+        self.lockouts += 1
+        self.trust = Trust.UNPROVEN
+
+    def strike(self, now: float, first_s: float) -> None:
+        """A refusal without reason and time: nothing leaves for `first_s` seconds, twice as long each time in a row."""
+        if now >= self.paused_until:
+            pause_s = min(UNEXPLAINED_MOST_S, first_s * 2.0 ** min(10, self.strikes))
+            self.strikes += 1
+            self.pause(now + pause_s, f"unexplained refusal of {self.name}")
+
+    def ask_soon(self) -> None:
+        """Have `/rate_limit` asked as soon as that is allowed."""
+        self.must_ask = True
+        self.wake()
 
     def hush(self, until: float, why: str) -> None:
         """The platform named a time (Retry-After): nothing leaves before, no `/rate_limit` either."""

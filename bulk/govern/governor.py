@@ -19,20 +19,14 @@ from bulk.govern import pacing
 from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter
 from bulk.govern.buckets import Bucket
 from bulk.govern.concurrency import Concurrency
+from bulk.govern.consequences import follow
 from bulk.govern.platform_time import PlatformTime
+from bulk.govern.reach import Reach
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers, limits_from_headers
 
-UNEXPLAINED_S = 60.0
-"""Pause after a refusal that gives neither time nor reason; doubles each time in a row (open-points.md)."""
-UNEXPLAINED_MOST_S = 900.0
-LOCKOUT_S = 900.0
-"""First pause after the platform stopped to take a user's credentials; doubles (failures.md row 18)."""
 UNPACED_FIRST = 32
-"""So many requests go at full speed before pacing begins: they show whether anything has changed and must be paid for."""
-SILENT_AFTER = 3
-"""So many requests in a row without any answer: the platform is out of reach, and one request at a time asks again."""
-RETRY_FIRST_S, RETRY_MOST_S = 0.1, 5.0
+"""So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
 
 
 class Draining(Exception):
@@ -55,7 +49,7 @@ class Policy:
     reserve: Callable[[int], int]
     is_even: bool = True
     unreachable_s: float = 300.0
-    unexplained_s: float = UNEXPLAINED_S
+    unexplained_s: float = 60.0
 
 
 class Governor:
@@ -78,9 +72,7 @@ class Governor:
         self._work_left, self._stop = work_left, stop
         self._gates: list[Gate] = []
         self._paused_until, self._paused_why = 0.0, ""
-        self._silent = 0
-        self._silent_since = 0.0
-        self._retry_at = 0.0
+        self._reach = Reach(policy.unreachable_s)
         self._is_draining = False
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
@@ -141,8 +133,8 @@ class Governor:
         """Why `gate` lets nobody through at `now`; empty where it does. Sets the gate's `obstacle_until`."""
         account = gate.account
         gate.obstacle_until = None
-        if self._silent >= SILENT_AFTER and (self.concurrency.in_flight or now < self._retry_at):
-            gate.obstacle_until = self._retry_at if now < self._retry_at else None
+        if self._reach.is_silent and (self.concurrency.in_flight or now < self._reach.retry_at):
+            gate.obstacle_until = self._reach.retry_at if now < self._reach.retry_at else None
             return "platform unreachable"
         if now < self._paused_until:
             gate.obstacle_until = self._paused_until
@@ -272,14 +264,9 @@ class Governor:
 
     def unanswered(self, failure: Failure) -> None:
         """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
-        now = self.clock.monotonic()
         if failure.is_certificate:
             self._stop(RunStopped(failure.message))
-        if self._silent == 0:
-            self._silent_since = now
-        self._silent += 1
-        self._retry_at = now + min(RETRY_MOST_S, RETRY_FIRST_S * 2.0 ** min(10, max(0, self._silent - SILENT_AFTER)))
-        if self._silent >= SILENT_AFTER and now - self._silent_since > self.policy.unreachable_s:
+        if self._reach.failed(self.clock.monotonic()):
             span = f"{self.policy.unreachable_s:g} s"
             self._stop(RunStopped(f"the platform has been out of reach for {span}: {failure.message}"))
         for gate in self._gates:
@@ -300,7 +287,10 @@ class Governor:
         limits = limits_from_headers(reply.headers)
         if limits is not None and limits.category in (None, gate.category):
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
-        self._follow(permit, verdict, now)
+        paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
+        if paused_until is not None:
+            self._paused_until = max(self._paused_until, paused_until)
+            self._paused_why = "platform busy (Retry-After)"
         if verdict.kind in (VerdictKind.ACCEPTED, VerdictKind.REFUSED):
             account.strikes = 0
             self.good_answers += 1
@@ -310,8 +300,7 @@ class Governor:
     def heard(self, reply: Reply, sent: float, received: float) -> None:
         """Any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
-        if self._silent:
-            self._silent = 0
+        if self._reach.answered():
             for gate in self._gates:
                 gate.wake()
         date = date_from_headers(reply.headers)
@@ -341,56 +330,6 @@ class Governor:
         if is_new or bucket.free < before:
             self.refresh_pace(gate, now)
             gate.wake()
-
-    def _follow(self, permit: Permit, verdict: Verdict, now: float) -> None:
-        """What a refusal means for those who come after."""
-        gate, account = permit.gate, permit.gate.account
-        match verdict.kind:
-            case VerdictKind.UNAUTHORIZED:
-                if permit.generation == account.generation:
-                    account.freeze()
-            case VerdictKind.LOCKED_OUT:
-                self.locked_out(account, now)
-            case VerdictKind.LIMITED_PRIMARY:
-                self.concurrency.suffered(now)
-                if verdict.retry_after_s is not None:
-                    account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
-                if gate.bucket is None:
-                    self.strike(account, now)
-                else:
-                    gate.bucket.exhaust()
-                    gate.refused_window = gate.bucket.window
-                    account.must_ask = True
-                    account.wake()
-            case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
-                self.concurrency.suffered(now)
-                if verdict.retry_after_s is not None:
-                    account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
-                else:
-                    self.strike(account, now)
-            case VerdictKind.BUSY if verdict.retry_after_s is not None:
-                self.concurrency.suffered(now)
-                self._paused_until = max(self._paused_until, now + verdict.retry_after_s)
-                self._paused_why = "platform busy (Retry-After)"
-            case VerdictKind.SERVER_ERROR | VerdictKind.BUSY:
-                self.concurrency.suffered(now)
-            case _:
-                pass
-
-    def locked_out(self, account: Account, now: float) -> None:
-        """The platform rejects even valid credentials for a while: leave it alone, then try with one request."""
-        account.hush(now + LOCKOUT_S * 2.0 ** min(6, account.lockouts), f"credential {account.name} locked out")
-        account.lockouts += 1
-        account.trust = Trust.UNPROVEN
-
-    def strike(self, account: Account, now: float, *, ask: bool = True) -> None:
-        """No reason, no time given: `/rate_limit` is asked; unless it explains, nothing leaves for a growing while."""
-        pause_s = min(UNEXPLAINED_MOST_S, self.policy.unexplained_s * 2.0 ** min(10, account.strikes))
-        if now >= account.paused_until:
-            account.strikes += 1
-            account.pause(now + pause_s, f"unexplained refusal of {account.name}")
-        account.must_ask = account.must_ask or ask
-        account.wake()
 
     def _release(self, permit: Permit) -> None:
         self.concurrency.in_flight -= 1

@@ -119,7 +119,7 @@ class Watch:
                 if verdict.retry_after_s is not None:
                     account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
                 elif verdict.kind is VerdictKind.LOCKED_OUT:
-                    governor.locked_out(account, now)
+                    account.lock_out(now)
                 if self._useless >= GIVE_UP_AFTER:
                     account.is_known, account.must_ask = True, False
         for gate in account.gates.values():
@@ -146,7 +146,7 @@ class Watch:
                 if overlap == 0 and in_flight == 0:
                     gate.confirmed_window = bucket.window
             elif gate.refused_window == bucket.window:
-                governor.strike(account, now, ask=False)
+                account.strike(now, governor.policy.unexplained_s)
             gate.refused_window = 0
         if was_asked and is_explained:
             account.lift(now)

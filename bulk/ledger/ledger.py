@@ -164,7 +164,6 @@ class Ledger:
                 if lines:
                     self._file.unclaim(position, lines)
                 raise
-            self._file.claim()
             self._open.update(opened)
             self._open.difference_update(closed)
         self._reached(Point.COMMITTED)

@@ -220,10 +220,6 @@ class ResultsFile:
         """
         self._unclaimed = (position, _digest(b"".join(lines)))
 
-    def claim(self) -> None:
-        """The ledger took the lines of the last `append`."""
-        self._unclaimed = None
-
     def close(self) -> None:
         """Close the file; may be called twice."""
         if self.fd >= 0:

@@ -249,10 +249,12 @@ class _JobChecking:
                     count += 1
                     continue
                 item = given
+            is_good = True
             if check is not None:
                 for flaw in check(item):
                     self._refuse(line, data, [flaw])
-            if has_more:
+                    is_good = False
+            if has_more and is_good:
                 self._take(item, count, line, offset, data)
             count += 1
         self._count = count

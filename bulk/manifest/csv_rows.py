@@ -58,6 +58,7 @@ def rows(batches: Iterable[list[Row]], operation: AnyOperation) -> Iterator[list
             columns = _Columns(cells, operation)
             if columns.flaws:
                 found.append((line, offset, Bad(tuple((line, flaw) for flaw in columns.flaws))))
+                break
         if found:
             yield found
         if columns is not None and columns.flaws:

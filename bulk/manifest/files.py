@@ -54,10 +54,11 @@ def read_inside(folder: Path, name: str) -> bytes:
         if not real.is_relative_to(root):
             raise FileError(f"{shown(name)} lies outside the manifest's folder, itself or through a link")
         fd = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(fd)
+            raise FileError(f"{shown(name)} is not a regular file")
         with open(fd, "rb") as file:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise FileError(f"{shown(name)} is not a regular file")
             if status.st_size > MOST_FILE_BYTES:
                 raise FileError(
                     f"{shown(name)} has {status.st_size:,} bytes; the most is {MOST_FILE_BYTES:,} (100 MiB)"

@@ -5,6 +5,7 @@ shown at all, which whoever adds a flaw sees to. Source: interface.md §2, failu
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from bulk.errors import Flaw, ManifestError
@@ -13,6 +14,7 @@ MOST_FLAWS = 50
 """Flaws that are listed (count); further ones are only counted."""
 
 _SHOWN_CHARACTERS = 60
+_ORDINARY = re.compile(r"[A-Za-z0-9_.\[\]-]+")
 
 
 class Flaws:
@@ -59,8 +61,7 @@ def shown(text: str) -> str:
 
 def name_shown(name: str) -> str:
     """A field's name for a message: as it is where it is an ordinary one, else as `shown` does it."""
-    plain = name.replace("_", "a").replace("-", "a").replace(".", "a")
-    return name if plain.isalnum() and plain.isascii() and len(name) <= _SHOWN_CHARACTERS else shown(name)
+    return name if _ORDINARY.fullmatch(name) and len(name) <= _SHOWN_CHARACTERS else shown(name)
 
 
 def unknown_name(name: str, known: Iterable[str], kind: str = "field") -> str:

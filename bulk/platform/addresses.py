@@ -62,11 +62,15 @@ def _is_private_literal(host: str) -> bool:
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names; those that are not the platform's own only to public addresses."""
+    """Resolves names; those that are not the platform's own only to public addresses.
 
-    def __init__(self, base_url: str) -> None:
+    Args:
+        resolver: that asks; None: the system's.
+    """
+
+    def __init__(self, base_url: str, resolver: AbstractResolver | None = None) -> None:
         self._base_url = base_url
-        self._resolver = ThreadedResolver()
+        self._resolver = resolver or ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

@@ -358,9 +358,9 @@ def _words(reply: Reply) -> str:
         errors[MESSAGE_ERRORS:] = [f"and {len(errors) - MESSAGE_ERRORS} more"]
     if errors:
         message = f"{message}: {'; '.join(errors)}" if message else "; ".join(errors)
-    # shown text first: taking out what hides can complete a secret; a cut one, at the end, must not come into sight
-    is_cut = len(message) > _READ_CHARS
-    message = redact(printable(message[:_READ_CHARS])).strip()
+    # shown text first: taking out what hides can complete a secret; one that was cut must not come into sight
+    is_cut = len(message) >= _READ_CHARS
+    message = redact(printable(message)).strip()
     if not message or (is_cut and len(message) <= MESSAGE_CHARS):
         return f"the platform answered with status {reply.status} and no message"
     return message if len(message) <= MESSAGE_CHARS else message[: MESSAGE_CHARS - 1] + "…"

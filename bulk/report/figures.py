@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from bulk.clock import iso_utc
+
 _DAY_S = 86_400.0
 
 
@@ -69,6 +71,14 @@ def moment(at: float, now: float) -> str:
     if then.date() == today.date():
         return then.strftime("%H:%M")
     return then.strftime("%a %H:%M") if abs(at - now) < 6 * _DAY_S else then.strftime("%Y-%m-%d %H:%M")
+
+
+def iso(at: float) -> str | None:
+    """`2026-11-21T08:00:00.123Z` for UTC epoch seconds; None where the calendar has no such day."""
+    try:
+        return iso_utc(at)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def percent(part: int, whole: int) -> str:

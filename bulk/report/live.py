@@ -264,7 +264,7 @@ def _figures(status: RunStatus, now: float) -> Text:
     done, items, _ = totals(status)
     said = [f"{count(done)}{f'/{count(items)}' if items is not None else ''} items", rate(status.per_second)]
     said.append(f"{count(status.in_flight)} of {count(status.concurrency)} in flight")
-    said.append(f"{count(status.requests)} requests")
+    said.append(counted(status.requests, "request"))
     if status.retries:
         said.append(f"{count(status.retries)} repeated")
     if status.settled:

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from bulk.model import OutcomeKind
-from bulk.report.figures import count, duration, moment, outcomes, rate
+from bulk.report.figures import count, counted, duration, moment, outcomes, rate
 from bulk.report.terminal import safe
 from bulk.status import BucketStatus, RunStatus, Wait
 
@@ -48,7 +48,7 @@ def _parts(status: RunStatus) -> Iterator[str]:
     is_over = status.state in ("complete", "stopped")
     if is_over:
         yield f"in {duration(now - status.started_at)}"
-        yield f"{count(status.requests)} requests"
+        yield counted(status.requests, "request")
         return
     yield rate(status.per_second)
     several = len({bucket.credential for bucket in status.buckets}) > 1

@@ -8,7 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from bulk.clock import Clock
+from bulk.errors import RunDirectoryError
+from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode
@@ -48,14 +52,20 @@ def fold(
         now: UTC epoch seconds; None: this machine's clock.
 
     Raises:
-        RunDirectoryError: the run directory can't be read.
+        RunDirectoryError: the run directory can't be read, or is damaged.
     """
     now = Clock().now() if now is None else now
     standing = stand(view, now)
     spans = list(_spans(standing, now))
     time = ActiveTime(spans)
     tally = Tally((job.name for job in standing.jobs), time)
-    tally.read(view.lines())
+    try:
+        tally.read(view.lines())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        place = view.run_dir / RESULTS
+        raise RunDirectoryError(
+            f"{place} is damaged: {error}; restore it from a copy, or run with another --run-dir"
+        ) from error
     codes: dict[str, list[tuple[str, int]]] = {}
     for name, code, items in view.error_counts():
         codes.setdefault(name, []).append((code, items))

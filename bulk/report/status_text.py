@@ -4,15 +4,13 @@ What the ledger counts is certain; what the running process last said (rates, bu
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bulk.clock import iso_utc
 from bulk.ledger.view import LedgerView
-from bulk.report.figures import count, counted, duration, moment, outcomes, percent, rate
+from bulk.report.figures import count, counted, duration, iso, moment, outcomes, percent, rate
 from bulk.report.plain import bucket_name, most_first, waited_for
 from bulk.report.record import MEANINGS, OUTCOMES
 from bulk.report.standing import Standing, next_command, stand
@@ -87,8 +85,8 @@ def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[
         if last is None
         else {
             "number": last.number,
-            "started_at": iso_utc(last.started_at),
-            "ended_at": None if last.ended_at is None else iso_utc(last.ended_at),
+            "started_at": iso(last.started_at),
+            "ended_at": None if last.ended_at is None else iso(last.ended_at),
             "pid": last.pid,
             "host": last.host,
             "exit_code": last.exit_code,
@@ -159,7 +157,7 @@ def _live(standing: Standing, now: float, columns: int) -> Iterator[str]:
     parts = [
         rate(status.per_second),
         f"{count(status.in_flight)} of {count(status.concurrency)} in flight",
-        f"{count(status.requests)} requests",
+        counted(status.requests, "request"),
     ]
     if status.retries:
         parts.append(f"{count(status.retries)} repeated")
@@ -225,14 +223,7 @@ def buckets_data(found: Sequence[BucketStatus]) -> list[dict[str, Any]]:
             "limit": bucket.limit,
             "remaining": bucket.remaining,
             "reserve": bucket.reserve,
-            "reset_at": None if bucket.reset_at is None else _iso(bucket.reset_at),
+            "reset_at": None if bucket.reset_at is None else iso(bucket.reset_at),
         }
         for bucket in found
     ]
-
-
-def _iso(at: float) -> str | None:
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
+from typing import Literal
 
 import msgspec
 
@@ -42,7 +43,7 @@ class _Line(msgspec.Struct):
 
     job: str
     index: int
-    outcome: str
+    outcome: Literal["succeeded", "unchanged", "failed", "skipped", "unknown"]
     id: str | None = None
     item: msgspec.Raw = msgspec.Raw(b"{}")
     http_status: int | None = None
@@ -225,7 +226,7 @@ class Tally:
         """Take in lines of `results.jsonl`, each item's once.
 
         Raises:
-            msgspec.DecodeError: one is no such line.
+            msgspec.DecodeError, UnicodeDecodeError: one is no such line.
         """
         active, bins, bin_s, last = self._time.of, self._bins, self._bin_s, len(self._bins) - 1
         for raw in lines:

@@ -38,6 +38,8 @@ SMALL_BLOB_BYTES = 64 * 1024
 # A loose object begins with its kind and size. Compressed, they may follow a table of some hundred bytes.
 _HEADER_BYTES, _PACKED_HEADER_BYTES = 64, 2048
 _COMPRESSION = 1
+# What a commit takes in the cache, about.
+_RECORD_BYTES = 600
 _Parts = tuple[bytes, ...]
 
 
@@ -112,9 +114,14 @@ class GitRepository:
         tree = self._grafted(tree, "", by_parts, added) or _added(Tree(), added)
         commit = commit_object(tree, parents, message, author, committer)
         self.add((*added, commit))
-        sha = commit.id.decode()
-        self.point(f"refs/heads/{branch}", sha)
-        return CommitRecord(sha, tree, parents, author, committer, message)
+        record = CommitRecord(commit.id.decode(), tree, parents, author, committer, message)
+        # The next write to the branch begins with these.
+        for each in added:
+            if isinstance(each, Tree):
+                self._keep_children(each)
+        self._cache.put((self._id, record.sha), record, _RECORD_BYTES)
+        self.point(f"refs/heads/{branch}", record.sha)
+        return record
 
     def add(self, objects: Iterable[ShaFile]) -> None:
         """Write objects that nothing refers to yet."""
@@ -154,7 +161,7 @@ class GitRepository:
             _person(found.committer, found.commit_time),
             found.message.decode("utf-8", "replace"),
         )
-        self._cache.put((self._id, sha), record, 600)
+        self._cache.put((self._id, sha), record, _RECORD_BYTES)
         return record
 
     def children(self, tree: str) -> Mapping[bytes, tuple[int, str]]:
@@ -169,8 +176,11 @@ class GitRepository:
         found = self._objects[ObjectID(tree.encode())]
         if not isinstance(found, Tree):
             raise KeyError(tree)
-        listed = {item.path: (item.mode, item.sha.decode()) for item in found.iteritems(name_order=False)}
-        self._cache.put((self._id, tree), listed, 200 + 200 * len(listed))
+        return self._keep_children(found)
+
+    def _keep_children(self, tree: Tree) -> Mapping[bytes, tuple[int, str]]:
+        listed = {item.path: (item.mode, item.sha.decode()) for item in tree.iteritems()}
+        self._cache.put((self._id, tree.id.decode()), listed, 200 + 200 * len(listed))
         return listed
 
     def blob(self, sha: str) -> bytes:

@@ -102,7 +102,9 @@ DONE: Outcome = succeeded({})
     priorities=st.lists(st.integers(0, 2), min_size=3, max_size=3),
     picks=st.lists(st.integers(0, 10), max_size=200),
 )
-def test_a_lane_has_one_item_in_flight_and_keeps_order(lanes: list[int], priorities: list[int], picks: list[int]) -> None:
+def test_a_lane_has_one_item_in_flight_and_keeps_order(
+    lanes: list[int], priorities: list[int], picks: list[int]
+) -> None:
     """Whatever the priorities and the order of ends: one item of a lane at a time, in manifest order, and all of them."""
     jobs = [Job(n, f"j{n}", Write(), priority=priorities[n]) for n in range(3)]
     rows, counts = [], [0, 0, 0]
@@ -155,7 +157,11 @@ def test_queues_are_apart() -> None:
 
 def test_needs_wait_and_a_failure_skips() -> None:
     """A job starts when what it needs is complete; after a failure there it is skipped, and what needs that too."""
-    jobs = [Job(0, "a", Read()), Job(1, "b", Read(), needs=("a",)), Job(2, "c", Read(), needs=("a",), needs_policy="any-outcome")]
+    jobs = [
+        Job(0, "a", Read()),
+        Job(1, "b", Read(), needs=("a",)),
+        Job(2, "c", Read(), needs=("a",), needs_policy="any-outcome"),
+    ]
     one, skipped = scheduler(jobs, [1, 1, 1])
     work = take(one)
     assert work is not None

@@ -97,7 +97,9 @@ class Platform:
 
 @given(
     limit=st.integers(1, 30),
-    steps=st.lists(st.tuples(st.sampled_from(["send", "arrive", "answer", "free", "lost"]), st.integers(0, 9)), max_size=200),
+    steps=st.lists(
+        st.tuples(st.sampled_from(["send", "arrive", "answer", "free", "lost"]), st.integers(0, 9)), max_size=200
+    ),
 )
 def test_never_beyond_the_budget_whatever_the_order(limit: int, steps: list[tuple[str, int]]) -> None:
     """Requests arrive and are answered in any order, some cost nothing, some answers are lost: never one too many."""

@@ -21,7 +21,10 @@ def test_spread_over_the_time_to_the_reset() -> None:
 
 
 @given(
-    available=st.integers(0, 10_000), work=st.integers(0, 10**7), left=st.floats(-100, 4_000), window=st.floats(1, 3_600)
+    available=st.integers(0, 10_000),
+    work=st.integers(0, 10**7),
+    left=st.floats(-100, 4_000),
+    window=st.floats(1, 3_600),
 )
 def test_rates_are_positive_and_end_in_time(available: int, work: int, left: float, window: float) -> None:
     """A rate, where there is one, is positive and uses up the bucket before the reset."""
@@ -32,7 +35,10 @@ def test_rates_are_positive_and_end_in_time(available: int, work: int, left: flo
     assert pacing.burst(rate or 1.0) >= 1
 
 
-@given(offset=st.floats(-1e5, 1e5), sends=st.lists(st.tuples(st.floats(0, 3_600), st.floats(0.001, 2.0)), min_size=1, max_size=50))
+@given(
+    offset=st.floats(-1e5, 1e5),
+    sends=st.lists(st.tuples(st.floats(0, 3_600), st.floats(0.001, 2.0)), min_size=1, max_size=50),
+)
 def test_platform_time_holds_the_truth(offset: float, sends: list[tuple[float, float]]) -> None:
     """failures.md row 34: however skewed the platform's clock, the interval holds its true time, and only narrows."""
     time, width = PlatformTime.from_local(0.0, 0.0), None

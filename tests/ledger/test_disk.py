@@ -66,10 +66,13 @@ def test_a_full_database_stops_the_run_and_takes_the_group_later(tmp_path):
         group = [record(index) for index in range(100, 5000)]
         (pages,) = ledger._connection.execute("PRAGMA page_count").fetchone()
         ledger._connection.execute(f"PRAGMA max_page_count = {pages}")
+        sizes = set()
         for _ in range(3):
             with pytest.raises(RunStopped, match=r"full; free some space") as stopped:
                 ledger.commit(group)
+            sizes.add((tmp_path / "run" / "results.jsonl").stat().st_size)
         assert stopped.value.exit_code == 3
+        assert len(sizes) == 1, "trying again takes no more room"
         assert len(keys(tmp_path / "run")) == ledger.counts()[0]["succeeded"] == 100
         ledger._connection.execute("PRAGMA max_page_count = 1000000")
         ledger.commit(group)

@@ -16,7 +16,7 @@ from bulk.report.record import OUTCOMES, Timeline
 from bulk.report.report import fold
 from bulk.report.terminal import width
 from bulk.status import Wait
-from tests.report.ledgers import START, bucket, finished, job_status
+from tests.report.ledgers import START, bucket, finished
 
 HOSTILE = (
     "</td><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m\x1b]0;t\x07\"'><a href=javascript:x>"
@@ -277,10 +277,3 @@ def test_what_cannot_be_written_is_an_error_with_a_way_out(report, tmp_path):
     with pytest.raises(RunDirectoryError):
         write_reports(report, where)
     assert sorted(each.name for each in where.iterdir()) == ["report.html", "report.json"]
-
-
-def test_a_job_in_the_last_status_may_know_more(new_run):
-    """The number of items made from another job's results is known only to the running process: its word counts."""
-    view = new_run(readmes=0).epoch(exit_code=3, jobs=(job_status(items=None, outcomes={}),))
-    report = fold(view)
-    assert report.left == 0

@@ -1,7 +1,7 @@
 """Numbers are written for people, and none of them can break a line of output."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bulk.report import figures
@@ -40,6 +40,8 @@ def test_rates(per_second, text):
 
 
 @given(part=st.integers(0, 10**7), whole=st.integers(0, 10**7))
+@example(part=9999, whole=10_000)
+@example(part=1, whole=10_000)
 def test_percent_is_honest(part, whole):
     """Nothing is 100% before all of it is there, nor 0% once some of it is."""
     text = figures.percent(part, whole)

@@ -1,5 +1,8 @@
 """The Report says what the ledger and the result lines say, in bounded memory."""
 
+import signal
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bulk.errors import RunDirectoryError
 from bulk.ledger.results import encode
 from bulk.model import OutcomeKind
 from bulk.report import tally
@@ -101,6 +105,29 @@ def test_a_killed_run_is_lost(new_run):
     assert any("without a word" in note for note in report.notes)
 
 
+def test_a_process_that_was_killed_holds_nothing(new_run):
+    """A run directory that still names its killed process is not taken for one that runs."""
+    run = new_run(readmes=3)
+    code = (
+        "import os, signal, sys, pathlib\n"
+        "from tests.report.ledgers import Run, START\n"
+        "ledger = Run(pathlib.Path(sys.argv[1]), readmes=3).open()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code, str(run.run_dir)], cwd=root, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert run.view.holder() is not None
+    assert fold(run.view, now=START + 1).state == "lost"
+
+
+def test_items_of_other_jobs_results_are_known_late(new_run):
+    """How many items a job has that are made from another job's results, only the running process can say."""
+    view = new_run(hooks=0).epoch([finished(0, job="hooks")], exit_code=3, jobs=(job_status("hooks", items=7),))
+    report = fold(view)
+    assert (report.items, report.left, report.exit_code) == (7, 6, 3)
+
+
 def test_a_run_in_another_process_is_running(new_run):
     """While its process lives, a run is running, however little it has done."""
     run = new_run(readmes=3)
@@ -151,8 +178,9 @@ def test_the_limit_of_an_earlier_start_is_forgotten(new_run):
     run = new_run(readmes=1)
     assert fold(run.epoch([finished(0)], jobs=(job_status(items=1),))).exit_code == 0
     run.jobs["readmes"] = 5
-    report = fold(run.epoch(started_at=START + 60, exit_code=3))
-    assert (report.state, report.left) == ("stopped", 4)
+    run.open(START + 60).close()  # killed before it said anything
+    report = fold(run.view)
+    assert (report.state, report.left) == ("lost", 4)
 
 
 def test_every_code_has_its_example(new_run):
@@ -200,6 +228,18 @@ def test_report_json_comes_back(new_run):
     )
     assert (fields["version"], fields["started_at"]) == (1, "2026-11-21T08:00:00Z")
     assert set(fields["outcomes"]) == set(OUTCOMES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b'"item":', b'"item"]'), (b"succeeded", b"succeeeed"), (b"acme", b"a\xffme")]
+)
+def test_a_damaged_line_is_told(new_run, old, new):
+    """Flipped bytes in `results.jsonl` end in an error that names the file, not in a wrong report or a traceback."""
+    view = new_run(readmes=1).epoch([finished(0, attempts=9)])
+    path = view.run_dir / "results.jsonl"
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(RunDirectoryError, match=r"results\.jsonl is damaged"):
+        fold(view)
 
 
 def test_memory_does_not_grow_with_items():
@@ -255,6 +295,7 @@ def test_active_time_never_runs_backwards(gaps, ats):
         spans.append((at, at + length))
         at += length
     time = ActiveTime(spans)
+    assert time.total_s <= max(end for _, end in spans) - min(start for start, _ in spans) + 1e-6
     mapped = [time.of(each) for each in sorted(ats)]
     assert mapped == sorted(mapped)
     assert all(0.0 <= each <= time.total_s + 1e-6 for each in mapped)

@@ -107,4 +107,4 @@ def test_buckets_as_a_table():
     assert all(width(line) <= 80 for line in shown)
     assert status_text.buckets([], now=START) == "The platform limits nothing.\n"
     data = status_text.buckets_data(found)
-    assert (data[0]["reset_at"], data[1]["limit"], data[2]["reset_at"]) == ("2026-11-21T08:01:39Z", None, None)
+    assert (data[0]["reset_at"], data[1]["limit"], data[2]["reset_at"]) == ("2026-11-21T08:01:39.000Z", None, None)

@@ -67,7 +67,7 @@ def test_the_first_commit_creates_main_and_git_reads_it_all(tmp_path: Path) -> N
     assert git(home, "cat-file", "blob", "main:a/b/c.txt") == "deep"
     assert not fsck(home)
     assert not repository.is_empty()
-    assert repository.commit_record(made.sha) == made
+    assert repository.commit_record(made.sha) == store(tmp_path).open(7).commit_record(made.sha) == made
 
 
 def test_a_commit_has_the_former_tip_as_parent_and_leaves_other_files_alone(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
+
+`Retry-After` is obeyed as it stands. A refusal without time and reason has `/rate_limit` asked first: an empty bucket waits
+for its reset, otherwise nothing of the credential leaves for a growing while. Source: open-points.md (secondary limits);
+failures.md rows 16-19.
+"""
+
+from bulk.govern.accounts import Permit
+from bulk.govern.concurrency import Concurrency
+from bulk.platform.wire import Verdict, VerdictKind
+
+SUFFERING = frozenset(
+    (
+        VerdictKind.LIMITED_PRIMARY,
+        VerdictKind.LIMITED_SECONDARY,
+        VerdictKind.UNEXPLAINED,
+        VerdictKind.BUSY,
+        VerdictKind.SERVER_ERROR,
+    )
+)
+"""Signs that fewer requests at once would be better."""
+
+
+def follow(
+    permit: Permit, verdict: Verdict, now: float, concurrency: Concurrency, unexplained_s: float
+) -> float | None:
+    """Draw the consequences of a verdict.
+
+    Args:
+        now: monotonic. unexplained_s: the first pause after an unexplained refusal (seconds).
+
+    Returns:
+        Until when the whole platform is to be left alone (monotonic); None: it did not ask for that.
+    """
+    gate, account = permit.gate, permit.gate.account
+    if verdict.kind in SUFFERING:
+        concurrency.suffered(now)
+    wait_s = verdict.retry_after_s
+    match verdict.kind:
+        case VerdictKind.UNAUTHORIZED:
+            if permit.generation == account.generation:
+                account.freeze()
+        case VerdictKind.LOCKED_OUT:
+            account.lock_out(now)
+        case VerdictKind.LIMITED_PRIMARY:
+            if wait_s is not None:
+                account.hush(now + wait_s, f"limit of {account.name} (Retry-After)")
+            if gate.bucket is None:
+                account.strike(now, unexplained_s)
+            else:
+                gate.bucket.exhaust()
+                gate.refused_window = gate.bucket.window
+                account.ask_soon()
+        case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
+            if wait_s is not None:
+                account.hush(now + wait_s, f"limit of {account.name} (Retry-After)")
+            else:
+                account.strike(now, unexplained_s)
+                account.ask_soon()
+        case VerdictKind.BUSY if wait_s is not None:
+            return now + wait_s
+        case _:
+            pass
+    return None

@@ -1,0 +1,171 @@
+"""The engine as a library: `async with bulk.Engine(...) as engine`, then `map` or `run` (interface.md §6)."""
+
+import os
+import tempfile
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectSendStream
+
+from bulk.clock import Clock
+from bulk.engine import execute, new_run_dir, run_manifest
+from bulk.errors import BulkError, CredentialRefused, RunStopped, UsageError
+from bulk.ledger.private import open_private
+from bulk.manifest.reading import Overrides, read_manifest
+from bulk.model import Finished
+from bulk.origin import Origin
+from bulk.report.progress import Silence
+from bulk.report.report import Report
+from bulk.run import Surroundings
+
+FEED_MOST = 1_000
+"""Outcomes that are held for a slow reader before the run waits for it (count)."""
+
+
+class Engine:
+    """The engine as a library: one platform, one credential, any number of runs. An async context manager.
+
+    Args:
+        base_url: `https://HOST/api/v3`.
+        credential: where the token is (`env:NAME`, `file:PATH`, `command:PROGRAM ARG…`), never the token itself.
+        concurrency: most requests in flight (count).
+        cache: folder of stored validators and bodies; None: none are kept.
+        environ: for `env:`; None: the process's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        credential: str = "env:BULK_TOKEN",
+        vendor: str = "service",
+        concurrency: int = 64,
+        cache: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._overrides = Overrides(
+            base_url=base_url, vendor=vendor, credentials={"default": credential}, concurrency=str(concurrency)
+        )
+        self._cache, self._environ = cache, os.environ if environ is None else environ
+        self._tasks: TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        assert self._tasks is not None, "entered before"
+        self._tasks.cancel_scope.cancel()
+        return await self._tasks.__aexit__(kind, error, trace)
+
+    async def run(self, manifest: str | Path, *, run_dir: str | Path | None = None) -> Report:
+        """Run a manifest; what it says about the platform gives way to this engine's.
+
+        Args:
+            run_dir: where the run lives, so that it can be resumed; None: `runs/NAME-TIMESTAMP`.
+
+        Raises:
+            BulkError: nothing could be run.
+        """
+        path = Path(manifest)
+        if run_dir is None:
+            name = read_manifest(path, self._overrides, self._environ).name
+            run_dir = new_run_dir(name, Clock())
+        return await run_manifest(
+            path,
+            overrides=self._overrides,
+            run_dir=Path(run_dir),
+            cache=self._cache,
+            display=Silence(),
+            environ=self._environ,
+            surroundings=Surroundings(),
+        )
+
+    async def map(
+        self, operation: str, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]
+    ) -> AsyncIterator[Finished]:
+        """Do `operation` with each item; gives each one that has ended, in the order in which they end.
+
+        All items are taken and checked before the first request leaves. They are kept in a temporary folder meanwhile,
+        not in memory; a slow reader slows the run.
+
+        Raises:
+            ManifestError: an item can't be used; nothing was sent.
+            CredentialRefused, RunStopped: the rest could not be done.
+        """
+        if self._tasks is None:
+            raise UsageError("Engine is an async context manager: async with Engine(...) as engine")
+        feed, ends = anyio.create_memory_object_stream[Finished](FEED_MOST)
+        with tempfile.TemporaryDirectory(prefix="bulk-map-") as folder, ends:
+            path = Path(folder) / "map.json"
+            await _write_items(path.with_name("items.jsonl"), items)
+            job = {"operation": operation, "items": "items.jsonl"}
+            path.write_bytes(msgspec.json.encode({"version": 1, "name": "map", "jobs": {"map": job}}))
+            failures: list[BulkError] = []
+            scope = anyio.CancelScope()
+            over = anyio.Event()
+            self._tasks.start_soon(self._feed, path, feed, scope, failures, over)
+            try:
+                async for finished in ends:
+                    yield finished
+            finally:
+                scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await over.wait()
+            if failures:
+                raise failures[0]
+
+    async def _feed(
+        self,
+        path: Path,
+        feed: MemoryObjectSendStream[Finished],
+        scope: anyio.CancelScope,
+        failures: list[BulkError],
+        over: anyio.Event,
+    ) -> None:
+        try:
+            with scope, feed:
+                around = Surroundings(cache=self._cache)
+                manifest = read_manifest(path, self._overrides, self._environ)
+                origin = Origin.of(manifest)
+                run_dir = path.with_name("run")
+                report = await execute(
+                    manifest, origin, run_dir, Silence(), self._environ, around, listener=_Feed(feed)
+                )
+                if report.exit_code == CredentialRefused.exit_code:
+                    failures.append(CredentialRefused("default", report.why))
+                elif report.exit_code == RunStopped.exit_code:
+                    failures.append(RunStopped(report.why))
+        except BulkError as failure:
+            failures.append(failure)
+        finally:
+            over.set()
+
+
+class _Feed:
+    """Hands what is durable to the reader of `Engine.map`; waits while he has not taken the earlier ones."""
+
+    def __init__(self, feed: MemoryObjectSendStream[Finished]) -> None:
+        self._feed = feed
+
+    async def durable(self, finished: Sequence[Finished]) -> None:
+        for one in finished:
+            await self._feed.send(one)
+
+
+async def _write_items(path: Path, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]) -> None:
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with os.fdopen(fd, "wb") as file:
+        if isinstance(items, AsyncIterable):
+            async for item in items:
+                file.write(msgspec.json.encode(item) + b"\n")
+        else:
+            for item in items:
+                file.write(msgspec.json.encode(item) + b"\n")
