@@ -28,7 +28,9 @@ jobs:
 
 def main() -> None:
     sizes = [int(text.replace("_", "")) for text in sys.argv[1:]] or list(SIZES)
-    print(f"{'items':>12}  {'checked/s':>10}  {'ratio':>6}  {'streamed/s':>10}  {'again, all done/s':>17}  {'peak MB':>8}")
+    print(
+        f"{'items':>12}  {'checked/s':>10}  {'ratio':>6}  {'streamed/s':>10}  {'again, all done/s':>17}  {'peak MB':>8}"
+    )
     for size in sizes:
         subprocess.run([sys.executable, __file__, "--one", str(size)], check=True)
 

@@ -193,7 +193,7 @@ async def execute(
             ledger.finish(ended.exit_code, ended.why, run.last_status)
             if failure is not None:
                 raise failure
-            report = fold(LedgerView(run_dir))
+            report = fold(LedgerView(run_dir), manifest=manifest.path, notes=checked.notes)
             write_reports(report, run_dir)
             return report
 
@@ -243,7 +243,7 @@ def _identity(checked: Checked) -> RunIdentity:
 async def _check(
     manifest: Manifest, workspace: Path, display: Display, clock: Clock, stdin: BinaryIO | None
 ) -> Checked:
-    """The check of an earlier process where nothing has changed since; otherwise every item is read now, in a thread."""
+    """The check of an earlier process where nothing has changed since; otherwise all items are read, in a thread."""
     started_at = clock.now()
 
     def tell(items: int) -> None:

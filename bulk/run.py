@@ -45,6 +45,7 @@ from bulk.platform.transport import Transport
 from bulk.platform.validators import ValidatorStore
 from bulk.platform.wire import Verdict, judge
 from bulk.report.progress import Display
+from bulk.status import RunStatus
 
 log = logging.getLogger("bulk.run")
 
@@ -115,8 +116,11 @@ class Run:
         )
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
+        self.scheduler.on_stop = self.governor.drain
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
+        now = self._clock.now()
+        self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
 
     def _progress_from(self, ledger: Ledger) -> list[JobProgress]:
         counts = ledger.counts()
@@ -237,7 +241,7 @@ class Run:
                 outer.start_soon(self._limit_time, self._limits.max_duration_s)
             outer.start_soon(self._limit_drain)
             async with anyio.create_task_group() as writing:
-                writing.start_soon(recorder.run)
+                writing.start_soon(_to_the_end, recorder)
                 try:
                     await self._work(workers, transport)
                 finally:
@@ -357,6 +361,12 @@ class Run:
         if ended.get(OutcomeKind.UNKNOWN):
             return Ended(6, "")
         return Ended(1 if any(progress.unsuccessful for progress in self._progress) else 0, "")
+
+
+async def _to_the_end(recorder: Recorder) -> None:
+    """Whatever ends the workers, the outcomes they handed over are written: the recorder ends when it is closed."""
+    with anyio.CancelScope(shield=True):
+        await recorder.run()
 
 
 class Listener(Protocol):

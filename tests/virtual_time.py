@@ -1,7 +1,7 @@
 """An event loop whose time jumps: waiting costs nothing, an hour passes at once, and every run is the same.
 
-When nothing is ready, the loop's time moves to the next timer. With no timer left either, the test hangs for ever in real
-life, so it fails here.
+When nothing is ready, the loop's time moves to the next timer. With no timer left either, the test would hang for ever
+in real life, so it fails here.
 """
 
 import asyncio

@@ -107,6 +107,7 @@ class Scheduler:
     """Args:
     jobs: in running order. progress: one for each. streams: makes the stream of a job. index: the lanes on disk.
     skip: called for a job that is not to run because what it needs did not succeed.
+    on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class Scheduler:
         skip: Callable[[Job], None],
     ) -> None:
         self.jobs, self.progress = jobs, progress
+        self.on_stop: Callable[[], None] = lambda: None
         self.states = [JobState.WAITING for _ in jobs]
         self.is_skipped = [False for _ in jobs]
         self.queues: dict[tuple[str, str], Queue] = {}
@@ -346,6 +348,7 @@ class Scheduler:
         self.is_stopped = True
         for queue in self.queues.values():
             queue.wake(len(queue.idle))
+        self.on_stop()
 
     def _end_if_stalled(self) -> None:
         """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""

@@ -15,7 +15,6 @@ from aiolimiter import AsyncLimiter
 from bulk.govern.buckets import Bucket
 from bulk.platform.credentials import Secret
 
-
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""
 LOCKOUT_S = 900.0

@@ -1,8 +1,8 @@
 """What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
 
-`Retry-After` is obeyed as it stands. A refusal without time and reason has `/rate_limit` asked first: an empty bucket waits
-for its reset, otherwise nothing of the credential leaves for a growing while. Source: open-points.md (secondary limits);
-failures.md rows 16-19.
+`Retry-After` is obeyed as it stands. A refusal without time and reason has `/rate_limit` asked first: an empty bucket
+waits for its reset, otherwise nothing of the credential leaves for a growing while. Source: open-points.md (secondary
+limits); failures.md rows 16-19.
 """
 
 from bulk.govern.accounts import Permit

@@ -164,6 +164,8 @@ class Governor:
             window, mark = bucket.window, bucket.mark
         gate.used += 1
         gate.granted += 1
+        if gate.granted == UNPACED_FIRST:
+            self.refresh_pace(gate, now)
         account.in_flight += 1
         self.concurrency.in_flight += 1
         return Permit(gate, account.token, window, mark, account.generation, now)

@@ -16,11 +16,11 @@ from bulk.ledger.private import DIRECTORY_MODE, open_directory, open_private, wr
 
 SAVED = "saved"
 
-NAME_BYTES = 200
-"""Longest name of a file or directory that is kept as it is (bytes of UTF-8); file systems take 255."""
+NAME_BYTES = 255
+"""Longest name of a file or directory (bytes of UTF-8); a longer one is cut."""
 
-PARTS_MOST = 32
-"""Deepest path that is kept as it is."""
+PARTS_MOST = 1_000
+"""Deepest path (names, count); what is deeper is one name."""
 
 TEMPORARY = ".saving"
 """The file being written, in the run directory: one at a time; the next one overwrites what a killed process left."""
@@ -92,6 +92,9 @@ def _write_temporary(run_fd: int, data: bytes) -> None:
     try:
         write_all(fd, data)
         os.fdatasync(fd)
+    except BaseException:
+        os.unlink(TEMPORARY, dir_fd=run_fd)
+        raise
     finally:
         os.close(fd)
 
@@ -118,7 +121,7 @@ def _put(run_fd: int, parts: Sequence[str], changed: set[tuple[str, ...]]) -> No
 
 def _enter(directory: int, part: str, shown: str) -> tuple[int, str, bool]:
     """Open the directory `part`, making it where there is none: its descriptor, its name, whether it is new."""
-    for name in (part + "~" * attempt for attempt in range(_ATTEMPTS)):
+    for name in (_marked(part, attempt) for attempt in range(_ATTEMPTS)):
         try:
             try:
                 return open_directory(name, directory), name, False
@@ -137,11 +140,15 @@ def _enter(directory: int, part: str, shown: str) -> tuple[int, str, bool]:
 def _rename(run_fd: int, directory: int, part: str) -> None:
     for attempt in range(_ATTEMPTS):
         try:
-            os.rename(TEMPORARY, part + "~" * attempt, src_dir_fd=run_fd, dst_dir_fd=directory)
+            os.rename(TEMPORARY, _marked(part, attempt), src_dir_fd=run_fd, dst_dir_fd=directory)
         except IsADirectoryError:
             continue
         return
     raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), part)
+
+
+def _marked(part: str, attempt: int) -> str:
+    return part.encode()[: NAME_BYTES - attempt].decode("utf-8", "ignore") + "~" * attempt
 
 
 def _sync(run_fd: int, parts: Sequence[str]) -> None:

@@ -60,7 +60,7 @@ def check(
             raise RunStopped(f"{workspace}: the disk is full") from error
         raise RunDirectoryError(f"{workspace} can't be written: {error.strerror}") from error
     except sqlite3.Error as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             raise RunStopped(f"{workspace}: the disk is full") from error
         raise RunDirectoryError(f"{workspace} can't be written: {error}") from error
 

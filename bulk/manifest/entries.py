@@ -77,11 +77,14 @@ class EntryStream:
         return found
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Let go of the source; done by itself at the end, and when nobody needs the stream any more."""
         if self._file is not None:
             self._file.__exit__()
             self._file = None
         self._files.close()
+
+    def __del__(self) -> None:
+        self.close()
 
     def _entry(self, number: int, data: object) -> Entry:
         if isinstance(data, bytes):

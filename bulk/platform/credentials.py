@@ -62,7 +62,7 @@ class Credential:
         self._secret: Secret | None = None
 
     def __repr__(self) -> str:
-        return f"Credential({self.name!r}, {self._kind!r})"
+        return f"Credential({self.name!r}, {self._kind if self._kind in _SOURCES else '?'})"
 
     def check_source(self) -> None:
         """Check how the source is written, without opening it.
@@ -154,7 +154,7 @@ class Credential:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise self._missing(f"{path} can't be read: {error.strerror}") from None
-        with open(descriptor, "rb", buffering=0) as file:
+        try:
             about = os.fstat(descriptor)
             if not stat.S_ISREG(about.st_mode):
                 raise self._missing(f"{path} is not a regular file")
@@ -162,7 +162,11 @@ class Credential:
                 raise self._missing(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
             if stat.S_IMODE(about.st_mode) & 0o077:
                 raise self._missing(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
-            return file.read(TOKEN_BYTES + 3) or b""
+            return os.read(descriptor, TOKEN_BYTES + 3)
+        except OSError as error:
+            raise self._missing(f"{path} can't be read: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
 
     def _arguments(self) -> list[str]:
         try:

@@ -19,7 +19,7 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 def printable(text: str, most: int | None = None) -> str:
     """`text` on one line, without anything that is obeyed, reordered or hidden when it is shown.
 
-    Line breaks and tabs become a space.
+    Line breaks, tabs and every other kind of space become a space.
 
     Args:
         most: longest result (characters, >= 1); a longer one ends in an ellipsis. None: any length.
@@ -34,7 +34,7 @@ def printable(text: str, most: int | None = None) -> str:
 def _shown(text: str) -> Iterator[str]:
     for char in text:
         category = unicodedata.category(char)
-        if char in "\t\n\r\v\f" or category in ("Zl", "Zp"):
+        if char in "\t\n\r\v\f" or category.startswith("Z"):
             yield " "
         elif category not in _HIDDEN:
             yield char

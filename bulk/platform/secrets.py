@@ -45,7 +45,7 @@ class Secret:
     def __copy__(self) -> "Secret":
         return self
 
-    def __deepcopy__(self, memo: object) -> "Secret":
+    def __deepcopy__(self, _memo: object) -> "Secret":
         return self
 
     def __getstate__(self) -> Never:
@@ -55,22 +55,25 @@ class Secret:
         raise TypeError("a secret can't be pickled")
 
 
-class _Registry:
-    """Every secret of this process, as one pattern over all the forms it may come back in."""
+class Registry:
+    """Secrets, as one pattern over all the forms in which they may come back. One of them serves the whole process."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
 
     def add(self, text: str) -> None:
+        """From now on `text` is a secret."""
         if len(text) >= SHORTEST_CHARS and text not in self._texts:
             self._texts.add(text)
             self._pattern = None
 
     def holds(self, text: str) -> bool:
+        """Whether exactly `text` is one."""
         return text in self._texts
 
     def redact(self, text: str) -> str:
+        """`text` with `***` where a secret stands."""
         if not self._texts or not text:
             return text
         if self._pattern is None:
@@ -79,7 +82,7 @@ class _Registry:
         return self._pattern.sub(MASK, text)
 
 
-_REGISTRY = _Registry()
+_REGISTRY = Registry()
 
 
 def remember(text: str) -> None:

@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import aiohttp
@@ -140,9 +139,7 @@ class Transport:
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc_info: object) -> None:
         """Close every connection."""
         self._deadlines.close()
         self._session = self._outside = None
@@ -342,7 +339,7 @@ async def _read(content: aiohttp.StreamReader, most: int) -> bytes:
     return b"".join(blocks)
 
 
-def _with_one_link(headers: "CIMultiDictProxy[str]") -> Mapping[str, str]:
+def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
     """`headers`; where they hold several of `Link`, these joined into one (RFC 9110 §5.2)."""
     links = headers.getall("Link")
     if len(links) == 1:

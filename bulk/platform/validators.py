@@ -83,7 +83,7 @@ class ValidatorStore:
     """The answers kept for one credential at one platform.
 
     Args:
-        directory: made if missing; closed to others.
+        directory: made if missing, closed to others; one that others may write into is not used.
 
     Attributes:
         is_open: whether it works; once it does not, it never does again.
@@ -221,8 +221,8 @@ class ValidatorStore:
         about = directory.stat()
         if about.st_uid != os.geteuid():
             raise PermissionError(0, "the directory belongs to another user")
-        if about.st_mode & 0o077:
-            directory.chmod(0o700)
+        if about.st_mode & 0o022:
+            raise PermissionError(0, "others may write into the directory")
         # made by us, so that it is closed to others whatever the umask is; SQLite gives its side files the same mode
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:

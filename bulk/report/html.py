@@ -4,6 +4,8 @@ The template escapes by itself, and every string passes through `terminal.safe` 
 is read. The content security policy forbids everything but the file's own styles (failures.md row 68).
 """
 
+from __future__ import annotations
+
 import functools
 import shlex
 from datetime import datetime
@@ -43,7 +45,7 @@ def render(report: Report) -> str:
 
 
 @functools.cache
-def _template() -> "Template":
+def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -18,7 +18,7 @@ from rich.text import Text
 from bulk.clock import Clock
 from bulk.model import OutcomeKind
 from bulk.report.figures import count, counted, duration, moment, rate
-from bulk.report.plain import bucket_name, most_first, scarce_first, totals, waited_for
+from bulk.report.plain import bucket_name, closed, most_first, scarce_first, totals, waited_for
 from bulk.report.terminal import cut, safe
 from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
 
@@ -134,7 +134,7 @@ class _Cropped:
     def __init__(self, inner: RenderableType, rows: int) -> None:
         self._inner, self._rows = inner, rows
 
-    def __rich_console__(self, console: Console, options: object) -> Iterator[Segment]:
+    def __rich_console__(self, console: Console, _: object) -> Iterator[Segment]:
         lines = console.render_lines(self._inner, pad=False)
         for place, each in enumerate(lines[: max(1, self._rows)]):
             if place:
@@ -248,8 +248,7 @@ def _buckets(buckets: Sequence[BucketStatus], rows: int, now: float, columns: in
 def _bucket_says(bucket: BucketStatus, now: float) -> str:
     said = []
     if bucket.closed_because:
-        opens = f" until {moment(bucket.opens_at, now)}" if bucket.opens_at is not None else ""
-        said.append(f"{safe(bucket.closed_because, 60)}{opens}")
+        said.append(closed(bucket, now))
     opens_then = bucket.closed_because and bucket.opens_at is not None
     if bucket.reset_at is not None and bucket.reset_at > now and not opens_then:
         said.append(f"resets {moment(bucket.reset_at, now)} (in {duration(bucket.reset_at - now)})")

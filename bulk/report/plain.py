@@ -100,6 +100,14 @@ def bucket_name(bucket: BucketStatus, *, several: bool) -> str:
     return f"{safe(bucket.credential, 30)}/{safe(bucket.category, 40)}" if several else safe(bucket.category, 40)
 
 
+def closed(bucket: BucketStatus, now: float) -> str:
+    """Why nothing is let out and until when: `used up until 14:05`; empty while it is open. Safe to print."""
+    if not bucket.closed_because:
+        return ""
+    why = "used up" if bucket.closed_because == f"bucket {bucket.category}" else safe(bucket.closed_because, 80)
+    return why + (f" until {moment(bucket.opens_at, now)}" if bucket.opens_at is not None else "")
+
+
 def _bucket(bucket: BucketStatus, now: float, *, several: bool) -> str:
     left = f"{count(bucket.remaining or 0)}/{count(bucket.limit or 0)}"
     resets = f" resets {moment(bucket.reset_at, now)}" if bucket.reset_at is not None and bucket.reset_at > now else ""

@@ -10,7 +10,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Protocol, Self, TextIO, cast
 
 from bulk.clock import Clock
@@ -37,9 +36,7 @@ class Display(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def update(self, status: RunStatus) -> None:
         """Show `status` from now on."""
@@ -105,9 +102,7 @@ class Silence:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         return None
 
     def update(self, status: RunStatus) -> None:
@@ -131,9 +126,7 @@ class Painter:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join(PARTING_S)
 

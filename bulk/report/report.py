@@ -139,7 +139,7 @@ def _job(job: JobStanding, tally: Tally, time: ActiveTime, codes: Sequence[tuple
         started_at=_moment(lines.first_at) if lines.first_at is not None else None,
         ended_at=_moment(lines.last_at) if lines.last_at is not None else None,
         active_s=round(active_s, 3),
-        per_second=_per_second(done, active_s),
+        per_second=_per_second(done, active_s) if done > 1 else 0.0,
         elapsed=lines.elapsed,
         errors=tuple(
             ErrorCount(code=code, count=count, hint=HINTS.get(code, ""), example=lines.examples.get(code))
@@ -216,7 +216,7 @@ def _notes(standing: Standing, jobs: Sequence[JobReport]) -> Iterator[str]:
         if job.done >= _MANY and sum(error.count for error in refused) == job.done:
             yield (
                 f"Every item of {job.name} was refused with {' or '.join(error.code for error in refused)}: "
-                "most likely its credential lacks a scope or its user a role."
+                "most likely its credential lacks a scope or its user a role, or the names are wrong."
             )
 
 

@@ -11,11 +11,11 @@ import msgspec
 
 from bulk.ledger.view import LedgerView
 from bulk.report.figures import count, counted, duration, iso, moment, outcomes, percent, rate
-from bulk.report.plain import bucket_name, most_first, waited_for
-from bulk.report.record import MEANINGS, OUTCOMES
+from bulk.report.plain import bucket_name, closed, most_first, waited_for
+from bulk.report.record import OUTCOMES
 from bulk.report.standing import Standing, next_command, stand
 from bulk.report.terminal import Ink, column, cut, safe, width
-from bulk.report.text import STATES
+from bulk.report.text import verdict
 from bulk.status import BucketStatus, RunStatus
 
 STALE_S = 15.0
@@ -109,14 +109,11 @@ def _is_stale(standing: Standing, now: float) -> bool:
 
 def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: int) -> Iterator[str]:
     last = standing.epochs[-1] if standing.epochs else None
-    state = STATES.get(standing.state, standing.state)
     if standing.state == "running" and last is not None:
         doing = standing.last.state if standing.last is not None and standing.last.at >= last.started_at else "starting"
         said = f"{doing}, process {last.pid} on {safe(last.host, 40)}, for {duration(now - last.started_at)}"
-    elif standing.state == "complete":
-        said = f"{state}: {MEANINGS.get(standing.exit_code, '')} (exit {standing.exit_code})"
     else:
-        said = f"{state}: {safe(standing.why) or MEANINGS.get(standing.exit_code, '')} (exit {standing.exit_code})"
+        said = f"{verdict(standing)} (exit {standing.exit_code})"
     yield f"{ink('strong', cut(standing.name, columns // 2))} {ink(_TONES.get(standing.state, 'dim'), said)}"
     if _is_stale(standing, now) and standing.last is not None:
         age = duration(now - standing.last.at)
@@ -203,8 +200,7 @@ def _left(bucket: BucketStatus) -> str:
 def _bucket_says(bucket: BucketStatus, now: float) -> str:
     said = []
     if bucket.closed_because:
-        opens = f" until {moment(bucket.opens_at, now)}" if bucket.opens_at is not None else ""
-        said.append(f"{safe(bucket.closed_because, 80)}{opens}")
+        said.append(closed(bucket, now))
     if bucket.reset_at is not None and bucket.reset_at > now:
         said.append(f"resets {moment(bucket.reset_at, now)} (in {duration(bucket.reset_at - now)})")
     if bucket.reserve:

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from bulk.model import OutcomeKind
 from bulk.report.figures import count, counted, duration, moment, outcomes, percent, rate
-from bulk.report.record import OUTCOMES, JobReport, ProblemItem, Report
+from bulk.report.record import MEANINGS, OUTCOMES, JobReport, ProblemItem, Report
+from bulk.report.standing import Standing
 from bulk.report.terminal import Ink, column, cut, safe, width, wrapped
 
 COLOURS = {
@@ -47,16 +48,13 @@ def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> s
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
-def verdict(report: Report) -> str:
-    """One sentence: `complete: every item succeeded or was unchanged`."""
-    state = STATES.get(report.state, report.state)
-    if report.state == "running":
+def verdict(record: Report | Standing) -> str:
+    """One sentence, safe to print: `complete: every item succeeded or was unchanged`."""
+    state = STATES.get(record.state, record.state)
+    if record.state == "running":
         return state
-    if report.state == "complete":
-        says = "some items failed or were skipped" if report.exit_code == 1 else report.meaning
-        says = "the outcome of some items is unknown" if report.exit_code == 6 else says
-        return f"{state}: {says}"
-    return f"{state}: {safe(report.why) or report.meaning}"
+    meaning = MEANINGS.get(record.exit_code, "work is left").removeprefix("the run is complete, and ")
+    return f"{state}: {safe(record.why) or meaning}" if record.state != "complete" else f"{state}: {meaning}"
 
 
 def _head(report: Report, ink: Ink, columns: int) -> Iterator[str]:

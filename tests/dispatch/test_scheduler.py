@@ -105,7 +105,7 @@ DONE: Outcome = succeeded({})
 def test_a_lane_has_one_item_in_flight_and_keeps_order(
     lanes: list[int], priorities: list[int], picks: list[int]
 ) -> None:
-    """Whatever the priorities and the order of ends: one item of a lane at a time, in manifest order, and all of them."""
+    """Whatever priorities and order of ends: one item of a lane at a time, in manifest order, and all of them."""
     jobs = [Job(n, f"j{n}", Write(), priority=priorities[n]) for n in range(3)]
     rows, counts = [], [0, 0, 0]
     for place, lane in enumerate(lanes):
@@ -151,7 +151,8 @@ def test_higher_priority_first_and_turns_within_one() -> None:
 def test_queues_are_apart() -> None:
     """Work of one category is offered whatever another one's workers do."""
     one, _ = scheduler([Job(0, "a", Read()), Job(1, "b", Elsewhere())], [3, 3])
-    assert (work := take(one, category="search")) is not None
+    work = take(one, category="search")
+    assert work is not None
     assert work.entry.job == 1
 
 
@@ -169,7 +170,8 @@ def test_needs_wait_and_a_failure_skips() -> None:
     assert one.waits_for(jobs[1]) == ("a",)
     one.ended(work, failed(ErrorCode.NOT_FOUND, "no"), 1)
     assert [job.name for job in skipped] == ["b"]
-    assert (work := take(one)) is not None
+    work = take(one)
+    assert work is not None
     assert work.entry.job == 2
 
 
@@ -194,7 +196,8 @@ def test_a_lane_waits_for_a_job_that_has_not_started() -> None:
     one.ended(first, DONE, 1)
     assert take(one) is None
     one.ended(second, DONE, 1)
-    assert (third := take(one)) is not None
+    third = take(one)
+    assert third is not None
     assert third.entry.job == 1
 
 
@@ -215,7 +218,8 @@ def test_done_items_are_passed_by() -> None:
     rows = [(0, 0, 1), (0, 1, 1), (0, 2, 1)]
     one = Scheduler([Job(0, "a", Write())], progress, lambda n: ListStream(n, 0), ListIndex(rows), 4, lambda job: None)
     one.begin()
-    assert (work := take(one)) is not None
+    work = take(one)
+    assert work is not None
     assert work.entry.index == 2
 
 

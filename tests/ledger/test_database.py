@@ -26,6 +26,16 @@ def change(run_dir, sql: str) -> None:
         connection.executescript(sql)
 
 
+def flip_bits(run_dir) -> None:
+    """Change the number of entries in the first page of the outcomes."""
+    path = run_dir / "ledger.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'outcomes'").fetchone()
+    data = bytearray(path.read_bytes())
+    data[(root - 1) * 4096 + 3] ^= 0x40
+    path.write_bytes(data)
+
+
 def refused(run_dir, match: str) -> None:
     """Opening it is refused with these words, and changes nothing."""
     before = {path.name: path.read_bytes() for path in run_dir.iterdir() if path.name != "run.lock"}
@@ -78,7 +88,10 @@ def test_another_programs_database_is_refused(run_dir):
 def test_a_newer_ledger_is_refused(run_dir):
     """A ledger of a newer version is refused with a message that says so (row 46)."""
     change(run_dir, f"PRAGMA user_version = {database.VERSION + 1}")
-    refused(run_dir, r"newer Bulk \(ledger version 2, this one knows 1\)")
+    match = r"newer Bulk \(ledger version 2, this one knows 1\)"
+    refused(run_dir, match)
+    with pytest.raises(RunDirectoryError, match=match):
+        LedgerView(run_dir)
 
 
 def test_a_ledger_without_a_version_is_refused(run_dir):
@@ -110,19 +123,20 @@ def test_a_truncated_ledger_is_refused(run_dir):
     refused(run_dir, "damaged")
 
 
-def test_damage_is_looked_for_after_an_unclean_stop(run_dir, tmp_path):
+def test_damage_is_looked_for_after_an_unclean_stop(run_dir):
     """Flipped bits are found when the last process did not end its epoch; the file stays as it is (row 46)."""
-    with opened(run_dir) as ledger:
-        ledger.commit([record(400)])
-    path = run_dir / "ledger.db"
-    data = bytearray(path.read_bytes())
-    page = data.index((400).to_bytes(2, "big")) // 4096
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'outcomes'").fetchone()
-    page = root - 1
-    data[page * 4096 + 3] ^= 0x40  # the number of its cells
-    path.write_bytes(data)
+    opened(run_dir).close()
+    flip_bits(run_dir)
     refused(run_dir, "damaged")
+
+
+def test_a_damaged_ledger_is_not_migrated(run_dir):
+    """An older ledger is examined before its first step is taken."""
+    flip_bits(run_dir)
+    before = (run_dir / "ledger.db").read_bytes()
+    with pytest.raises(RunDirectoryError, match="damaged"):
+        database.migrate(run_dir / "ledger.db", version=2, migrations={1: "DELETE FROM jobs"})
+    assert (run_dir / "ledger.db").read_bytes() == before
 
 
 def test_results_that_lost_lines_are_refused(run_dir):

@@ -30,6 +30,7 @@ REFUSE_AT = """
                 print("committed")
             except RunStopped as stopped:
                 print(str(stopped))
+        assert not (run_dir / ".saving").exists(), "half a file takes room that is needed"
         limit(resource.RLIM_INFINITY)
         ledger.commit(group)
         ledger.finish(0, "", STATUS)

@@ -213,9 +213,7 @@ MANIFESTS = (
     job("needs-itself", READ + ONE + "    needs: [x]\n", (7, "jobs.x.needs", "goes in a circle: x needs x")),
     manifest(
         "circular-needs",
-        HEAD
-        + "jobs:\n"
-        + "".join(f"  {name}:\n{READ}{ONE}    needs: [{need}]\n" for name, need in ("ab", "bc", "ca")),
+        HEAD + "jobs:\n" + "".join(f"  {name}:\n{READ}{ONE}    needs: [{need}]\n" for name, need in ("ab", "bc", "ca")),
         (7, "jobs.a.needs", "goes in a circle: a needs b needs c needs a"),
     ),
     manifest("bad-job-name", HEAD + "jobs:\n  a/b:\n" + READ + ONE, (4, "jobs.'a/b'", "expected a job name")),

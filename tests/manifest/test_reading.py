@@ -89,7 +89,9 @@ def test_a_mark_and_crlf_are_accepted(tmp_path):
 
 def test_the_command_line_beats_the_environment_beats_the_manifest(tmp_path):
     """Precedence of base URL, vendor, token and limits."""
-    text = "version: 1\nplatform: {base_url: 'https://m/api/v3', vendor: service, credentials: {default: env:M}}\n" + JOB
+    text = (
+        "version: 1\nplatform: {base_url: 'https://m/api/v3', vendor: service, credentials: {default: env:M}}\n" + JOB
+    )
     environ = {"BULK_BASE_URL": "https://e/api/v3", "BULK_VENDOR": "github", "BULK_TOKEN": "t"}
     assert read(tmp_path, text).platform.base_url == "https://m/api/v3"
     assert read(tmp_path, text).platform.credentials == {"default": "env:M"}
@@ -112,7 +114,9 @@ def test_the_command_line_beats_the_environment_beats_the_manifest(tmp_path):
     manifest = read(tmp_path, text, given, **environ)
     assert (manifest.platform.base_url, manifest.platform.vendor) == ("https://c/api/v3", "service")
     assert manifest.platform.credentials == {"default": "env:C", "admin": "env:A"}
-    assert manifest.limits == Limits(concurrency=3, reserve=Share(fraction=0.05), failures=Share(count=7), max_duration_s=90)
+    assert manifest.limits == Limits(
+        concurrency=3, reserve=Share(fraction=0.05), failures=Share(count=7), max_duration_s=90
+    )
     assert manifest.limit == 2
 
 

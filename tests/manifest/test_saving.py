@@ -13,7 +13,22 @@ from tests.manifest.making import ReadThing, SecretThing, ThingItem, a_job, chec
 
 READ = ReadThing()
 ANY = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12) | st.sampled_from(
-    ["..", ".", "CON", "con.txt", "a.", "a ", "../../etc/passwd", "/etc/passwd", "a/b", "a\\b", "a:b", "x" * 300, "é" * 200, "nul"]
+    [
+        "..",
+        ".",
+        "CON",
+        "con.txt",
+        "a.",
+        "a ",
+        "../../etc/passwd",
+        "/etc/passwd",
+        "a/b",
+        "a\\b",
+        "a:b",
+        "x" * 300,
+        "é" * 200,
+        "nul",
+    ]
 )
 
 

@@ -20,7 +20,9 @@ def test_durations(given_, seconds):
     assert duration_s(given_) == seconds
 
 
-@pytest.mark.parametrize("given_", [0, -1, "0s", "5x", "", "1h30m", "inf", "nan", True, None, [5], "1e3", "367d", 1e300])
+@pytest.mark.parametrize(
+    "given_", [0, -1, "0s", "5x", "", "1h30m", "inf", "nan", True, None, [5], "1e3", "367d", 1e300]
+)
 def test_what_is_no_duration(given_):
     """Anything else says what was expected."""
     with pytest.raises(ValueError, match="expected a duration such as 90s"):
@@ -115,7 +117,18 @@ def test_sources_of_credentials():
 
 @pytest.mark.parametrize(
     "text",
-    ["hunter2", "env:", "env:a-hunter2", "file:", "file: ", "command:", "command:'hunter2", "ENV:hunter2", "", "Bearer:hunter2"],
+    [
+        "hunter2",
+        "env:",
+        "env:a-hunter2",
+        "file:",
+        "file: ",
+        "command:",
+        "command:'hunter2",
+        "ENV:hunter2",
+        "",
+        "Bearer:hunter2",
+    ],
 )
 def test_a_token_is_never_repeated(text):
     """What is no source may be the token itself: it is refused without being repeated (failures.md row 61)."""

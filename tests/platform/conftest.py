@@ -1,7 +1,8 @@
-"""A transport for tests, which counts connections that it lost."""
+"""A transport for tests, on each event loop that people use, which counts connections that it lost."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import pytest
@@ -11,6 +12,15 @@ from bulk.platform.secrets import Secret
 from bulk.platform.transport import Transport
 
 OpenTransport: TypeAlias = Callable[..., AbstractAsyncContextManager[Transport]]
+
+
+LOOPS = {"asyncio": False} | ({"uvloop": True} if find_spec("uvloop") else {})
+
+
+@pytest.fixture(scope="session", params=LOOPS.values(), ids=LOOPS.keys())
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    """Sockets behave a little differently on uvloop, and the engine uses it where it is installed."""
+    return "asyncio", {"use_uvloop": request.param}
 
 
 @pytest.fixture

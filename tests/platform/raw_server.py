@@ -61,7 +61,7 @@ class Peer:
         return whole
 
     async def write(self, data: bytes) -> None:
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # the second one is uvloop's for a client that is gone
             self.writer.write(data)
             await self.writer.drain()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bulk.report import status_text
+from bulk.report.figures import moment
 from bulk.report.terminal import width
 from bulk.status import Wait
 from tests.report.ledgers import START, bucket, finished, job_status, status
@@ -104,6 +105,8 @@ def test_buckets_as_a_table():
     assert "2,000 of 5,000 left  resets" in shown[0]
     assert "no limit" in shown[1]
     assert "0 of 5,000 left" in shown[2]
+    own = bucket(remaining=0, closed_because="bucket core", opens_at=START + 60)
+    assert f"used up until {moment(START + 60, START)}" in status_text.buckets([own], now=START)
     assert all(width(line) <= 80 for line in shown)
     assert status_text.buckets([], now=START) == "The platform limits nothing.\n"
     data = status_text.buckets_data(found)

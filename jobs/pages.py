@@ -1,0 +1,122 @@
+"""Lists: every page of them, read as one.
+
+A next page is where the `Link` of the page before says, but only its query is taken from there and the path stays what
+it was, so no link can lead out of the platform. What repeats a page, or goes on for ever, ends the list as unusable: a
+part of it is never passed off as the whole. Source: specification, Conventions (pagination); failures.md rows 12, 30.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+
+from bulk import links, urls
+from bulk.model import ErrorCode, Outcome, Reply, Request, failed, succeeded, unchanged
+from jobs import refusals
+
+PER_PAGE = 100
+"""Most entries of a page unless stated (specification, Limits): fewest requests."""
+
+MOST_PAGES = 10_000
+"""A list that has more is given up."""
+
+_FOUND = frozenset((200,))
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """A list as it was read.
+
+    Attributes:
+        entries: of all pages, in the platform's order.
+        pages: how many were read (count).
+        status: of the first page: 200, or another one that was accepted; then there are no entries.
+        first: body of the first page, for what stands beside its entries.
+        is_unchanged: no page changed since it was last read (304).
+        flaw: why the list can't be used; None where it can. An outcome that is ready to be returned.
+    """
+
+    entries: list[Any] = []
+    pages: int = 0
+    status: int = 200
+    first: Any = None
+    is_unchanged: bool = False
+    flaw: Outcome | None = None
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """The entries that are objects; others are none of the specification's."""
+        return [entry for entry in self.entries if isinstance(entry, dict)]
+
+    @property
+    def why(self) -> str:
+        """What is wrong with it, for people; empty where nothing is."""
+        return self.flaw.error.message if self.flaw is not None and self.flaw.error is not None else ""
+
+
+def read_all(
+    path: str,
+    *,
+    field: str | None = None,
+    per_page: int = PER_PAGE,
+    accept: frozenset[int] = _FOUND,
+    is_fresh: bool = False,
+    pause_s: float = 0.0,
+    most_pages: int = MOST_PAGES,
+    **parameters: str | int | bool | None,
+) -> Generator[Request, Reply, Listing]:
+    """Read every page of a list: `listing = yield from pages.read_all(path, targets="branch")`.
+
+    Args:
+        path: percent-encoded.
+        field: where in an object the entries are; None where a page is the array itself.
+        per_page: entries asked for in one page (count, 1..100; notifications take 50).
+        accept: statuses of the first page that the caller wants to see; later pages must be 200.
+        is_fresh: past the store, as read-backs must be.
+        pause_s: before the first page (seconds), see `Request.pause_s`.
+        parameters: more of the query; None leaves one out.
+    """
+    query = urls.query(**parameters, per_page=per_page)
+    entries: list[Any] = []
+    seen = {query}
+    first: Any = None
+    is_unchanged = True
+    while True:
+        reply = yield Request(
+            method="GET",
+            path=path,
+            query=query,
+            accept=accept if len(seen) == 1 else _FOUND,
+            is_fresh=is_fresh,
+            pause_s=pause_s if len(seen) == 1 else 0.0,
+        )
+        if reply.status != 200:
+            return Listing(status=reply.status, first=reply.body, pages=1)
+        found = reply.body.get(field) if field is not None and isinstance(reply.body, dict) else reply.body
+        if not isinstance(found, list) or (field is not None and not isinstance(reply.body, dict)):
+            return Listing(flaw=refusals.bad_answer(reply, f"an object with {field}" if field else "a list"))
+        entries.extend(found)
+        is_unchanged = is_unchanged and reply.is_unchanged
+        if len(seen) == 1:
+            first = reply.body
+        if not links.has_next_link(reply.headers):
+            return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
+        following = links.next_query(reply.headers, path, query)
+        if following is None:
+            return _unusable("the link to the next page does not lead to a page of this list; not followed")
+        if following in seen:
+            return _unusable(f"after {len(seen)} pages the link to the next one leads back to one that was read")
+        if len(seen) >= most_pages:
+            return _unusable(f"the list goes on after {most_pages:,} pages")
+        seen.add(following)
+        query = following
+
+
+def outcome_of(listing: Listing) -> Outcome:
+    """How an item ends whose result is the list itself."""
+    if listing.flaw is not None:
+        return listing.flaw
+    return unchanged(listing.entries) if listing.is_unchanged else succeeded(listing.entries)
+
+
+def _unusable(why: str) -> Listing:
+    return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, why, http_status=200))

@@ -1,0 +1,159 @@
+"""Every kind of items file gives the same items, read twice, compressed or not."""
+
+import gzip
+import io
+import json
+import os
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bulk.errors import ManifestError, RunDirectoryError
+from bulk.manifest.entries import EntryStream
+from bulk.manifest.lines import SourceFlaw
+from bulk.manifest.sources import ItemsFile, _Zstandard, digest_of, format_of
+from tests.manifest.making import ReadThing, WriteThing, a_job, check_in, lanes_of, stream
+
+ITEMS = [{"place": f"p{number}", "number": number, "person": {"name": "é", "email": 'x,\n"y'}} for number in range(7)]
+JSONL = "".join(json.dumps(item) + "\n" for item in ITEMS)
+CSV = "place,number,person.name,person.email\n" + "".join(f'p{n},{n},é,"x,\n""y"\n' for n in range(7))
+TEXTS = {
+    "a.jsonl": JSONL,
+    "b.ndjson": "\n\n" + JSONL.replace("\n", "\r\n\r\n").rstrip(),
+    "c.json": json.dumps(ITEMS),
+    "d.json": "\ufeff" + json.dumps(ITEMS, indent=2, ensure_ascii=False) + "\n",
+    "e.csv": CSV,
+    "f.csv": "\ufeff" + CSV.replace("\n", "\r\n").replace("x,\r\n", "x,\n").rstrip(),
+    "g.yaml": json.dumps(ITEMS),
+    "h.yml": "\ufeff"
+    + "".join(f'- place: p{n}\n  number: {n}\n  person: {{name: é, email: "x,\\n\\"y"}}\n' for n in range(7)),
+}
+PACKED = {
+    "": lambda data: data,
+    ".gz": lambda data: gzip.compress(data[:50]) + gzip.compress(data[50:]),
+    ".zst": lambda data: b"".join(zstandard.ZstdCompressor().compress(part) for part in (data[:50], b"", data[50:])),
+}
+
+
+@pytest.mark.parametrize("packing", PACKED)
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_format_gives_the_same_items(tmp_path, name, packing):
+    """JSON lines, JSON, CSV and YAML, plain, gzip and zstd: the same items, for reads and for writes, once and again."""
+    path = tmp_path / (name + packing)
+    path.write_bytes(PACKED[packing](TEXTS[name].encode()))
+    read, write = a_job(ReadThing(), path), a_job(WriteThing(), path, number=1, name="y")
+    checked, workspace = check_in(tmp_path, read, write)
+    assert [job.items for job in checked.jobs] == [7, 7]
+    for _ in range(2):
+        for number in (0, 1):
+            entries = stream(checked, workspace, number)
+            assert [entry.index for entry in entries] == list(range(7))
+            assert [entry.item.place for entry in entries] == [item["place"] for item in ITEMS]
+            assert all(entry.item.person.email == 'x,\n"y' for entry in entries)
+        assert [label for _, label, _ in lanes_of(checked, workspace)] == [item["place"] for item in ITEMS]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "gz", "a.gz", "a.jsonl.bz2", "jsonl", ".jsonl", ""])
+def test_other_names_are_refused(tmp_path, name):
+    """A name that does not say what the file holds is refused with what was expected."""
+    with pytest.raises(ValueError, match="expected the name of a .jsonl"):
+        format_of(tmp_path / name)
+
+
+@given(st.binary(max_size=3000), st.integers(1, 700))
+def test_zstandard_in_small_steps(data, count):
+    """Frames in a row come out whole, whatever is asked for at once; one that ends early is noticed."""
+    packed = zstandard.ZstdCompressor().compress(data) + zstandard.ZstdCompressor().compress(data[::-1])
+    reader = _Zstandard(io.BytesIO(packed).read)
+    found = b"".join(iter(lambda: reader.read(count), b""))
+    assert found == data + data[::-1]
+    cut = _Zstandard(io.BytesIO(packed[:-1]).read)
+    with pytest.raises(SourceFlaw, match="ends too early"):
+        list(iter(lambda: cut.read(count), b""))
+
+
+@pytest.mark.parametrize("packing", [".gz", ".zst"])
+def test_a_bomb_does_not_fill_the_memory(tmp_path, packing):
+    """A gigabyte in one line is refused at the line's cap, with little memory (failures.md row 29)."""
+    import resource
+
+    path = tmp_path / f"a.jsonl{packing}"
+    block = b" " * (1 << 20)
+    if packing == ".gz":
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            for _ in range(200):
+                file.write(block)
+    else:
+        with zstandard.open(path, "wb") as file:
+            for _ in range(1024):
+                file.write(block)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ManifestError, match=r"a\.jsonl\.(gz|zst):1: longer than 16 MiB"):
+        check_in(tmp_path, a_job(ReadThing(), path))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_the_hash_is_of_the_whole_file(tmp_path):
+    """Size, time and hash are those of the file as it lies there, even where only its first items are read."""
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(JSONL.encode()))
+    checked, _ = check_in(tmp_path, a_job(ReadThing(), path), limit=1)
+    source = checked.jobs[0].source
+    assert source is not None
+    assert (source.size, source.mtime_ns, source.sha256) == digest_of(path)
+    assert checked.jobs[0].items == 1
+
+
+def test_a_fifo_is_not_waited_for(tmp_path):
+    """Only regular files are read: a FIFO is refused at once."""
+    os.mkfifo(tmp_path / "a.jsonl")
+    with pytest.raises(ManifestError, match="is not a regular file"):
+        check_in(tmp_path, a_job(ReadThing(), tmp_path / "a.jsonl"))
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
+    """What was checked is what was hashed: a file that grows meanwhile is refused."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(JSONL)
+    with ItemsFile(path, ReadThing()) as file:
+        list(file.rows())
+        with path.open("a") as more:
+            more.write("\n")
+        with pytest.raises(SourceFlaw, match="changed while it was read"):
+            file.finish()
+
+
+@pytest.mark.parametrize("operation", [ReadThing(), WriteThing()])
+def test_a_source_that_changes_during_the_run_stops_it(tmp_path, operation):
+    """A worker never gets an item that was not checked: the run stops with exit 5 (failures.md row 55)."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(JSONL)
+    checked, workspace = check_in(tmp_path, a_job(operation, path))
+    source = EntryStream(checked, 0, workspace)
+    assert len(source.take(2, lambda index: False)) == 2
+    path.write_text(JSONL.replace("p5", "q5") + "\n")
+    with pytest.raises(RunDirectoryError, match="edited while it was in use"):
+        source.take(2, lambda index: False)
+    with pytest.raises(RunDirectoryError, match="edited while it was in use"):
+        EntryStream(checked, 0, workspace).take(2, lambda index: False)
+    if not operation.is_read:
+        with pytest.raises(RunDirectoryError, match="edited while it was in use"):
+            lanes_of(checked, workspace)
+    path.unlink()
+    with pytest.raises(RunDirectoryError, match="there is no such file"):
+        EntryStream(checked, 0, workspace).take(2, lambda index: False)
+
+
+def test_what_is_done_is_passed_by(tmp_path):
+    """A stream gives the items that are not done, in order, with their own numbers, and then nothing."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(JSONL)
+    checked, workspace = check_in(tmp_path, a_job(ReadThing(), path))
+    source = EntryStream(checked, 0, workspace)
+    done = {0, 1, 2, 5}
+    found = source.take(2, done.__contains__) + source.take(2, done.__contains__)
+    assert [entry.index for entry in found] == [3, 4, 6]
+    assert source.take(2, done.__contains__) == []
+    assert source.take(2, done.__contains__) == []
