@@ -87,6 +87,8 @@ def measure(items: int, folder: Path) -> None:
     ledger = Ledger.open(folder / "reads", identity, now=NOW)
     ledger.close()  # without an end: the next open examines the file
     timed("open after an unclean end (items)", items, lambda: Ledger.open(folder / "reads", identity, now=NOW).close())
+    most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{'most memory of all that':<62} {most_mb:>12,.0f} MB")
 
     ledger = Ledger.open(folder / "writes", identity, now=NOW)
     for number, group in enumerate((1, 64, 1_000)):
@@ -119,4 +121,3 @@ def measure(items: int, folder: Path) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(dir=".") as place:
         measure(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000, Path(place))
-    print(f"{'most memory':<62} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:>12,.0f} MB")

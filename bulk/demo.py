@@ -19,6 +19,8 @@ from pathlib import Path
 from bulk.clock import Clock
 from bulk.errors import RunStopped, UsageError
 
+COMPLETE = (0, 1, 6)
+"""Exit codes of a run that went to its end, whatever came out."""
 MANIFESTS = ("readmes", "contents", "snapshots", "organizations")
 REPOSITORIES = 2_000
 README_BYTES = 3_000
@@ -49,12 +51,16 @@ def run(keep: Path | None, *, progress: str, say: Say) -> int:
     folder = _folder(keep)
     manifests = _copied_examples(folder)
     exit_codes: dict[str, int] = {}
-    with _sandbox(folder, keeps_state=keep is not None) as base_url:
+    with _sandbox(folder, keeps_state=keep is not None) as (base_url, has_ended):
         say(f"A sandbox with {REPOSITORIES:,} repositories serves {base_url}")
-        say(f"Budgets: {', '.join(BUDGETS)} seconds. Faults: {', '.join(FAULTS)}.\n")
+        say(f"Budgets: {', '.join(BUDGETS)} seconds. Faults: {', '.join(FAULTS)}.")
         for manifest in manifests:
-            say(f"$ bulk run {manifest.name}")
-            exit_codes[manifest.stem] = _bulk_run(manifest, folder, base_url, progress)
+            say(f"\n$ bulk run {manifest.name}")
+            exit_codes[manifest.stem] = exit_code = _bulk_run(manifest, folder, base_url, progress)
+            if exit_code not in COMPLETE:
+                break
+            if has_ended():
+                raise RunStopped("the sandbox ended by itself")
     took_s = clock.monotonic() - started_at
     say(f"\nDone in {took_s:.0f} s. Reports to open in a browser:")
     for name in exit_codes:
@@ -87,8 +93,8 @@ def _copied_examples(folder: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[str]:
-    """A `bulk sandbox` process; gives its base URL."""
+def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """A `bulk sandbox` process; gives its base URL, and whether it has ended."""
     seed = folder / "fleet.json"
     fleet = {"organization": "acme-fleet", "count": REPOSITORIES, "readme_bytes": README_BYTES}
     seed.write_text(json.dumps({"repositories": fleet}))
@@ -104,7 +110,7 @@ def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[str]:
             line = process.stdout.readline().strip() if process.stdout is not None else ""
             if not line.startswith("http"):
                 raise RunStopped("the sandbox did not start; its message stands above")
-            yield line
+            yield line, lambda: process.poll() is not None
         finally:
             process.terminate()
             try:

@@ -31,9 +31,9 @@ def plan(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
 
     found = loop.run(lambda: engine.plan_manifest(manifest, overrides=overrides, environ=os.environ))
     if as_json:
-        output.out_json(found)
+        output.out_json(plan_text.data(found))
     else:
-        output.out(plan_text.render(found))
+        output.out(plan_text.render(found, **output.look()))
     return 0
 
 

@@ -70,6 +70,11 @@ CREATE TABLE configuration_repositories (
     repository_id INTEGER PRIMARY KEY, configuration_id INTEGER NOT NULL, status TEXT NOT NULL
 );
 CREATE TABLE enterprise_security (enterprise_id INTEGER PRIMARY KEY, settings_json TEXT NOT NULL DEFAULT '{}');
+-- Which enablement a product was given in all repositories of an enterprise, and the action that is in progress.
+CREATE TABLE enterprise_products (
+    enterprise_id INTEGER NOT NULL, product TEXT NOT NULL, enablement TEXT NOT NULL, PRIMARY KEY (enterprise_id, product)
+) WITHOUT ROWID;
+CREATE TABLE enterprise_enablements (enterprise_id INTEGER PRIMARY KEY, change_json TEXT NOT NULL, due_at REAL NOT NULL);
 
 -- Rulesets -----------------------------------------------------------------------------------------------------------
 CREATE TABLE rulesets (
@@ -100,9 +105,10 @@ CREATE TABLE threads (
 );
 
 -- Licenses -----------------------------------------------------------------------------------------------------------
+-- standalone: the products of advanced security are licensed one by one.
 CREATE TABLE licenses (
     enterprise_id INTEGER PRIMARY KEY, seats INTEGER NOT NULL, advanced_security_seats INTEGER NOT NULL, kind TEXT NOT NULL,
-    expire_at REAL NOT NULL
+    expire_at REAL NOT NULL, standalone INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE committers (
     repository_id INTEGER NOT NULL, user_id INTEGER NOT NULL, last_pushed_at REAL NOT NULL, PRIMARY KEY (repository_id, user_id)

@@ -65,7 +65,7 @@ INSERT INTO threads VALUES
     (3, 1, 1001, 'assign', 0, 'Issue', 'Translate the greeting', 'issues/3', 1743465600, 1743552000),
     (4, 1, 1001, 'subscribed', 1, 'Issue', 'A greeting for the new year', 'issues/4', 1704067200, NULL);
 
-INSERT INTO licenses VALUES (1, 100, 10, 'standard', 1893456000);
+INSERT INTO licenses VALUES (1, 100, 10, 'standard', 1893456000, 0);
 INSERT INTO committers VALUES
     (1001, 2, 1748736000), (1001, 3, 1748649600), (1003, 3, 1748563200), (1003, 4, 1748476800);
 

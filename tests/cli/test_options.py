@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 import pytest
-from bulk.manifest.reading import Overrides
 from click.testing import CliRunner
 
 from bulk.cli.options import LIMITS, PLATFORM, overriding
 from bulk.errors import UsageError
+from bulk.manifest.reading import Overrides
 
 
 def parsed(*arguments: str) -> Overrides:

@@ -188,7 +188,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
 TestLedgerMachine = LedgerMachine.TestCase
 TestLedgerMachine.settings = settings(
-    max_examples=25,
+    max_examples=16,
     stateful_step_count=12,
     deadline=None,
     suppress_health_check=list(HealthCheck),

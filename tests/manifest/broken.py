@@ -1,6 +1,7 @@
 """Manifests that must be refused, as data: each with the file, line and field that the message must name.
 
-`write` puts one into a folder and gives the manifest's path. Other tests run the real command on them: exit 2, nothing sent.
+`write` puts one into a folder and gives the manifest's path. Other tests run the real command on them: exit 2, and
+nothing sent.
 """
 
 import gzip
@@ -79,6 +80,11 @@ def items(
     """One whose flaws are all in its items file."""
     text = HEAD + f"jobs:\n  x:\n    operation: {operation}\n    items: {file}\n"
     return Broken(name, {"m.yaml": text, file: data}, tuple(Expected(file, *flaw) for flaw in flaws), never)
+
+
+def snapshot(sha: str, more: str = "") -> str:
+    """A line of items for snapshot.create; `more` begins with a comma."""
+    return f'{{"owner":"acme","repo":"api","sha":"{sha}",{SNAPSHOT}{more}}}'
 
 
 def _link_outside(folder: Path) -> None:
@@ -320,23 +326,21 @@ MANIFESTS = (
     items(
         "nine-metadata-keys",
         "a.jsonl",
-        '{"owner":"acme","repo":"api","sha":"%s",%s,"metadata":{%s}}'
-        % (SHA, SNAPSHOT, ",".join(f'"k{number}":1' for number in range(9))),
+        snapshot(SHA, ',"metadata":{' + ",".join(f'"k{number}":1' for number in range(9)) + "}"),
         (1, "metadata", "expected an object of at most 8 fields"),
         operation="snapshot.create",
     ),
     items(
         "sha-of-41-characters",
         "a.jsonl",
-        '{"owner":"acme","repo":"api","sha":"%s",%s}' % (SHA + "8", SNAPSHOT),
+        snapshot(SHA + "8"),
         (1, "sha", "expected a string of at most 40 characters"),
         operation="snapshot.create",
     ),
     items(
         "bad-package-url",
         "a.jsonl",
-        '{"owner":"acme","repo":"api","sha":"%s",%s,"manifests":{"m":{"name":"m","resolved":{"a":{"package_url":"x"}}}}}'
-        % (SHA, SNAPSHOT),
+        snapshot(SHA, ',"manifests":{"m":{"name":"m","resolved":{"a":{"package_url":"x"}}}}'),
         (1, "manifests.m.resolved.a.package_url", "package URL"),
         operation="snapshot.create",
     ),
@@ -366,7 +370,7 @@ MANIFESTS = (
         "manifest-file-no-json",
         {
             "m.yaml": HEAD + "jobs:\n  x:\n    operation: snapshot.create\n    items: a.jsonl\n",
-            "a.jsonl": '{"owner":"acme","repo":"api","sha":"%s",%s,"manifest_file":"f.json"}' % (SHA, SNAPSHOT),
+            "a.jsonl": snapshot(SHA, ',"manifest_file":"f.json"'),
             "f.json": "[]",
         },
         (Expected("a.jsonl", 1, "manifest_file", "expected a JSON object"),),

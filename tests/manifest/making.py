@@ -1,6 +1,6 @@
 """What these tests make manifests from: operations that need no platform, and short ways to a checked manifest."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -80,7 +80,12 @@ class SecretThing(WriteThing):
 
 
 def a_job(
-    operation: Operation[Any], items: "list[Mapping[str, Any]] | Path", *, number: int = 0, name: str = "x", **more: Any
+    operation: Operation[Any],
+    items: Sequence[Mapping[str, Any]] | Path,
+    *,
+    number: int = 0,
+    name: str = "x",
+    **more: Any,
 ) -> Job:
     """A job made by hand, of an operation that is not installed."""
     if isinstance(items, Path):
@@ -122,6 +127,13 @@ def stream(checked: Checked, workspace: Path, number: int = 0, count: int = 3) -
     while taken := source.take(count, lambda index: False):
         found += taken
     return found
+
+
+def thing(entry: Entry | Item) -> ThingItem:
+    """The item of an entry, of an operation of this file."""
+    item = entry.item if isinstance(entry, Entry) else entry
+    assert isinstance(item, ThingItem)
+    return item
 
 
 def lanes_of(checked: Checked, workspace: Path) -> list[tuple[int, str, list[tuple[int, int]]]]:

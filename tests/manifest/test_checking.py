@@ -13,7 +13,6 @@ import pytest
 
 from bulk.errors import ManifestError, RunDirectoryError, RunStopped
 from bulk.manifest.checking import check, load_checked
-from bulk.manifest.entries import EntryStream
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.manifest.summary import keep
 from tests.manifest.making import (
@@ -27,6 +26,7 @@ from tests.manifest.making import (
     check_text,
     lanes_of,
     stream,
+    thing,
     workspace_in,
 )
 
@@ -49,7 +49,7 @@ def test_standard_input_is_kept(tmp_path):
         kept = workspace / "stdin-piped.jsonl"
         assert kept.read_bytes() == text
         assert kept.stat().st_mode & 0o777 == 0o600
-        assert [entry.item.place for entry in stream(checked, workspace)] == ["a", "b"]
+        assert [thing(entry).place for entry in stream(checked, workspace)] == ["a", "b"]
         assert load_checked(manifest, workspace) == checked
         again = check(manifest, workspace, stdin=io.BytesIO(b"something else"))
         assert again.digest == checked.digest
@@ -59,17 +59,17 @@ def test_standard_input_is_kept(tmp_path):
 
 def test_no_standard_input_is_a_flaw(tmp_path):
     """`items: -` where there is nothing to read is refused, and flaws of what is read name <stdin>."""
-    with pytest.raises(ManifestError, match="^<stdin>: there is no standard input"):
+    with pytest.raises(ManifestError, match=r"^<stdin>: there is no standard input"):
         check_in(tmp_path, a_job(ReadThing(), STDIN))
-    with pytest.raises(ManifestError, match="^<stdin>:2: plaec: unknown field; did you mean place"):
-        manifest = a_manifest(tmp_path, a_job(ReadThing(), STDIN))
+    manifest = a_manifest(tmp_path, a_job(ReadThing(), STDIN))
+    with pytest.raises(ManifestError, match=r"^<stdin>:2: plaec: unknown field; did you mean place"):
         check(manifest, workspace_in(tmp_path), stdin=io.BytesIO(b'{"place":"a"}\n{"place":"a","plaec":1}'))
 
 
 def test_standard_input_feeds_one_job(tmp_path):
     """A second job of standard input is a flaw of the manifest."""
     jobs = "jobs:\n" + "".join(f"  {name}: {{operation: readme.get, items: '-'}}\n" for name in "ab")
-    with pytest.raises(ManifestError, match="jobs.b.items: standard input can feed one job only"):
+    with pytest.raises(ManifestError, match=r"jobs\.b\.items: standard input can feed one job only"):
         check_text(tmp_path, jobs)
 
 
@@ -88,8 +88,9 @@ def test_with_is_merged_one_level_deep(tmp_path):
     checked, workspace = check_in(tmp_path, *jobs)
     for number in (0, 1, 2):
         (entry,) = stream(checked, workspace, number)
-        assert (entry.item.place, entry.item.number, entry.item.extra) == ("d", 2, {"c": 3})
-        assert (entry.item.person is None) == (number < 2)
+        merged = thing(entry)
+        assert (merged.place, merged.number, merged.extra) == ("d", 2, {"c": 3})
+        assert (merged.person is None) == (number < 2)
     assert lanes_of(checked, workspace) == [(0, "d", [(0, 0), (1, 0), (2, 0)])]
 
 
@@ -287,7 +288,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def test_memory_does_not_grow_with_the_items(tmp_path):
-    """Checking, indexing and streaming 100,000 items takes hardly more memory than 20,000, when lanes and files are new."""
+    """Checking, indexing and streaming 100,000 items takes hardly more memory than 20,000, all of them different."""
     peaks = []
     for size in (20_000, 100_000):
         folder = tmp_path / str(size)

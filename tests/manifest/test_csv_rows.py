@@ -26,8 +26,7 @@ CELL = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"
 def test_what_the_csv_module_writes_is_read_back(table, chunk, quotes_all):
     """Any text survives quoting, line breaks within cells too; an empty cell is a field not given."""
     file = io.StringIO()
-    quoting = csv.QUOTE_ALL if quotes_all else csv.QUOTE_MINIMAL
-    writer = csv.writer(file, lineterminator="\n", quoting=quoting)
+    writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if quotes_all else csv.QUOTE_MINIMAL)
     writer.writerow(["place", "path", "person.name"])
     writer.writerows(table)
     expected = []
@@ -98,9 +97,10 @@ def test_a_bad_cell_of_a_secret_is_not_shown():
 def test_no_row_breaks_the_parser(text):
     """Any row is cells or a reason."""
     try:
-        assert split(text)
+        found = split(text)
     except CsvFlaw as flaw:
-        assert str(flaw)
+        found = [str(flaw)]
+    assert found
 
 
 def test_an_open_quote_is_told_at_its_own_line():

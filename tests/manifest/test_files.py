@@ -9,7 +9,7 @@ from bulk.manifest import files
 from bulk.manifest.entries import LaneIndex
 from bulk.manifest.files import load_files, read_inside
 from bulk.operation import FileError
-from tests.manifest.making import WriteThing, a_job, check_in, stream
+from tests.manifest.making import WriteThing, a_job, check_in, stream, thing
 
 WRITE = WriteThing()
 
@@ -38,8 +38,8 @@ def test_what_was_checked_is_sent(tmp_path):
     folder = folder_in(tmp_path)
     checked, workspace = check_in(folder, a_job(WRITE, items_of("files/a.txt")))
     (entry,) = stream(checked, workspace)
-    assert entry.item.text is None
-    item = load_files(folder, WRITE, entry)
+    assert thing(entry).text is None
+    item = thing(load_files(folder, WRITE, entry))
     assert (item.text, item.text_file) == ("hello", None)
     with LaneIndex(checked, workspace) as index:
         (lane,) = index.lanes(0, after=0, count=5)

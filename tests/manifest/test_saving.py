@@ -1,6 +1,5 @@
 """Names of saved files: whatever an item holds, the file stays below `saved/` and can be made everywhere."""
 
-import os
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -155,4 +154,4 @@ def test_names_can_really_be_made(tmp_path):
     template = Template("{place}", READ)
     for place in ("CON", "a/b", "x" * 400, "é" * 300, "a\nb", "-rf", "~"):
         (tmp_path / template.fill(ThingItem(place=place))).write_text("x")
-    assert len(os.listdir(tmp_path)) == 7
+    assert len(list(tmp_path.iterdir())) == 7

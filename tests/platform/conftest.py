@@ -17,7 +17,7 @@ OpenTransport: TypeAlias = Callable[..., AbstractAsyncContextManager[Transport]]
 LOOPS = {"asyncio": False} | ({"uvloop": True} if find_spec("uvloop") else {})
 
 
-@pytest.fixture(scope="session", params=LOOPS.values(), ids=LOOPS.keys())
+@pytest.fixture(scope="session", params=list(LOOPS.values()), ids=list(LOOPS))
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
     """Sockets behave a little differently on uvloop, and the engine uses it where it is installed."""
     return "asyncio", {"use_uvloop": request.param}

@@ -1,0 +1,136 @@
+"""Who goes when: categories never wait for each other, writes of one repository go one at a time, in order."""
+
+import base64
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.judging import Line, answered, arrived, changed_files, effects, overlaps, span_s, windows
+from tests.e2e.platform import Home, served
+
+BUSY, SCARCE, SCARCE_LIMIT, WINDOW_S = 1_000, 60, 50, 4
+NOISE = 1.8
+"""So much longer than alone may the work of the open category take: another job is started and waits beside it."""
+
+REPOSITORIES, WRITES, LONGEST = 20, 400, 40
+NEAR_LONGEST = 1.1
+LATENCY_MS = 60
+"""As over a network; it leaves the processors idle enough that twenty lanes don't slow each other down."""
+
+FLEET = {"organization": "acme-fleet", "count": BUSY, "readme_bytes": 500}
+SNAPSHOT = {
+    "version": 0,
+    "ref": "refs/heads/main",
+    "sha": "0" * 39 + "1",
+    "scanned": "2026-11-21T08:00:00Z",
+    "detector": {"name": "d", "version": "1", "url": "https://example.com/d"},
+}
+
+
+def items_of(category: str, count: int) -> dict[str, Any]:
+    """A job of so many items that this category pays for, one request each."""
+    repositories = [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
+    if category == "core":
+        return {"operation": "readme.get", "items": repositories}
+    jobs = [{**item, "job": {"id": "1", "correlator": f"build-{number}"}} for number, item in enumerate(repositories)]
+    return {"operation": "snapshot.create", "with": SNAPSHOT, "items": jobs}
+
+
+@pytest.mark.parametrize(
+    ("scarce", "busy"), [("core", "dependency_snapshots"), ("dependency_snapshots", "core")], ids=lambda name: name
+)
+def test_an_empty_category_delays_no_other(scarce: str, busy: str, tmp_path: Path, figure) -> None:
+    """While one category is empty, the other runs at full speed, as fast as it runs alone."""
+    home = Home(tmp_path)
+    limits = ("--rate-limit", f"{scarce}={SCARCE_LIMIT}/{WINDOW_S}", "--rate-limit", f"{busy}=100000/600")
+    with served(tmp_path / "sandbox", *limits, seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, {"busy": items_of(busy, BUSY)}, limits={"pace": "burst"})
+        assert home.run("run", "manifest.yaml", "--run-dir", "alone", "--no-cache").exit_code == 0
+        alone = sandbox.requests()
+        jobs = {"scarce": items_of(scarce, SCARCE), "busy": items_of(busy, BUSY)}
+        home.manifest(sandbox.base_url, jobs, limits={"pace": "burst"})
+        ran = home.run("run", "manifest.yaml", "--run-dir", "both", "--no-cache")
+        assert ran.exit_code == 0, ran.err
+        lines = sandbox.requests()[len(alone) :]
+    first, second = windows(lines, scarce)
+    empty_from, empty_to = max(map(answered, first)), min(map(arrived, second))
+    mine = [line for line in lines if line["category"] == busy]
+    while_empty = [line for line in mine if empty_from < arrived(line) < empty_to]
+    figure(
+        f"{scarce} empty for {empty_to - empty_from:.1f} s, {len(while_empty)} of {busy} meanwhile; "
+        f"all {BUSY} in {span_s(mine):.2f} s, alone {span_s(alone):.2f} s"
+    )
+    assert (len(first), len(second), len(mine)) == (SCARCE_LIMIT, SCARCE - SCARCE_LIMIT, BUSY)
+    assert len(while_empty) > BUSY / 2
+    assert span_s(mine) < span_s(alone) * NOISE
+    assert {line["status"] for line in lines} <= {200, 201}
+
+
+def name(number: int, form: int) -> dict[str, str]:
+    """The n-th repository, written in one of four ways: all the same to the platform."""
+    forms = [("acme-fleet", "repo-{}"), ("Acme-Fleet", "repo-{}"), ("acme-FLEET", "Repo-{}"), ("ACME-fleet", "REPO-{}")]
+    owner, repo = forms[form % len(forms)]
+    return {"owner": owner, "repo": repo.format(f"{number:05d}")}
+
+
+def writes() -> list[dict[str, str]]:
+    """400 files over 20 repositories, one of which has 40 of them, in an order that mixes all."""
+    others = WRITES - LONGEST
+    homes = [0] * LONGEST + [1 + number % (REPOSITORIES - 1) for number in range(others)]
+    order = sorted(range(WRITES), key=lambda place: (place * 7919) % WRITES)
+    return [
+        {
+            **name(homes[place], number),
+            "path": f"docs/{number:03d}.txt",
+            "content": base64.b64encode(b"%d\n" % number).decode(),
+        }
+        for number, place in enumerate(order)
+    ]
+
+
+def by_repository(lines: list[Line]) -> dict[str, list[Line]]:
+    """The requests of each repository, however it was written."""
+    found = defaultdict(list)
+    for line in lines:
+        found["/".join(line["path"].split("/")[4:6]).casefold()].append(line)
+    return found
+
+
+def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, figure) -> None:
+    """400 writes over 20 repositories in mixed case: no overlap in one, manifest order kept, as fast as the longest.
+
+    How long the longest lane takes is measured alone, in a run of its own. The same manifest again makes no commit.
+    """
+    home, items = Home(tmp_path), writes()
+    job = {"operation": "contents.put", "with": {"message": "Add a file"}}
+    longest = [item for item in items if item["repo"].casefold() == "repo-00000"]
+    options, seed = ("--rate-limit", "off", "--latency", str(LATENCY_MS)), {"repositories": FLEET}
+    with served(tmp_path / "alone", *options, seed=seed) as sandbox:
+        home.manifest(sandbox.base_url, {"files": {**job, "items": longest}})
+        assert home.run("run", "manifest.yaml", "--run-dir", "longest").exit_code == 0
+        alone_s = span_s(sandbox.requests())
+    with served(tmp_path / "sandbox", *options, seed=seed) as sandbox:
+        home.manifest(sandbox.base_url, {"files": {**job, "items": items}})
+        ran = home.run("run", "manifest.yaml", "--run-dir", "one")
+        assert ran.exit_code == 0, ran.err
+        lines = sandbox.requests()
+        again = home.run("run", "manifest.yaml", "--run-dir", "two")
+        assert again.exit_code == 0, again.err
+        repeated = sandbox.requests()[len(lines) :]
+    lanes = by_repository([line for line in lines if line["method"] == "PUT"])
+    figure(
+        f"{len(lines)} requests in {span_s(lines):.2f} s, the longest of {len(lanes)} lanes alone {alone_s:.2f} s: "
+        f"{span_s(lines) / alone_s:.3f} times"
+    )
+    assert len(lanes) == REPOSITORIES
+    for repository, mine in lanes.items():
+        assert list(overlaps(mine)) == []
+        wanted = [item["path"] for item in items if f"{item['owner']}/{item['repo']}".casefold() == repository]
+        assert [line["path"].split("/contents/")[1] for line in sorted(mine, key=arrived)] == wanted
+        assert changed_files(tmp_path / "sandbox" / "state", repository) == wanted
+    assert Counter(line["outcome"] for line in home.results("one")) == {"succeeded": WRITES}
+    assert span_s(lines) <= NEAR_LONGEST * alone_s
+    assert effects(repeated) == []
+    assert Counter(line["outcome"] for line in home.results("two")) == {"unchanged": WRITES}

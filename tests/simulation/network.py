@@ -1,0 +1,442 @@
+"""The network of a simulation: connections in memory between the real client and the real server, and what befalls
+them.
+
+One `Wire` is one end of a connection; what it writes travels to the other end in order and takes its time. Every request
+meets a `Fate`, decided by the schedule when its head is known: it may be cut at any byte, be held up, be answered by a
+proxy in the platform's place, or arrive long after the client gave up. Everything is written down (`Exchange`, `trace`),
+so that invariants can be checked and two runs compared.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from aiohttp.client_proto import ResponseHandler
+
+TRIP_S = 0.002
+"""How long bytes are under way, where a fate says nothing else (seconds)."""
+HELD_S = 30.0
+"""How long after a request that comes late its connection is closed at the platform: its proxy waits for the answer."""
+
+HTML = "text/html; charset=utf-8"
+PAGE = b"<!DOCTYPE html><html><body><h1>It is not you, it is us</h1></body></html>"
+ALL = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What befalls one exchange.
+
+    Attributes:
+        kind: its name in the trace.
+        request_s, answer_s: how long the bytes are under way (seconds).
+        request_cut: so many bytes of the request arrive, then the connection is reset; None: all of it.
+        answer_cut: so many bytes of the answer arrive, then the connection is closed; None: all of it.
+        is_reset: a cut answer ends in a reset.
+        drip_s: the answer comes a byte at a time, with this between two (seconds).
+        instead: what a proxy answers; `is_passed_on`: after the platform did (its own answer is thrown away).
+        is_mute: the answer never comes, and the connection stays open.
+    """
+
+    kind: str = "fine"
+    request_s: float = TRIP_S
+    answer_s: float = TRIP_S
+    request_cut: int | None = None
+    answer_cut: int | None = None
+    is_reset: bool = False
+    drip_s: float = 0.0
+    instead: bytes | None = None
+    is_passed_on: bool = False
+    is_mute: bool = False
+
+
+FINE = Fate()
+DROP_BEFORE = Fate(kind="drop-before", request_cut=0)
+DROP_AFTER = Fate(kind="drop-after", answer_cut=0)
+MUTE = Fate(kind="mute", is_mute=True)
+
+
+def late(seconds: float) -> Fate:
+    """The request arrives so late that the client has given up; it is carried out all the same."""
+    return Fate(kind="late", request_s=seconds)
+
+
+def answer(
+    status: int, body: bytes = PAGE, content_type: str = HTML, *, is_passed_on: bool = False, **headers: str
+) -> Fate:
+    """A proxy answers in the platform's place; `is_passed_on`: after the platform has done what was asked."""
+    lines = [f"HTTP/1.1 {status} Said By A Proxy", f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    lines.append("Connection: close")
+    head = "\r\n".join(lines).encode() + b"\r\n\r\n"
+    when = "after" if is_passed_on else "before"
+    return Fate(kind=f"{status}-{when}", instead=head + body, is_passed_on=is_passed_on)
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request on the wire, as the network saw it. Times are the loop's (seconds).
+
+    Attributes:
+        number: of all exchanges of the network, from 1.
+        token: what its Authorization header held.
+        is_conditional: it carried a validator.
+        arrived_at: when the platform had all of it; None: it never did.
+        answered_at: when the client had the first byte of the answer; None: it never did.
+        ended_at: when the answer was complete, or its connection gone; None: it is under way.
+    """
+
+    number: int
+    method: str
+    path: str
+    token: str
+    is_conditional: bool
+    at: float
+    fate: Fate
+    arrived_at: float | None = None
+    answered_at: float | None = None
+    ended_at: float | None = None
+    status: int | None = None
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it may change something."""
+        return self.method != "GET"
+
+
+@dataclass(slots=True, eq=False)
+class _Course:
+    """An exchange while it lasts: what of it has passed."""
+
+    exchange: Exchange
+    request_bytes: int
+    sent: int = 0
+    passed: int = 0
+    answered: int = 0
+    is_answered_by_proxy: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Network:
+    """All connections to one server.
+
+    Attributes:
+        server: makes the server's side of a connection.
+        fate_of: decides what befalls a request; called with (method, path) when its head is known.
+        connect: called when a connection is made; returns the seconds that it takes, or raises OSError.
+        watchers: called with each exchange at its first byte.
+        exchanges: everything that was sent. trace: a line for everything that happened.
+    """
+
+    server: Callable[[], Any]
+    fate_of: Callable[[str, str], Fate] = lambda method, path: FINE
+    connect: Callable[[], float] = lambda: TRIP_S
+    watchers: list[Callable[[Exchange], None]] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list)
+    open_wires: dict["Wire", None] = field(default_factory=dict)
+    opened: int = 0
+
+    def connector(self) -> aiohttp.BaseConnector:
+        """For one transport; it is closed together with that."""
+        return MemoryConnector(self)
+
+    def note(self, text: str) -> None:
+        """Write a line into the trace."""
+        self.trace.append(f"{asyncio.get_running_loop().time():.6f} {text}")
+
+    @property
+    def client_wires(self) -> list["Wire"]:
+        """Connections that the client holds open."""
+        return [wire for wire in self.open_wires if wire.is_client]
+
+    async def open(self, client: ResponseHandler) -> None:
+        """Connect `client` with a new server side.
+
+        Raises:
+            OSError: what `connect` says.
+        """
+        await asyncio.sleep(self.connect())
+        self.opened += 1
+        server = self.server()
+        near, far = Wire(self, client, self.opened, is_client=True), Wire(self, server, self.opened, is_client=False)
+        near.peer, far.peer = far, near
+        self.note(f"c{self.opened} opened")
+        server.connection_made(far)
+        client.connection_made(near)
+
+    def begin(self, head: bytes, total: int) -> _Course:
+        """A request's head is known."""
+        lines = head.decode("latin-1").split("\r\n")
+        method, target, _ = lines[0].split(" ", 2)
+        fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+        exchange = Exchange(
+            number=len(self.exchanges) + 1,
+            method=method,
+            path=target,
+            token=fields.get("authorization", "").rpartition(" ")[2],
+            is_conditional="if-none-match" in fields or "if-modified-since" in fields,
+            at=asyncio.get_running_loop().time(),
+            fate=self.fate_of(method, target),
+        )
+        self.exchanges.append(exchange)
+        self.note(f"#{exchange.number} {method} {target} {exchange.fate.kind}")
+        for watch in self.watchers:
+            watch(exchange)
+        return _Course(exchange, total)
+
+
+class MemoryConnector(aiohttp.BaseConnector):
+    """Where aiohttp gets its connections from."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(limit=0, keepalive_timeout=4.0)
+        self._network = network
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        client = ResponseHandler(asyncio.get_running_loop())
+        try:
+            await self._network.open(client)
+        except OSError as error:
+            self._network.note(f"not connected: {error}")
+            raise aiohttp.ClientConnectorError(req.connection_key, error) from error
+        return client
+
+
+class Wire(asyncio.Transport):
+    """One end of a connection in memory."""
+
+    peer: "Wire"
+
+    def __init__(self, network: Network, protocol: Any, number: int, *, is_client: bool) -> None:
+        super().__init__({"peername": ("198.51.100.7", 40_000 + number), "sockname": ("198.51.100.1", 80)})
+        self.network, self.number, self.is_client = network, number, is_client
+        self._loop, self._protocol = asyncio.get_running_loop(), protocol
+        self._on_way: deque[tuple[float, bytes | None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._held: deque[bytes] = deque()
+        self._is_paused = self._is_closing = self._is_over = False
+        self._head = b""
+        self._course: _Course | None = None
+        network.open_wires[self] = None
+
+    # -- what aiohttp calls
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Bytes from this side's protocol."""
+        if self._is_closing or not data:
+            return
+        if self.is_client:
+            self._ask(bytes(data))
+        else:
+            self.peer._answer(bytes(data))
+
+    def writelines(self, parts: Any) -> None:
+        """The same, of several parts."""
+        self.write(b"".join(parts))
+
+    def close(self) -> None:
+        """End it politely: what was written arrives first."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        held_s = TRIP_S
+        if self.is_client and self._course is not None and self._course.exchange.ended_at is None:
+            self._end_exchange(f"#{self._course.exchange.number} given up")
+            if self._on_way:
+                held_s = self._on_way[-1][0] - self._loop.time() + HELD_S
+        self._send(None, held_s)
+        self._loop.call_soon(self._lose, None)
+
+    def abort(self) -> None:
+        """End it at once."""
+        self._is_closing = True
+        self._reset("aborted")
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._is_closing
+
+    def pause_reading(self) -> None:
+        """Hold back what arrives."""
+        self._is_paused = True
+
+    def resume_reading(self) -> None:
+        """Give what was held back."""
+        self._is_paused = False
+        self._loop.call_soon(self._give)
+
+    def is_reading(self) -> bool:
+        """Whether what arrives is given at once."""
+        return not self._is_paused and not self._is_closing
+
+    def can_write_eof(self) -> bool:
+        """Half-closed connections are not played."""
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        """Nothing waits on this side."""
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Has no effect."""
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """This side's protocol."""
+        protocol: asyncio.BaseProtocol = self._protocol
+        return protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Another protocol from now on."""
+        self._protocol = protocol
+
+    # -- the request's way
+
+    def _ask(self, data: bytes) -> None:
+        """The client writes: a new exchange begins where the one before was written out."""
+        course = self._course
+        if course is None or course.sent >= course.request_bytes:
+            self._head += data
+            head, mark, _ = self._head.partition(b"\r\n\r\n")
+            if not mark:
+                return
+            data, self._head = self._head, b""
+            course = self._course = self.network.begin(head, len(head) + len(mark) + _content_length(head))
+        fate = course.exchange.fate
+        before, course.sent = course.sent, course.sent + len(data)
+        is_whole = course.sent >= course.request_bytes
+        if fate.instead is not None and not fate.is_passed_on:
+            if is_whole:
+                self._answer_by_proxy(course, 2 * fate.request_s)
+            return
+        cut = ALL if fate.request_cut is None else fate.request_cut
+        self._send(data[: max(0, cut - before)], fate.request_s)
+        if course.sent > cut:
+            self._loop.call_later(fate.request_s, self._reset, f"request of #{course.exchange.number} cut at {cut}")
+
+    def _answer_by_proxy(self, course: _Course, seconds: float) -> None:
+        course.is_answered_by_proxy = True
+        assert course.exchange.fate.instead is not None, "asked for where it is there"
+        self.peer._send(course.exchange.fate.instead, seconds)
+        self.peer._send(None, seconds)
+
+    # -- the answer's way
+
+    def _answer(self, data: bytes) -> None:
+        """The server writes; this is the client's side, which knows the exchange."""
+        course = self._course
+        if course is None:
+            return
+        fate = course.exchange.fate
+        if course.is_answered_by_proxy or fate.is_mute:
+            return
+        if fate.instead is not None:
+            self._answer_by_proxy(course, fate.answer_s)
+            return
+        before, course.answered = course.answered, course.answered + len(data)
+        cut = ALL if fate.answer_cut is None else fate.answer_cut
+        data = data[: max(0, cut - before)]
+        if fate.drip_s:
+            for place in range(len(data)):
+                self.peer._send(data[place : place + 1], fate.answer_s + (before + place) * fate.drip_s)
+        else:
+            self.peer._send(data, fate.answer_s)
+        if course.answered > cut >= before:
+            what = f"answer of #{course.exchange.number} cut at {cut}"
+            if fate.is_reset:
+                self._loop.call_later(fate.answer_s, self._reset, what)
+            else:
+                self.network.note(what)
+                self.peer._send(None, fate.answer_s)
+
+    # -- between the two ends
+
+    def _send(self, data: bytes | None, seconds: float) -> None:
+        """Put bytes, or the end (None), on their way to the other side, behind what is on it."""
+        if data == b"":
+            return
+        due = max(self._loop.time() + seconds, self._on_way[-1][0] if self._on_way else 0.0)
+        self._on_way.append((due, data))
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._on_way[0][0], self._arrive)
+
+    def _arrive(self) -> None:
+        self._timer = None
+        while self._on_way and self._on_way[0][0] <= self._loop.time():
+            data = self._on_way.popleft()[1]
+            if data is None:
+                self.peer._lose(None)
+            else:
+                self.peer._take(data)
+        if self._on_way:
+            self._timer = self._loop.call_at(self._on_way[0][0], self._arrive)
+
+    def _take(self, data: bytes) -> None:
+        if self._is_over:
+            return
+        self._held.append(data)
+        self._give()
+
+    def _give(self) -> None:
+        while self._held and not self._is_paused and not self._is_over:
+            data = self._held.popleft()
+            self._mark(data)
+            self._protocol.data_received(data)
+
+    def _mark(self, data: bytes) -> None:
+        """Write down what arrived."""
+        if self.is_client:
+            course = self._course
+            if course is None or course.exchange.ended_at is not None:
+                return
+            exchange = course.exchange
+            if exchange.answered_at is None:
+                exchange.answered_at = self._loop.time()
+            if exchange.status is None and data.startswith(b"HTTP/1.1 ") and len(data) > 11:
+                exchange.status = int(data[9:12])
+                self._end_exchange(f"{exchange.status} for #{exchange.number}")
+        else:
+            course = self.peer._course
+            if course is not None:
+                course.passed += len(data)
+                if course.passed >= course.request_bytes and course.exchange.arrived_at is None:
+                    course.exchange.arrived_at = self._loop.time()
+
+    def _end_exchange(self, what: str) -> None:
+        assert self._course is not None, "an exchange is under way"
+        self._course.exchange.ended_at = self._loop.time()
+        self.network.note(what)
+
+    def _reset(self, why: str) -> None:
+        """Both sides lose the connection, with what is on its way."""
+        self.network.note(f"c{self.number} {why}")
+        for wire in (self, self.peer):
+            wire._on_way.clear()
+            wire._lose(ConnectionResetError(104, "Connection reset by peer"))
+
+    def _lose(self, error: BaseException | None) -> None:
+        if self._is_over:
+            return
+        was_closing, self._is_closing, self._is_over = self._is_closing, True, True
+        del self.network.open_wires[self]
+        course = self._course
+        if course is not None and course.exchange.ended_at is None:
+            self._end_exchange(f"#{course.exchange.number} lost")
+        if not was_closing and error is None:
+            self._protocol.eof_received()
+            self._send(None, TRIP_S)
+        self._protocol.connection_lost(error)
+
+
+def _content_length(head: bytes) -> int:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            return int(value)
+    return 0

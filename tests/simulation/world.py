@@ -1,0 +1,267 @@
+"""A world for the engine: the real sandbox, a network in memory, one clock, and runs of the real engine in it.
+
+Nothing but time, chance, threads and the wire is replaced: `bulk.engine` reads a manifest, opens a ledger on disk,
+talks HTTP to the sandbox's own server. Work that ordinarily goes to a thread is done in place, so that the same seed
+gives the same trace. What holds of every run is checked by `invariants.py`, some of it at every request.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from bulk import engine
+from bulk.dispatch.recorder import Disk
+from bulk.manifest.reading import Overrides
+from bulk.model import Finished
+from bulk.report.progress import Display, Silence
+from bulk.report.report import Report
+from bulk.run import Run, Surroundings
+from bulk.sandbox.context import inline
+from bulk.sandbox.server import Sandbox, opened
+from bulk.sandbox.settings import ExtraToken, RateLimit, Settings
+from tests.simulation.network import Fate, Network
+from tests.virtual_time import START, VirtualClock, VirtualLoop
+
+T = TypeVar("T")
+
+BASE_URL = "http://127.0.0.1:8080/api/v3"
+PREFIX = "/api/v3"
+TOKEN = "sbx-site-admin"
+HOURS = 3_600.0
+
+FLEET = """\
+repositories:
+  - {organization: fleet, count: 60, readme_bytes: 120}
+"""
+
+
+class SteppedLoop(VirtualLoop):
+    """A virtual loop that counts its turns, so that something can be done at the N-th."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = 0
+        self.at_turn: Callable[[int], None] | None = None
+
+    def _run_once(self) -> None:
+        self.turns += 1
+        if self.at_turn is not None:
+            self.at_turn(self.turns)
+        super()._run_once()  # type: ignore[misc]  # asyncio's own, which typeshed leaves out
+
+
+async def _in_place(function: Callable[..., T], *args: Any, **_: Any) -> T:
+    """Instead of a worker thread: at once, on the loop."""
+    await anyio.lowlevel.checkpoint()
+    return function(*args)
+
+
+def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 12 * HOURS) -> T:
+    """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall."""
+
+    async def limited() -> T:
+        with anyio.fail_after(at_most_s):
+            return await main()
+
+    with mock.patch.object(anyio.to_thread, "run_sync", _in_place):
+        return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
+
+
+async def disk_in_place(call: Callable[[], None]) -> None:
+    """The recorder's disk, without a thread."""
+    await anyio.lowlevel.checkpoint()
+    call()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the sandbox's journal; `at` on the loop's scale (seconds)."""
+
+    at: float
+    elapsed_s: float
+    user: str | None
+    method: str
+    path: str
+    status: int | None
+    applied: bool
+    effect: str | None
+    category: str | None
+    remaining: int | None
+
+    @classmethod
+    def read(cls, line: str) -> "Entry":
+        found = json.loads(line)
+        at = datetime.fromisoformat(found["at"]).timestamp() - START
+        names = ("user", "method", "path", "status", "applied", "effect", "category", "remaining")
+        return cls(at, found["elapsed_ms"] / 1_000, *(found[name] for name in names))
+
+
+@dataclass(slots=True)
+class World:
+    """One sandbox and whatever runs against it.
+
+    Attributes:
+        path: folder of manifests, runs and the journal.
+        clock: the engine's; the platform's is `platform_clock`, and both may be wrong (`skew_s`).
+        runs: every `Run` that was made, newest last.
+        told: items that a listener was told of, in order.
+        seed: of the engine's own dice.
+    """
+
+    path: Path
+    network: Network
+    sandbox: Sandbox
+    clock: VirtualClock
+    platform_clock: VirtualClock
+    journal_path: Path
+    seed: int = 0
+    environ: dict[str, str] = field(default_factory=lambda: {"BULK_TOKEN": TOKEN})
+    disk: Disk = disk_in_place
+    cache: Path | None = None
+    runs: list[Run] = field(default_factory=list)
+    told: list[Finished] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def write(self, name: str, jobs: Mapping[str, Any], limits: Mapping[str, Any] | None = None, **more: Any) -> Path:
+        """Write a manifest; JSON is YAML."""
+        manifest = {"version": 1, "name": name, "platform": {"base_url": BASE_URL, **more}, "jobs": dict(jobs)}
+        if limits:
+            manifest["limits"] = dict(limits)
+        path = self.path / f"{name}.yaml"
+        path.write_text(json.dumps(manifest))
+        return path
+
+    async def run(self, manifest: Path, **more: Any) -> Report:
+        """Run a manifest, or go on with it, as `bulk run` does."""
+        return await self._watched(
+            lambda around: engine.run_manifest(
+                manifest,
+                overrides=more.pop("overrides", Overrides()),
+                run_dir=self.run_dir(manifest),
+                cache=self.cache,
+                display=more.pop("display", self.display()),
+                environ=self.environ,
+                surroundings=around,
+            )
+        )
+
+    async def retry(self, manifest: Path) -> Report:
+        """Run what did not succeed again, as `bulk retry` does."""
+        return await self._watched(
+            lambda around: engine.retry_run(
+                self.run_dir(manifest),
+                overrides=Overrides(),
+                cache=self.cache,
+                display=self.display(),
+                environ=self.environ,
+                surroundings=around,
+            )
+        )
+
+    async def _watched(self, call: Callable[[Surroundings], Awaitable[Report]]) -> Report:
+        around = Surroundings(
+            clock=self.clock, dice=random.Random(self.seed), disk=self.disk, connector=self.network.connector()
+        )
+
+        class Watched(Run):
+            def __init__(made, *args: Any) -> None:  # noqa: N805 - `self` is the world
+                super().__init__(*args)
+                made._listener = self
+                self.runs.append(made)
+
+        with mock.patch.object(engine, "Run", Watched):
+            try:
+                return await call(around)
+            finally:
+                if around.connector is not None and not around.connector.closed:
+                    await around.connector.close()
+
+    def display(self) -> Display:
+        """Shows nothing, remembers what it was told to say."""
+        return _Remembering(self.notes)
+
+    async def durable(self, finished: Sequence[Finished]) -> None:
+        """The engine's listener."""
+        self.told.extend(finished)
+
+    def run_dir(self, manifest: Path) -> Path:
+        """Where runs of that manifest live."""
+        return self.path / "runs" / manifest.stem
+
+    def lines(self, manifest: Path) -> list[dict[str, Any]]:
+        """`results.jsonl`, in the order of jobs and items."""
+        text = (self.run_dir(manifest) / "results.jsonl").read_text()
+        return sorted((json.loads(line) for line in text.splitlines()), key=lambda line: (line["job"], line["index"]))
+
+    def journal(self) -> list[Entry]:
+        """What the sandbox wrote down."""
+        return [Entry.read(line) for line in self.journal_path.read_text().splitlines()]
+
+    def effects(self) -> list[str]:
+        """What was changed on the platform, in order."""
+        return [entry.effect for entry in self.journal() if entry.effect is not None]
+
+
+class _Remembering(Silence):
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        """Keep it."""
+        self._notes.append(text)
+
+
+@contextlib.asynccontextmanager
+async def world(
+    path: Path,
+    *,
+    fate_of: Callable[[str, str], Fate] | None = None,
+    limits: Mapping[str, RateLimit] | None = None,
+    latency_ms: float = 5.0,
+    tokens: Sequence[ExtraToken] = (),
+    seed: int = 0,
+    seed_data: str = FLEET,
+) -> AsyncIterator[World]:
+    """A sandbox with its standard data and a small fleet, and the network to it.
+
+    Args:
+        limits: None: limits are off, and `/rate_limit` is 404.
+        seed_data: added to the standard data.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    data, journal = path / "seed.yaml", path / "journal.jsonl"
+    data.write_text(seed_data)
+    settings = Settings(
+        seed_data=data,
+        rate_limits=limits or {},
+        rate_limit_off=limits is None,
+        latency_ms=latency_ms,
+        tokens=tuple(tokens),
+        journal=journal,
+    )
+    clock, platform_clock = VirtualClock(), VirtualClock()
+    async with opened(settings, clock=platform_clock, blocking=inline) as sandbox:
+        network = Network(server=sandbox.server)
+        if fate_of is not None:
+            network.fate_of = fate_of
+        made = World(path, network, sandbox, clock, platform_clock, journal, seed)
+        try:
+            yield made
+        finally:
+            await sandbox.server.shutdown(1.0)
+
+
+def now() -> float:
+    """The loop's time (seconds)."""
+    return asyncio.get_running_loop().time()
