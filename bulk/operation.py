@@ -146,7 +146,10 @@ def find(name: str) -> AnyOperation:
         point = _installed()[name]
     except KeyError:
         raise UnknownOperation(_unknown(name)) from None
-    operation = point.load()()
+    try:
+        operation = point.load()()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise UnknownOperation(f"operation {name!r} is installed, but {point.value} can't be used: {error}") from error
     if not isinstance(operation, Operation) or operation.name != name:
         raise UnknownOperation(f"the entry point {name!r} ({point.value}) is not an operation of that name")
     return operation

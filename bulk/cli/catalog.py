@@ -26,29 +26,40 @@ def operations(name: str | None, *, schema: bool, as_json: bool) -> int:
 
     With NAME: its fields, types, limits, category, lane, and how a lost answer is settled.
     """
-    from bulk import documentation
     from bulk.operation import UnknownOperation
 
-    if name is None:
-        if schema:
-            raise UsageError("--schema needs the NAME of an operation")
-        found = documentation.summaries()
-        if as_json:
-            output.out_json(found)
-        else:
-            output.out_table(["operation", "requests", "category", "what it does"], [row.cells() for row in found])
-        return 0
+    if name is None and schema:
+        raise UsageError("--schema needs the NAME of an operation")
     try:
-        described = documentation.describe(name)
+        if name is None:
+            _list(as_json=as_json)
+        else:
+            _describe(name, schema=schema, as_json=as_json)
     except UnknownOperation as error:
         raise UsageError(str(error)) from None
+    return 0
+
+
+def _list(*, as_json: bool) -> None:
+    from bulk import documentation
+
+    found = documentation.summaries()
+    if as_json:
+        output.out_json(found)
+    else:
+        output.out_table(["operation", "requests", "category", "what it does"], [row.cells() for row in found])
+
+
+def _describe(name: str, *, schema: bool, as_json: bool) -> None:
+    from bulk import documentation
+
+    described = documentation.describe(name)
     if schema:
         output.out_json(described.schema)
     elif as_json:
         output.out_json(described)
     else:
         output.out(documentation.as_text(described))
-    return 0
 
 
 @click.command("rate-limit", cls=Command)

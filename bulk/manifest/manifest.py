@@ -63,7 +63,8 @@ class Platform:
 
     Attributes:
         base_url: normalized, without a slash at its end: `https://HOST/api/v3`.
-        credentials: name -> source (`env:NAME`, `file:PATH`, `command:PROGRAM ARG…`); never the token itself. `file:` paths are absolute.
+        credentials: name -> source (`env:NAME`, `file:PATH`, `command:PROGRAM ARG…`), never the token itself;
+            `file:` paths are absolute.
         ca_bundle: absolute path, or None.
         trust_env: use the proxy variables of the environment (failures.md row 72).
     """
@@ -114,7 +115,7 @@ class Manifest:
     Attributes:
         path: as the user named it; item paths are relative to its folder.
         text: the file's text, as it goes into the run directory.
-        digest: SHA-256 (hex) of its meaning without `limits`: the identity of a run, with the digests of its items files.
+        digest: SHA-256 (hex) of its meaning without `limits`: with the digests of its items files, the run's identity.
         limit: first so many items of each job only (`--limit`); None: all.
     """
 

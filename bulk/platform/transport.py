@@ -221,21 +221,20 @@ class Transport:
         """The body, or more than `max_bytes` of it; None: it broke off. The status is known, and nothing hides that."""
         coding = response.headers.get("Content-Encoding", "identity")
         try:
-            if coding.lower() == "identity":
-                raw = await _read(response.content, request.max_bytes)
-            else:
-                raw = await read_coded(response.content, coding, request.max_bytes)
+            try:
+                if coding.lower() == "identity":
+                    raw = await _read(response.content, request.max_bytes)
+                else:
+                    raw = await read_coded(response.content, coding, request.max_bytes)
+            except BaseException:
+                response.close()
+                raise
         except asyncio.CancelledError:
-            response.close()
             if not flight.take_back():
                 raise
             return None
         except (*FOREIGN, CodingBroken, RuntimeError):  # the last one: its connection is gone
-            response.close()
             return None
-        except BaseException:
-            response.close()
-            raise
         if len(raw) > request.max_bytes:
             response.close()
         return raw

@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
+from bulk.links import has_next_link, next_link, within_base
 from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform.bodies import Unreadable
-from bulk.platform.links import has_next_link, next_link, within_base
 from bulk.platform.printable import printable
 from bulk.platform.secrets import redact
 

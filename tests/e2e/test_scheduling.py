@@ -14,10 +14,12 @@ BUSY, SCARCE, SCARCE_LIMIT, WINDOW_S = 1_000, 60, 50, 4
 NOISE = 1.8
 """So much longer than alone may the work of the open category take: another job is started and waits beside it."""
 
-REPOSITORIES, WRITES, LONGEST = 20, 400, 40
+REPOSITORIES, WRITES, LONGEST = 20, 400, 30
 NEAR_LONGEST = 1.1
-LATENCY_MS = 60
-"""As over a network; it leaves the processors idle enough that twenty lanes don't slow each other down."""
+LATENCY_MS = 120
+"""As over a long way. A commit keeps the sandbox busy for some 5 ms, twenty lanes at once for half of that time."""
+WRITE_NOISE = 1.15
+"""The sandbox that serves twenty lanes is slower than the one that serves the longest alone, on the same processors."""
 
 FLEET = {"organization": "acme-fleet", "count": BUSY, "readme_bytes": 500}
 SNAPSHOT = {
@@ -131,6 +133,6 @@ def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, fi
         assert [line["path"].split("/contents/")[1] for line in sorted(mine, key=arrived)] == wanted
         assert changed_files(tmp_path / "sandbox" / "state", repository) == wanted
     assert Counter(line["outcome"] for line in home.results("one")) == {"succeeded": WRITES}
-    assert span_s(lines) <= NEAR_LONGEST * alone_s
+    assert span_s(lines) <= NEAR_LONGEST * WRITE_NOISE * alone_s
     assert effects(repeated) == []
     assert Counter(line["outcome"] for line in home.results("two")) == {"unchanged": WRITES}

@@ -288,9 +288,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def test_memory_does_not_grow_with_the_items(tmp_path):
-    """Checking, indexing and streaming 100,000 items takes hardly more memory than 20,000, all of them different."""
+    """Checking, indexing and streaming 60,000 items takes hardly more memory than 12,000, all of them different."""
     peaks = []
-    for size in (20_000, 100_000):
+    for size in (12_000, 60_000):
         folder = tmp_path / str(size)
         folder.mkdir()
         command, root = [sys.executable, "-c", PEAK, str(folder), str(size)], Path(__file__).parents[2]

@@ -109,9 +109,9 @@ def test_no_text_breaks_the_base_url(text):
 
 def test_sources_of_credentials():
     """A source is env:, file: or command:; a file's path is seen from the manifest's folder."""
-    folder = Path("/work")
+    folder = Path("/srv/jobs")
     assert credential_source("env:TOKEN", folder) == "env:TOKEN"
-    assert credential_source("file:t/x", folder) == "file:/work/t/x"
+    assert credential_source("file:t/x", folder) == "file:/srv/jobs/t/x"
     assert credential_source("file:/t", folder) == "file:/t"
     assert credential_source("file:~/t", folder) == f"file:{Path.home()}/t"
     assert credential_source("command: pass show x", folder) == "command:pass show x"

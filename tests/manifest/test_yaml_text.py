@@ -45,12 +45,12 @@ def test_json_is_yaml(value):
 
 def test_every_value_knows_its_line():
     """Fields of objects, entries of lists and what is within them have the line of their key or start."""
-    text = "a: 1\nb:\n  c: [x,\n    y]\n  d:\n    - e: 1\n      f: 2\n"
+    text = "a: 1\nb:\n  c: [x,\n    y]\n  d:\n    - e: 1\n      f: 2\ng:\n  h\n"
     node, repeated = read_document(text)
     assert not repeated
     assert node is not None
     assert node.places() == {
-        "": 1, "a": 1, "b": 2, "b.c": 3, "b.c[0]": 3, "b.c[1]": 4, "b.d": 5, "b.d[0]": 6, "b.d[0].e": 6, "b.d[0].f": 7,
+        "": 1, "a": 1, "b": 2, "b.c": 3, "b.c[0]": 3, "b.c[1]": 4, "b.d": 5, "b.d[0]": 6, "b.d[0].e": 6, "b.d[0].f": 7, "g": 8,
     }  # fmt: skip
 
 

@@ -177,13 +177,14 @@ def test_a_program_that_fails_is_told_by_its_exit_code(tmp_path):
 
 
 class JumpingClock(Clock):
-    """Each look at it takes ten seconds."""
+    """Each look at it takes ten seconds, once a file is there."""
 
-    def __init__(self) -> None:
-        self.at = 0.0
+    def __init__(self, begun: Path | None = None) -> None:
+        self.at, self.begun = 0.0, begun
 
     def monotonic(self) -> float:
-        self.at += 10.0
+        if self.begun is None or self.begun.exists():
+            self.at += 10.0
         return self.at
 
 
@@ -197,6 +198,22 @@ HANGING = (
 def test_a_program_that_hangs_is_killed(tmp_path, closes):
     """failures.md row 36: after its 30 s a program is killed, whether it still holds its output or not."""
     assert "30 s" in why_missing(program(HANGING.format(closes)), tmp_path, clock=JumpingClock())
+
+
+def test_what_a_hanging_program_started_dies_with_it(tmp_path):
+    """failures.md row 36: a killed program leaves no process behind that it started."""
+    os.mkfifo(tmp_path / "held", 0o600)
+    held = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        holder = "held = open('held', 'w'); open('begun', 'w').close(); import time; time.sleep(600)"
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {holder!r}])"
+        clock = JumpingClock(tmp_path / "begun")
+        assert "30 s" in why_missing(program(code), tmp_path, clock=clock)
+        os.set_blocking(held, True)
+        while os.read(held, 100):  # ends when nobody holds the other side
+            pass
+    finally:
+        os.close(held)
 
 
 def test_what_a_program_leaves_running_is_not_waited_for(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bulk.links import has_next_link, next_link, within_base
 from bulk.model import Media, Request
-from bulk.platform.links import has_next_link, next_link, within_base
 from bulk.platform.wire import (
     Limits,
     date_from_headers,

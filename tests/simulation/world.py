@@ -114,9 +114,11 @@ class World:
     Attributes:
         path: folder of manifests, runs and the journal.
         clock: the engine's; the platform's is `platform_clock`, and both may be wrong (`skew_s`).
-        runs: every `Run` that was made, newest last.
-        told: items that a listener was told of, in order.
         seed: of the engine's own dice.
+        runs: every `Run` that was made, newest last. current: run directory of the newest.
+        told: items that a listener was told of, in order. on_told: called then.
+        notes: what the display was told to say.
+        violations: what was found wrong while a run went on, where raising would be taken for the engine's own error.
     """
 
     path: Path
@@ -132,10 +134,20 @@ class World:
     runs: list[Run] = field(default_factory=list)
     told: list[Finished] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    current: Path | None = None
+    on_told: Callable[[], None] = lambda: None
 
-    def write(self, name: str, jobs: Mapping[str, Any], limits: Mapping[str, Any] | None = None, **more: Any) -> Path:
-        """Write a manifest; JSON is YAML."""
-        manifest = {"version": 1, "name": name, "platform": {"base_url": BASE_URL, **more}, "jobs": dict(jobs)}
+    def write(
+        self, name: str, jobs: Mapping[str, Mapping[str, Any]], limits: Mapping[str, Any] | None = None, **platform: Any
+    ) -> Path:
+        """Write a manifest (JSON is YAML), and its items as JSON lines."""
+        written: dict[str, Any] = {}
+        for job, about in jobs.items():
+            items = self.path / f"{name}-{job}.jsonl"
+            items.write_text("".join(f"{json.dumps(item)}\n" for item in about["items"]))
+            written[job] = {**about, "items": items.name}
+        manifest = {"version": 1, "name": name, "platform": {"base_url": BASE_URL, **platform}, "jobs": written}
         if limits:
             manifest["limits"] = dict(limits)
         path = self.path / f"{name}.yaml"
@@ -145,6 +157,7 @@ class World:
     async def run(self, manifest: Path, **more: Any) -> Report:
         """Run a manifest, or go on with it, as `bulk run` does."""
         return await self._watched(
+            self.run_dir(manifest),
             lambda around: engine.run_manifest(
                 manifest,
                 overrides=more.pop("overrides", Overrides()),
@@ -159,6 +172,7 @@ class World:
     async def retry(self, manifest: Path) -> Report:
         """Run what did not succeed again, as `bulk retry` does."""
         return await self._watched(
+            self.run_dir(manifest),
             lambda around: engine.retry_run(
                 self.run_dir(manifest),
                 overrides=Overrides(),
@@ -169,7 +183,8 @@ class World:
             )
         )
 
-    async def _watched(self, call: Callable[[Surroundings], Awaitable[Report]]) -> Report:
+    async def _watched(self, run_dir: Path, call: Callable[[Surroundings], Awaitable[Report]]) -> Report:
+        self.current = run_dir
         around = Surroundings(
             clock=self.clock, dice=random.Random(self.seed), disk=self.disk, connector=self.network.connector()
         )
@@ -194,6 +209,7 @@ class World:
     async def durable(self, finished: Sequence[Finished]) -> None:
         """The engine's listener."""
         self.told.extend(finished)
+        self.on_told()
 
     def run_dir(self, manifest: Path) -> Path:
         """Where runs of that manifest live."""

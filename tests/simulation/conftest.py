@@ -1,0 +1,18 @@
+"""Where simulations keep their files: in memory, where the system has such a place, because ledgers sync every group."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder for one test."""
+    place = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="bulk-simulation-", dir=place) as path:
+        yield Path(path)

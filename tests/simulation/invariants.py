@@ -1,0 +1,162 @@
+"""What must hold of every run, whatever happened to it. Each function raises AssertionError with what it found."""
+
+import contextlib
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bulk.run import Run
+from bulk.sandbox.repositories import Repositories
+from tests.simulation.network import Exchange
+from tests.simulation.schedules import OWNER, Expected
+from tests.simulation.world import PREFIX, World
+
+EPSILON_S = 1e-6
+
+
+def watch(world: World) -> None:
+    """Check at every request and at every outcome that is told; what is wrong is kept in `world.violations`."""
+
+    def guarded(check: Callable[[], None]) -> None:
+        try:
+            check()
+        except AssertionError as wrong:
+            world.violations.append(str(wrong) or repr(wrong))
+
+    def at_request(exchange: Exchange) -> None:
+        guarded(lambda: counters_are_sane(world))
+        guarded(lambda: intent_is_durable(world, exchange))
+
+    world.network.watchers.append(at_request)
+    world.on_told = lambda: guarded(lambda: told_is_durable(world))
+
+
+def every_item_ended_once_and_right(world: World, manifest: Path, expected: Mapping[tuple[str, int], Expected]) -> None:
+    """Every item has exactly one line, and it says what happened."""
+    lines = world.lines(manifest)
+    ended = Counter((line["job"], line["index"]) for line in lines)
+    once = Counter(expected.keys())
+    assert ended == once, f"too often: {ended - once}, without an end: {once - ended}"
+    wrong = []
+    for line in lines:
+        wanted = expected[line["job"], line["index"]]
+        if (line["outcome"], line["error"] and line["error"]["code"]) != (wanted.outcome, wanted.code):
+            wrong.append(f"{line['job']} #{line['index']} {line['outcome']} {line['error']}, expected {wanted}")
+    assert not wrong, "\n".join(wrong)
+
+
+def every_effect_is_there_once(world: World, expected: Mapping[tuple[str, int], Expected]) -> None:
+    """The platform was changed as asked, each change once: by its own journal."""
+    wanted = Counter(each.effect for each in expected.values() if each.effect)
+    found = Counter(_without_hash(effect) for effect in world.effects())
+    assert found == wanted, f"too often: {found - wanted}, missing: {wanted - found}"
+
+
+def _without_hash(effect: str) -> str:
+    """What was changed, without the sha that nobody knows before."""
+    return effect.rpartition(" ")[0] if effect.startswith(("commit ", "snapshot ")) else effect
+
+
+def files_hold(world: World, files: Mapping[tuple[str, str], bytes | None]) -> None:
+    """Every file ends up with what its lane's last item asked for."""
+    context = world.sandbox.context
+    repositories = context.get(Repositories)
+    owner = context.state.organization(OWNER)
+    assert owner is not None
+    for (name, path), content in files.items():
+        repository = context.state.repository(owner, name)
+        assert repository is not None
+        revision = repositories.revision(repository)
+        entry = revision.entry(path) if revision else None
+        held = revision.read(entry) if revision and entry else None
+        assert held == content, f"{name} {path} holds {held!r}"
+
+
+def lanes_never_overlap(world: World) -> None:
+    """The client never has two writes of one repository under way, nor does the platform work on two in time."""
+    by_lane: dict[str, list[Exchange]] = defaultdict(list)
+    for exchange in world.network.exchanges:
+        if exchange.is_write:
+            by_lane[lane_of(exchange.path)].append(exchange)
+    for lane, writes in by_lane.items():
+        for before, after in zip(writes, writes[1:], strict=False):
+            assert before.ended_at is not None, f"{lane}: #{before.number} has no end"
+            assert before.ended_at <= after.at, f"{lane}: #{before.number} and #{after.number} overlap"
+
+
+def lane_of(path: str) -> str:
+    """What a write of that path must be alone with: a repository's contents, else the path itself."""
+    parts = path.removeprefix(PREFIX).partition("?")[0].casefold().split("/")
+    return "/".join(parts[:5]) if len(parts) > 4 and parts[4] == "contents" else f"{path} (any)"
+
+
+def budgets_were_kept(world: World) -> None:
+    """No request left beyond a budget: the platform had to refuse none."""
+    late = sum(exchange.fate.kind == "late" for exchange in world.network.exchanges)
+    refused = [entry for entry in world.journal() if entry.status == 403 and entry.remaining == 0]
+    assert len(refused) <= late, refused
+
+
+def nothing_after_the_first_401(world: World, token: str) -> None:
+    """Once the client has heard of a 401, nothing more leaves with that token."""
+    heard = [
+        exchange.answered_at
+        for exchange in world.network.exchanges
+        if exchange.token == token and exchange.status == 401 and exchange.answered_at is not None
+    ]
+    if heard:
+        first = min(heard)
+        late = [
+            (exchange.number, exchange.at, exchange.path)
+            for exchange in world.network.exchanges
+            if exchange.token == token and exchange.at > first + EPSILON_S
+        ]
+        assert not late, f"401 at {first}: {late}"
+
+
+def nothing_leaked(world: World, run: Run) -> None:
+    """No permit, reservation, lane or connection is left."""
+    governor = run.governor
+    assert governor.concurrency.in_flight == 0
+    for account in governor.accounts.values():
+        assert account.in_flight == 0
+        for gate in account.gates.values():
+            assert not gate.waiters
+            assert gate.bucket is None or gate.bucket.in_flight == 0
+    assert run.scheduler.in_flight == 0
+    assert not world.network.client_wires
+
+
+def counters_are_sane(world: World) -> None:
+    """Checked at every request: what the governor counts is what is under way."""
+    if not world.runs:
+        return
+    governor = world.runs[-1].governor
+    concurrency = governor.concurrency
+    assert 0 <= concurrency.in_flight <= concurrency.most
+    assert sum(account.in_flight for account in governor.accounts.values()) == concurrency.in_flight
+    for account in governor.accounts.values():
+        for gate in account.gates.values():
+            if gate.bucket is not None:
+                assert 0 <= gate.bucket.in_flight <= account.in_flight
+                assert 0 <= gate.bucket.free <= gate.bucket.limit
+
+
+def intent_is_durable(world: World, exchange: Exchange) -> None:
+    """Checked at a write's first byte: the ledger on disk knows of it."""
+    if not exchange.is_write or world.current is None:
+        return
+    path = exchange.path.removeprefix(PREFIX).partition("?")[0]
+    with contextlib.closing(sqlite3.connect(f"file:{world.current}/ledger.db?mode=ro", uri=True)) as ledger:
+        found = ledger.execute(
+            "SELECT count(*) FROM intents WHERE method = ? AND path = ?", (exchange.method, path)
+        ).fetchone()
+    assert found[0], f"#{exchange.number} {exchange.method} {path} left without an intent"
+
+
+def told_is_durable(world: World) -> None:
+    """Checked whenever a listener is told: the ledger on disk has these outcomes."""
+    with contextlib.closing(sqlite3.connect(f"file:{world.current}/ledger.db?mode=ro", uri=True)) as ledger:
+        (known,) = ledger.execute("SELECT count(*) FROM outcomes").fetchone()
+    assert known >= len({(each.job, each.index) for each in world.told})

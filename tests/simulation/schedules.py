@@ -1,0 +1,254 @@
+"""Random work and random weather, both from a seed: what a run is asked to do, how each item must end, and what
+befalls its requests.
+
+The weather is bad, but it spares a request after three misfortunes in a row, so that every item can be brought to its
+one right outcome whatever the seed. A request that comes late comes within the settle time where the engine relies on
+that (a rename).
+"""
+
+import base64
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation.network import FINE, Fate, answer
+
+OWNER = "fleet"
+TIMEOUT_S = 5.0
+SETTLE_S = 15.0
+LATEST_S = TIMEOUT_S + SETTLE_S - 3.0
+"""A request that comes later than this is not promised anything (seconds after it was sent)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How an item must end.
+
+    Attributes:
+        effect: what the platform's journal says of it, without what is not known before; empty: nothing was changed.
+    """
+
+    outcome: str
+    code: str | None = None
+    effect: str = ""
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Work, and what must come of it.
+
+    Attributes:
+        expected: by (job, index).
+        files: (repository, path) -> what the file must hold at the end; None: it must not be there.
+    """
+
+    jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    expected: dict[tuple[str, int], Expected] = field(default_factory=dict)
+    files: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
+
+    def job(self, name: str, operation: str, **more: Any) -> list[dict[str, Any]]:
+        """A new job; returns its items."""
+        items: list[dict[str, Any]] = []
+        self.jobs[name] = {"operation": operation, "items": items, **more}
+        return items
+
+    def expect(self, job: str, item: dict[str, Any], expected: Expected) -> None:
+        """Add an item to a job."""
+        items = self.jobs[job]["items"]
+        self.expected[job, len(items)] = expected
+        items.append(item)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Short waits, so that a run is not longer than it must be."""
+        return {"request_timeout": f"{TIMEOUT_S:g}s", "settle": f"{SETTLE_S:g}s", "concurrency": 12}
+
+
+def mixed_case(text: str, dice: random.Random) -> str:
+    """The platform ignores case, and so must lanes."""
+    return "".join(letter.upper() if dice.random() < 0.3 else letter for letter in text)
+
+
+def content(text: str) -> str:
+    """Base64, as the platform wants it."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def put(repo: str, path: str, text: str, owner: str = OWNER, **more: Any) -> dict[str, Any]:
+    """An item of `contents.put`."""
+    return {"owner": owner, "repo": repo, "path": path, "message": f"Put {path}", "content": content(text), **more}
+
+
+def snapshot(repo: str, correlator: str, sha: str = "a" * 40) -> dict[str, Any]:
+    """An item of `snapshot.create`."""
+    return {
+        "owner": OWNER,
+        "repo": repo,
+        "version": 0,
+        "job": {"id": "1", "correlator": correlator},
+        "sha": sha,
+        "ref": "refs/heads/main",
+        "detector": {"name": "detector", "version": "1", "url": "https://example.com"},
+        "scanned": "2026-11-21T08:00:00Z",
+    }
+
+
+def random_schedule(seed: int, items: int, repositories: int = 8) -> Schedule:
+    """About `items` items of every kind over a few repositories."""
+    dice = random.Random(f"work {seed}")
+    schedule = Schedule()
+    for name, operation in (("reads", "readme.get"), ("puts", "contents.put"), ("deletes", "contents.delete")):
+        schedule.job(name, operation)
+    schedule.job("snapshots", "snapshot.create")
+    schedule.job("orgs", "organization.create")
+    schedule.job("renames", "organization.rename", needs=["orgs"], needs_policy="any-outcome")
+    made = 0
+    for number in range(items):
+        repo = f"repo-{dice.randrange(repositories):05d}"
+        kind = dice.random()
+        if kind < 0.3:
+            _add_read(schedule, repo, dice)
+        elif kind < 0.65:
+            _add_put(schedule, repo, number, dice)
+        elif kind < 0.73:
+            _add_delete(schedule, dice, number)
+        elif kind < 0.9:
+            _add_snapshot(schedule, repo, number, dice)
+        else:
+            made += 1
+            _add_organization(schedule, made, dice)
+    schedule.jobs = {name: job for name, job in schedule.jobs.items() if job["items"]}
+    if "orgs" not in schedule.jobs:
+        schedule.jobs.pop("renames", None)
+    return schedule
+
+
+def _add_read(schedule: Schedule, repo: str, dice: random.Random) -> None:
+    if dice.random() < 0.1:
+        schedule.expect("reads", {"owner": OWNER, "repo": "no-such-repo"}, Expected("failed", "not_found"))
+    else:
+        schedule.expect("reads", {"owner": OWNER, "repo": mixed_case(repo, dice)}, Expected("succeeded"))
+
+
+def _add_put(schedule: Schedule, repo: str, number: int, dice: random.Random) -> None:
+    owner, name = mixed_case(OWNER, dice), mixed_case(repo, dice)
+    path, text = f"file-{number}.txt", f"content {number}"
+    kind = dice.random()
+    written = [key for key, held in schedule.files.items() if held is not None]
+    if kind < 0.1:
+        expected = Expected("failed", "conflict")
+        schedule.expect("puts", put(name, "README.md", text, owner, mode="create"), expected)
+        return
+    if kind < 0.3 and written:
+        (repo, path), is_same = dice.choice(written), dice.random() < 0.5
+        held = schedule.files[repo, path]
+        assert held is not None
+        if is_same:
+            schedule.expect("puts", put(mixed_case(repo, dice), path, held.decode(), owner), Expected("unchanged"))
+            return
+        name = mixed_case(repo, dice)
+    schedule.files[repo, path] = text.encode()
+    schedule.expect("puts", put(name, path, text, owner), Expected("succeeded", effect=f"commit {OWNER}/{repo} {path}"))
+
+
+def _add_delete(schedule: Schedule, dice: random.Random, number: int) -> None:
+    written = [
+        key
+        for key, held in schedule.files.items()
+        if held is not None and not any(item.get("path") == key[1] for item in schedule.jobs["deletes"]["items"])
+    ]
+    if not written or dice.random() < 0.2:
+        item = {"owner": OWNER, "repo": "repo-00000", "path": f"never-{number}.txt", "message": "Delete"}
+        schedule.expect("deletes", item, Expected("unchanged"))
+        return
+    # the deletes come after all puts of their lane, so nothing may be put there any more
+    repo, path = dice.choice(written)
+    schedule.files[repo, path] = None
+    item = {"owner": OWNER, "repo": mixed_case(repo, dice), "path": path, "message": "Delete"}
+    schedule.expect("deletes", item, Expected("succeeded", effect=f"commit {OWNER}/{repo} {path}"))
+
+
+def _add_snapshot(schedule: Schedule, repo: str, number: int, dice: random.Random) -> None:
+    if dice.random() < 0.15:
+        item = snapshot(repo, f"null-{number}", "0" * 40)
+        schedule.expect("snapshots", item, Expected("failed", "rejected"))
+        return
+    item = snapshot(mixed_case(repo, dice), f"build-{number}")
+    effect = f"snapshot {OWNER}/{repo} build-{number} detector"
+    schedule.expect("snapshots", item, Expected("succeeded", effect=effect))
+
+
+def _add_organization(schedule: Schedule, number: int, dice: random.Random) -> None:
+    if dice.random() < 0.2:
+        item = {"login": "acme-eng", "admin": "octoadmin"}
+        schedule.expect("orgs", item, Expected("failed", "conflict"))
+        return
+    login = f"new-{number}"
+    effect = f"organization {login} created"
+    schedule.expect("orgs", {"login": login, "admin": "octoadmin"}, Expected("succeeded", effect=effect))
+    if dice.random() < 0.5:
+        item = {"org": login, "login": f"renamed-{number}", "wait": dice.random() < 0.5}
+        effect = f"organization {login} renamed to renamed-{number}"
+        schedule.expect("renames", item, Expected("succeeded", effect=effect))
+
+
+@dataclass(slots=True)
+class Weather:
+    """Fates from a seed. `share` of the requests meets a misfortune; `most` in a row of one path, `kinds` of them."""
+
+    seed: int
+    share: float = 0.2
+    most: int = 3
+    kinds: tuple[str, ...] = (
+        "cut request",
+        "cut answer",
+        "reset",
+        "late",
+        "mute",
+        "5xx before",
+        "5xx after",
+        "slow",
+        "drip",
+        "limited",
+    )
+    _met: int = 0
+    _in_a_row: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __call__(self, method: str, path: str) -> Fate:
+        """What befalls the next request."""
+        self._met += 1
+        dice = random.Random(f"weather {self.seed} {self._met}")
+        key = (method, path.partition("?")[0].casefold())
+        if dice.random() >= self.share or self._in_a_row.get(key, 0) >= self.most:
+            self._in_a_row[key] = 0
+            return Fate(request_s=dice.uniform(0.001, 0.01), answer_s=dice.uniform(0.001, 0.01))
+        self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
+        return _misfortune(dice.choice(self.kinds), dice)
+
+
+def _misfortune(kind: str, dice: random.Random) -> Fate:
+    trips: Mapping[str, float] = {"request_s": dice.uniform(0.001, 0.05), "answer_s": dice.uniform(0.001, 0.05)}
+    match kind:
+        case "cut request":
+            return Fate(kind=kind, request_cut=dice.randrange(600), **trips)
+        case "cut answer":
+            return Fate(kind=kind, answer_cut=dice.randrange(1_200), **trips)
+        case "reset":
+            return Fate(kind=kind, answer_cut=dice.randrange(1_200), is_reset=True, **trips)
+        case "late":
+            return Fate(kind=kind, request_s=dice.uniform(TIMEOUT_S, LATEST_S))
+        case "mute":
+            return Fate(kind=kind, is_mute=True)
+        case "5xx before":
+            return answer(dice.choice((500, 502, 503, 504)))
+        case "5xx after":
+            return answer(dice.choice((500, 502, 504)), is_passed_on=True)
+        case "slow":
+            return Fate(kind=kind, request_s=dice.uniform(0.1, 2.0), answer_s=dice.uniform(0.1, 2.0))
+        case "drip":
+            return Fate(kind=kind, drip_s=dice.choice((0.001, 0.01)), **trips)
+        case "limited":
+            body = b'{"message": "You have exceeded a secondary rate limit."}'
+            return answer(429, body, "application/json", Retry_After=str(dice.randrange(1, 4)))
+    return FINE

@@ -1,0 +1,118 @@
+"""One seed: random work in random weather, stopped and resumed at random, and everything that must hold of it.
+
+A seed that fails is replayed, with its whole trace, by
+
+    python -m tests.simulation.storm SEED [ITEMS]
+"""
+
+import random
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from bulk.sandbox.settings import RateLimit
+from tests.simulation import invariants
+from tests.simulation.schedules import Weather, random_schedule
+from tests.simulation.world import TOKEN, SteppedLoop, World, now, simulate, world
+
+MOST_RESUMES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a seed came to.
+
+    Attributes:
+        trace: a line for everything that happened on the wire.
+        seconds: virtual time that passed. requests: exchanges (count). runs: first one and resumes (count).
+    """
+
+    trace: tuple[str, ...]
+    seconds: float
+    requests: int
+    runs: int
+
+
+def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
+    """Play `seed`; raises AssertionError where an invariant is broken, with the seed in its notes."""
+
+    async def main() -> Passed:
+        dice = random.Random(f"storm {seed}")
+        schedule, weather = random_schedule(seed, items), Weather(seed, share=dice.choice((0.0, 0.1, 0.2, 0.3)))
+        limits = None
+        if dice.random() < 0.7:
+            limits = {
+                "core": RateLimit(dice.randrange(30, 120), dice.randrange(5, 40)),
+                "dependency_snapshots": RateLimit(dice.randrange(5, 30), dice.randrange(5, 40)),
+            }
+        async with world(folder, fate_of=weather, limits=limits, seed=seed) as made:
+            invariants.watch(made)
+            manifest = made.write("storm", schedule.jobs, {**schedule.limits, "pace": dice.choice(("even", "burst"))})
+            stops = dice.randrange(4)
+            try:
+                for _ in range(stops):
+                    await _run_and_stop(made, manifest, dice)
+                report = await made.run(manifest)
+                invariants.every_item_ended_once_and_right(made, manifest, schedule.expected)
+                assert report.exit_code == (0 if _all_well(schedule.expected.values()) else 1)
+                invariants.every_effect_is_there_once(made, schedule.expected)
+                invariants.files_hold(made, schedule.files)
+                invariants.lanes_never_overlap(made)
+                invariants.budgets_were_kept(made)
+                invariants.nothing_after_the_first_401(made, TOKEN)
+                invariants.nothing_leaked(made, made.runs[-1])
+                assert not made.violations, made.violations[:5]
+            except BaseException:
+                made.network.note("the end")
+                (folder / "trace.txt").write_text("\n".join(made.network.trace))
+                raise
+            return Passed(tuple(made.network.trace), now(), len(made.network.exchanges), len(made.runs))
+
+    try:
+        return simulate(main)
+    except BaseException as error:
+        error.add_note(f"replay: python -m tests.simulation.storm {seed} {items}")
+        raise
+
+
+async def _run_and_stop(made: World, manifest: Path, dice: random.Random) -> None:
+    """Run, and cancel after a random number of the loop's turns: what was under way is lost, as if killed."""
+    loop = invariants_loop()
+    last = loop.turns + dice.randrange(20, 600)
+    with anyio.CancelScope() as scope:
+
+        def look(turn: int) -> None:
+            if turn >= last:
+                loop.at_turn = None
+                scope.cancel()
+
+        loop.at_turn = look
+        await made.run(manifest)
+    loop.at_turn = None
+
+
+def invariants_loop() -> SteppedLoop:
+    """The running loop."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SteppedLoop)
+    return loop
+
+
+def _all_well(expected: object) -> bool:
+    return all(each.outcome in ("succeeded", "unchanged") for each in expected)  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        try:
+            done = pass_seed(int(sys.argv[1]), place, *map(int, sys.argv[2:3]))
+        except BaseException:
+            sys.stdout.write((place / "trace.txt").read_text() + "\n" if (place / "trace.txt").exists() else "")
+            raise
+        sys.stdout.write("\n".join(done.trace) + f"\n{done.requests} requests, {done.seconds:.0f} virtual seconds\n")
