@@ -40,8 +40,8 @@ def next_query(headers: Mapping[str, str], path: str, query: str) -> str | None:
 
     Args:
         headers: of the answer; looked up in lower case.
-        path: percent-encoded path of the page that was read.
-        query: its query, without a question mark.
+        path: percent-encoded path of the list.
+        query: what its first page was asked with, without a question mark.
     """
     target = _next_target(headers)
     if target is None or not _PLAIN.fullmatch(target) or len(target) > LONGEST_CHARS:

@@ -75,9 +75,9 @@ def read_all(
         pause_s: before the first page (seconds), see `Request.pause_s`.
         parameters: more of the query; None leaves one out.
     """
-    query = urls.query(**parameters, per_page=per_page)
+    query = asked = urls.query(**parameters, per_page=per_page)
     entries: list[Any] = []
-    seen = {query}
+    seen = {_sorted(query)}
     first: Any = None
     is_unchanged = True
     while True:
@@ -100,14 +100,15 @@ def read_all(
             first = reply.body
         if not links.has_next_link(reply.headers):
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
-        following = links.next_query(reply.headers, path, query)
+        # always from the first query on: a place in the list is never inherited from the page before
+        following = links.next_query(reply.headers, path, asked)
         if following is None:
             return _unusable("the link to the next page does not lead to a page of this list; not followed")
-        if following in seen:
+        if _sorted(following) in seen:
             return _unusable(f"after {len(seen)} pages the link to the next one leads back to one that was read")
         if len(seen) >= most_pages:
             return _unusable(f"the list goes on after {most_pages:,} pages")
-        seen.add(following)
+        seen.add(_sorted(following))
         query = following
 
 
@@ -116,6 +117,11 @@ def outcome_of(listing: Listing) -> Outcome:
     if listing.flaw is not None:
         return listing.flaw
     return unchanged(listing.entries) if listing.is_unchanged else succeeded(listing.entries)
+
+
+def _sorted(query: str) -> tuple[str, ...]:
+    """A query to compare, whatever the order of its parameters."""
+    return tuple(sorted(query.split("&")))
 
 
 def _unusable(why: str) -> Listing:

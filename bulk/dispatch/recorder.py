@@ -21,11 +21,11 @@ from bulk.status import RunStatus
 GATHER_S = 0.02
 """Outcomes of reads gather this long before they are written, unless an intent waits."""
 
-GROUP_MOST = 2_000
-GROUP_BYTES = 16 * 1024 * 1024
+GROUP_MOST = 1_000
+GROUP_BYTES = 4 * 1024 * 1024
 """Most entries of one group, and most bytes of results: bounds memory and the time of a commit."""
 
-ROOM_BYTES = 48 * 1024 * 1024
+ROOM_BYTES = 12 * 1024 * 1024
 """Workers wait while more than this is on its way to disk."""
 
 GRACE_S = 10.0

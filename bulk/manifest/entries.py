@@ -37,10 +37,10 @@ class EntryStream:
 
     def __init__(self, checked: Checked, job_number: int, workspace: Path) -> None:
         self._job, self._check = checked.manifest.jobs[job_number], checked.jobs[job_number]
+        self._file: ItemsFile | None = None
+        self._files = _Files(workspace, self._job)
         self._reader = ItemReader(self._job.operation, self._job.defaults)
         self._path = source_path(self._job, workspace)
-        self._files = _Files(workspace, self._job)
-        self._file: ItemsFile | None = None
         self._rows: Iterator[Row] | None = None
         self._next = 0
 

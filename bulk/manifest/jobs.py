@@ -66,9 +66,8 @@ class _JobReader:
         fields.finish()
         if not fields.is_object:
             return None
-        if items is None:
-            fields.flaw("items", "is missing; expected a list of items, the path of an items file, or -")
-        if operation is None or items is None:
+        can_be_items = self._can_be_items(items)
+        if operation is None or items is None or not can_be_items:
             return None
         job = Job(
             number=0,
@@ -118,24 +117,39 @@ class _JobReader:
         self._refuse_secrets("with.", value, lines, operation)
         return value
 
-    def _with_items(self, job: Job, node: Node) -> Job | None:
-        match node.value:
-            case list():
-                return self._with_inline(job, node.value)
-            case dict():
-                known = "from" in node.value
-                message = (
-                    "items from another job's results ({from: JOB}) are not available yet in this version"
-                    if known
-                    else "expected a list of items, the path of an items file, or -; got an object"
-                )
-                self._fields.flaw("items", message)
-            case str() if node.value:
-                return self._with_path(job, node.value)
-            case _:
-                got = quantities.kind_of(node.value)
-                self._fields.flaw("items", f"expected a list of items, the path of an items file, or -; got {got}")
-        return None
+    def _can_be_items(self, node: Node | None) -> bool:
+        """Whether items are where `items` says; a flaw is noted where not."""
+        expected = "expected a list of items, the path of an items file, or -"
+        match node.value if node else None:
+            case list() | "-":
+                return True
+            case str(text) if text:
+                try:
+                    path = addresses.absolute(text, self._folder)
+                    sources.format_of(path)
+                    sources.open_regular(path).close()
+                except ValueError as error:
+                    self._fields.flaw("items", f"{error} ({shown(text)})")
+                    return False
+                return True
+            case {"from": _}:
+                later = "items from another job's results ({from: JOB}) are not available yet in this version"
+                self._fields.flaw("items", later)
+            case _ if node is None:
+                self._fields.flaw("items", f"is missing; {expected}")
+            case value:
+                self._fields.flaw("items", f"{expected}; got {quantities.kind_of(value)}")
+        return False
+
+    def _with_items(self, job: Job, node: Node) -> Job:
+        if isinstance(node.value, list):
+            return self._with_inline(job, node.value)
+        if node.value != "-":
+            return replace(job, items_path=addresses.absolute(str(node.value), self._folder))
+        if job.operation.secret_fields:
+            message = f"{job.operation.name} takes secrets, so its items can't come from standard input, which is kept"
+            self._fields.flaw("items", message)
+        return replace(job, items_path=STDIN)
 
     def _with_inline(self, job: Job, nodes: Sequence[Node]) -> Job:
         items: list[Mapping[str, Any]] = []
@@ -150,23 +164,6 @@ class _JobReader:
             items.append(value)
             lines.append(places)
         return replace(job, items=tuple(items), item_lines=tuple(lines))
-
-    def _with_path(self, job: Job, text: str) -> Job | None:
-        if text == "-":
-            if job.operation.secret_fields:
-                message = (
-                    f"{job.operation.name} takes secrets, so its items can't come from standard input, which is kept"
-                )
-                self._fields.flaw("items", message)
-            return replace(job, items_path=STDIN)
-        path = addresses.absolute(text, self._folder)
-        try:
-            sources.format_of(path)
-            sources.open_regular(path).close()
-        except ValueError as error:
-            self._fields.flaw("items", f"{error} ({shown(text)})")
-            return None
-        return replace(job, items_path=path)
 
     def _refuse_secrets(
         self, prefix: str, value: Mapping[str, Any], lines: Mapping[str, int], operation: AnyOperation

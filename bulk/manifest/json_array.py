@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from bulk.manifest.lines import CHUNK_BYTES, MOST_LINE_BYTES, TOO_LONG, Read, Row, SourceFlaw, bad, without_mark
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{},]', re.DOTALL)
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_FLAT = rb'[\[{](?:[^"\[\]{}]++|' + _STRING + rb")*+[\]}]"  # with nothing nested: most items are, so one match will do
+_TOKEN = re.compile(_STRING + b"|" + _FLAT + rb'|["\[\]{},]', re.DOTALL)
 _SPACE = b" \t\r\n"
 _NOT_SPACE = re.compile(rb"[^ \t\r\n]|\Z")
 _QUOTE, _COMMA, _OPEN, _CLOSE = b'",[]'
@@ -74,10 +76,11 @@ class _Splitter:
         at, is_end = self._at, False
         for token in _TOKEN.finditer(text, at):
             char = text[token.start()]
-            if char == _QUOTE:
-                if token.end() - token.start() == 1:  # goes on in what has not been read yet
-                    at = token.start()
-                    break
+            if token.end() - token.start() > 1:
+                pass  # a whole string, or a whole object or list
+            elif char == _QUOTE:  # of a string that goes on in what has not been read yet
+                at = token.start()
+                break
             elif char in _OPENING:
                 depth += 1
             elif char != _COMMA and depth:

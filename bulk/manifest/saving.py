@@ -101,11 +101,6 @@ class Template:
         paths = [".".join(part) for part in self._parts if isinstance(part, tuple)]
         return next((name for name in paths if _is_path(name)), paths[-1] if paths else "")
 
-    @property
-    def may_nest(self) -> bool:
-        """Whether a field may add folders, so that one item's file could be another's folder."""
-        return any(isinstance(part, tuple) and _is_path(part[-1]) for part in self._parts)
-
 
 _RISKY = re.compile(r"[. ](/|$)|(^|/)(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 """Whether an ASCII path may need `_safe_segment`."""

@@ -158,16 +158,21 @@ def limits_from_body(body: Any) -> dict[str, Limits]:
 
 
 def _limits(category: str | None, limit: int, remaining: int, used: int | None, reset: int) -> Limits:
-    limit = max(0, limit)
-    return Limits(category, limit, min(limit, max(0, remaining)), None if used is None else max(0, used), max(0, reset))
+    if not 0 <= remaining <= limit or reset < 0 or (used is not None and used < 0):
+        limit, reset, used = max(0, limit), max(0, reset), None if used is None else max(0, used)
+        remaining = min(limit, max(0, remaining))
+    return Limits(category, limit, remaining, used, reset)
 
 
+@lru_cache(maxsize=256)
 def _folded(category: str) -> str | None:
     folded = category.strip().lower()
     return folded if _CATEGORY.fullmatch(folded) else None
 
 
 def _count(text: str | None) -> int | None:
+    if text is not None and len(text) < 16 and text.isdigit() and text.isascii():  # the usual case, and quick
+        return int(text)
     return int(text) if text is not None and _COUNT.fullmatch(text := text.strip()) else None
 
 

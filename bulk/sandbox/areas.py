@@ -4,8 +4,10 @@ from typing import Final
 
 from bulk.sandbox import (
     contents,
+    enterprise_configurations,
     enterprise_security,
     licenses,
+    organization_configurations,
     organizations,
     rate_limit,
     readme,
@@ -17,8 +19,10 @@ from bulk.sandbox.routes import Area
 
 AREAS: Final[tuple[Area, ...]] = (
     contents.AREA,
+    enterprise_configurations.AREA,
     enterprise_security.AREA,
     licenses.AREA,
+    organization_configurations.AREA,
     organizations.AREA,
     rate_limit.AREA,
     readme.AREA,

@@ -141,9 +141,6 @@ def contradictions(settings: Mapping[str, object]) -> Iterator[dict[str, object]
         yield problem(RESOURCE, field, "invalid", f"{field} requires dependabot_alerts to be enabled")
 
 
-# Options: objects within the body --------------------------------------------------------------------------------------
-
-
 def _flaws_of_options(field: str, value: object) -> Iterator[dict[str, object]]:
     if value is None and DEFAULTS[field] is None:
         return
@@ -157,7 +154,9 @@ def _flaws_of_options(field: str, value: object) -> Iterator[dict[str, object]]:
                 yield problem(RESOURCE, f"{field}.labeled_runners", "invalid", "labeled_runners must be a boolean")
         case "code_scanning_options":
             if not isinstance(value.get("allow_advanced"), bool | None):
-                yield problem(RESOURCE, f"{field}.allow_advanced", "invalid", "allow_advanced must be a boolean or null")
+                yield problem(
+                    RESOURCE, f"{field}.allow_advanced", "invalid", "allow_advanced must be a boolean or null"
+                )
         case "code_scanning_default_setup_options":
             if value.get("runner_type", "not_set") not in ("standard", "labeled", "not_set"):
                 expected = "runner_type must be one of standard, labeled, not_set"

@@ -29,6 +29,7 @@ from bulk.sandbox.context import Context
 from bulk.sandbox.faults import Faults
 from bulk.sandbox.journal import Entry, Journal
 from bulk.sandbox.media import JSON, Accepts
+from bulk.sandbox.observing import Observe, Observed
 from bulk.sandbox.refusals import Refused, bad_request, forbidden, not_found
 from bulk.sandbox.routes import Route, Router
 
@@ -62,8 +63,8 @@ class _Exchange:
 class Pipeline:
     """The server's one handler: give it to `aiohttp.web.Server`."""
 
-    def __init__(self, context: Context, router: Router, journal: Journal) -> None:
-        self._context, self._router, self._journal = context, router, journal
+    def __init__(self, context: Context, router: Router, journal: Journal, observe: Observe | None = None) -> None:
+        self._context, self._router, self._journal, self._observe = context, router, journal, observe
         self._clock = context.clock
         self._authentication = Authentication(context.state)
         self._accepts = Accepts(context.vendor)
@@ -294,8 +295,24 @@ class Pipeline:
 
     def _finish(self, exchange: _Exchange, response: web.Response) -> web.Response:
         """Write the journal line, then let the answer go."""
-        exchange.entry.status = response.status
-        self._journal.write(exchange.entry, self._clock.now())
+        entry = exchange.entry
+        entry.status = response.status
+        self._journal.write(entry, self._clock.now())
+        if self._observe is not None and entry.fault is None:
+            route = exchange.match[0] if exchange.match else None
+            body = response.body if isinstance(response.body, bytes) else b""
+            self._observe(
+                Observed(
+                    entry.method,
+                    entry.path,
+                    route,
+                    exchange.version,
+                    exchange.media,
+                    response.status,
+                    response.headers,
+                    body,
+                )
+            )
         return response
 
     def _fail(self, exchange: _Exchange, fault: str) -> web.Response:

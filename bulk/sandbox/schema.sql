@@ -69,6 +69,14 @@ CREATE TABLE configuration_defaults (
 CREATE TABLE configuration_repositories (
     repository_id INTEGER PRIMARY KEY, configuration_id INTEGER NOT NULL, status TEXT NOT NULL
 );
+CREATE INDEX configuration_repositories_of ON configuration_repositories (configuration_id, repository_id);
+-- An attachment that was accepted and is not done yet: at most one of each organization. `is_licensed`: seats were enough.
+CREATE TABLE attachments (
+    organization_id INTEGER PRIMARY KEY, configuration_id INTEGER NOT NULL, repositories_json TEXT NOT NULL,
+    is_licensed INTEGER NOT NULL, due_at REAL NOT NULL
+);
+-- Repositories that use advanced security: their committers take its seats.
+CREATE TABLE advanced_security_repositories (repository_id INTEGER PRIMARY KEY);
 CREATE TABLE enterprise_security (enterprise_id INTEGER PRIMARY KEY, settings_json TEXT NOT NULL DEFAULT '{}');
 -- Which enablement a product was given in all repositories of an enterprise, and the action that is in progress.
 CREATE TABLE enterprise_products (

@@ -48,6 +48,7 @@ from bulk.sandbox.clock import Clock, SystemClock
 from bulk.sandbox.context import Blocking, Context, in_thread
 from bulk.sandbox.journal import Journal
 from bulk.sandbox.media import Vendor
+from bulk.sandbox.observing import Observe, from_environment
 from bulk.sandbox.pipeline import MOST_BODY_BYTES, PREFIX, Pipeline
 from bulk.sandbox.routes import Area, Router
 from bulk.sandbox.settings import SettingError, Settings
@@ -83,7 +84,12 @@ class Sandbox:
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, *, clock: Clock | None = None, blocking: Blocking = in_thread, areas: Sequence[Area] = AREAS
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    blocking: Blocking = in_thread,
+    areas: Sequence[Area] = AREAS,
+    observe: Observe | None = None,
 ) -> AsyncIterator[Sandbox]:
     """A sandbox that is ready to answer, without a socket.
 
@@ -92,11 +98,13 @@ async def opened(
         clock: where it gets the time from; None: the machine's.
         blocking: how it does work that blocks.
         areas: what it serves.
+        observe: sees every answer (`observing.py`); None: as the environment says, which is nobody.
 
     Raises:
         SettingError: the state, the seed data or the journal can't be used.
     """
     clock = clock or SystemClock()
+    observe = observe or from_environment()
     async with contextlib.AsyncExitStack() as stack:
         directory = _directory(settings, stack)
         state = State.open(directory / "state.db", clock, is_kept=settings.state is not None)
@@ -117,20 +125,25 @@ async def opened(
         for area in areas:
             if area.start is not None:
                 await area.start(context)
-        pipeline = Pipeline(context, Router(route for area in areas for route in area.routes), journal)
+        pipeline = Pipeline(context, Router(route for area in areas for route in area.routes), journal, observe)
         yield Sandbox(context, _server(pipeline))
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings, *, clock: Clock | None = None, blocking: Blocking = in_thread, areas: Sequence[Area] = AREAS
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    blocking: Blocking = in_thread,
+    areas: Sequence[Area] = AREAS,
+    observe: Observe | None = None,
 ) -> AsyncIterator[Sandbox]:
     """A sandbox that is served on its address until the block ends. Arguments and errors as `opened`, and
 
     Raises:
         SettingError: the address can't be listened on.
     """
-    async with opened(settings, clock=clock, blocking=blocking, areas=areas) as sandbox:
+    async with opened(settings, clock=clock, blocking=blocking, areas=areas, observe=observe) as sandbox:
         runner = web.ServerRunner(sandbox.server, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         try:

@@ -34,6 +34,7 @@ INSERT INTO configurations VALUES
     (2003, 'organization', 101, 'Eng scratch', 'For experiments.', '{"enforcement": "unenforced"}', 1735689600, 1735689600);
 INSERT INTO configuration_defaults VALUES ('enterprise', 1, 'public', 1001);
 INSERT INTO configuration_repositories VALUES (1001, 2001, 'attached'), (1002, 2003, 'attached');
+INSERT INTO advanced_security_repositories VALUES (1001), (1003);
 INSERT INTO enterprise_security VALUES (1, '{}');
 
 INSERT INTO rulesets VALUES

@@ -4,7 +4,6 @@ import base64
 import json
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.judging import changed_files, effects, git
-from tests.e2e.platform import Home, Served, served
+from tests.e2e.platform import TICK_S, Home, Served, has_ended, served
 
 KILLS = 50
 REPOSITORIES, FILES, ORGANIZATIONS, SNAPSHOTS = 40, 900, 200, 900
@@ -23,7 +22,6 @@ EARLY = 0.15
 EARLY_S = 0.6
 REQUESTS_MOST = 150
 """A kill in the working phase comes after up to so many requests: 50 of them fit into about 5,000 requests."""
-TICK_S = 0.001
 
 FLEET = {"organization": "acme-fleet", "count": REPOSITORIES, "readme_bytes": 200}
 
@@ -73,15 +71,6 @@ def jobs(home: Home) -> dict[str, Any]:
     }
 
 
-def wait_tick(process: "subprocess.Popen[str]", seconds: float) -> bool:
-    """Wait so long, or until the process has ended: whether it has."""
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
 def kill_at_random(home: Home, sandbox: Served, dice: random.Random, seen: Counter[str]) -> bool:
     """Start the command and kill it at a random moment; whether it had ended before."""
     size = sandbox.journal_path.stat().st_size
@@ -89,22 +78,22 @@ def kill_at_random(home: Home, sandbox: Served, dice: random.Random, seen: Count
     process = home.start("run", "manifest.yaml", "--run-dir", "run", "--progress", "none")
     try:
         if is_early:
-            has_ended = wait_tick(process, delay_s)
+            is_over = has_ended(process, delay_s)
         else:
-            has_ended = False
+            is_over = False
             with sandbox.journal_path.open("rb") as journal:
                 journal.seek(size)
-                while requests > 0 and not has_ended:
+                while requests > 0 and not is_over:
                     requests -= journal.read().count(b"\n")
-                    has_ended = wait_tick(process, TICK_S)
+                    is_over = has_ended(process, TICK_S)
     finally:
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate(timeout=20)
-    assert has_ended or process.returncode == -signal.SIGKILL, (process.returncode, out, err)
+    assert is_over or process.returncode == -signal.SIGKILL, (process.returncode, out, err)
     assert "Traceback" not in err, err
     new = sandbox.journal_path.stat().st_size > size
     seen["while working" if new else "before anything was sent"] += 1
-    return has_ended
+    return is_over
 
 
 @pytest.mark.timeout(170)

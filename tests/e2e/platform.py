@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,26 @@ from typing import Any
 
 BULK = [sys.executable, "-m", "bulk"]
 ADMIN = "sbx-site-admin"
+
+
+TICK_S = 0.002
+
+
+def has_ended(process: "subprocess.Popen[str]", seconds: float) -> bool:
+    """Wait so long, or until the process has ended: whether it has."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]", seconds: float = 20.0) -> None:
+    """Wait until `condition` is true while the process runs."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited too long"
+        assert not has_ended(process, TICK_S), process.communicate()
 
 
 @dataclass

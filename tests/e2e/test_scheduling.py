@@ -1,6 +1,7 @@
 """Who goes when: categories never wait for each other, writes of one repository go one at a time, in order."""
 
 import base64
+import itertools
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,17 @@ from tests.e2e.judging import Line, answered, arrived, changed_files, effects, o
 from tests.e2e.platform import Home, served
 
 BUSY, SCARCE, SCARCE_LIMIT, WINDOW_S = 1_000, 60, 50, 4
-NOISE = 1.8
-"""So much longer than alone may the work of the open category take: another job is started and waits beside it."""
+NOISE = 3.0
+"""So much longer than alone may the work of the open category take, on a machine that does other things meanwhile."""
+PAUSE_MOST_S = 1.0
+"""Waiting for the empty category would be a pause of up to a window."""
 
 REPOSITORIES, WRITES, LONGEST = 20, 400, 30
 NEAR_LONGEST = 1.1
-LATENCY_MS = 120
-"""As over a long way. A commit keeps the sandbox busy for some 5 ms, twenty lanes at once for half of that time."""
-WRITE_NOISE = 1.15
-"""The sandbox that serves twenty lanes is slower than the one that serves the longest alone, on the same processors."""
+LATENCY_MS = 100
+"""As over a long way: a commit keeps the sandbox busy for some 5 ms, twenty lanes at once for half of the time."""
+WRITE_NOISE = 1.8
+"""The machine does other things beside the test: a request waits for a processor before the sandbox sees it."""
 
 FLEET = {"organization": "acme-fleet", "count": BUSY, "readme_bytes": 500}
 SNAPSHOT = {
@@ -60,12 +63,14 @@ def test_an_empty_category_delays_no_other(scarce: str, busy: str, tmp_path: Pat
     empty_from, empty_to = max(map(answered, first)), min(map(arrived, second))
     mine = [line for line in lines if line["category"] == busy]
     while_empty = [line for line in mine if empty_from < arrived(line) < empty_to]
+    pause_s = max(arrived(later) - arrived(line) for line, later in itertools.pairwise(sorted(mine, key=arrived)))
     figure(
         f"{scarce} empty for {empty_to - empty_from:.1f} s, {len(while_empty)} of {busy} meanwhile; "
-        f"all {BUSY} in {span_s(mine):.2f} s, alone {span_s(alone):.2f} s"
+        f"all {BUSY} in {span_s(mine):.2f} s, alone {span_s(alone):.2f} s, longest pause {pause_s:.2f} s"
     )
     assert (len(first), len(second), len(mine)) == (SCARCE_LIMIT, SCARCE - SCARCE_LIMIT, BUSY)
     assert len(while_empty) > BUSY / 2
+    assert pause_s < PAUSE_MOST_S
     assert span_s(mine) < span_s(alone) * NOISE
     assert {line["status"] for line in lines} <= {200, 201}
 
@@ -103,16 +108,12 @@ def by_repository(lines: list[Line]) -> dict[str, list[Line]]:
 def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, figure) -> None:
     """400 writes over 20 repositories in mixed case: no overlap in one, manifest order kept, as fast as the longest.
 
-    How long the longest lane takes is measured alone, in a run of its own. The same manifest again makes no commit.
+    The longest lane can't be faster than the platform's time for its requests, one after the other, as the journal
+    tells it. The same manifest again makes no commit.
     """
     home, items = Home(tmp_path), writes()
     job = {"operation": "contents.put", "with": {"message": "Add a file"}}
-    longest = [item for item in items if item["repo"].casefold() == "repo-00000"]
     options, seed = ("--rate-limit", "off", "--latency", str(LATENCY_MS)), {"repositories": FLEET}
-    with served(tmp_path / "alone", *options, seed=seed) as sandbox:
-        home.manifest(sandbox.base_url, {"files": {**job, "items": longest}})
-        assert home.run("run", "manifest.yaml", "--run-dir", "longest").exit_code == 0
-        alone_s = span_s(sandbox.requests())
     with served(tmp_path / "sandbox", *options, seed=seed) as sandbox:
         home.manifest(sandbox.base_url, {"files": {**job, "items": items}})
         ran = home.run("run", "manifest.yaml", "--run-dir", "one")
@@ -122,9 +123,12 @@ def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, fi
         assert again.exit_code == 0, again.err
         repeated = sandbox.requests()[len(lines) :]
     lanes = by_repository([line for line in lines if line["method"] == "PUT"])
+    longest = max(by_repository(lines).values(), key=len)
+    least_s = sum(float(line["elapsed_ms"]) for line in longest) / 1_000.0
+    took_s = span_s(lines)
     figure(
-        f"{len(lines)} requests in {span_s(lines):.2f} s, the longest of {len(lanes)} lanes alone {alone_s:.2f} s: "
-        f"{span_s(lines) / alone_s:.3f} times"
+        f"{len(lines)} requests of {len(lanes)} lanes in {took_s:.2f} s; the platform spent {least_s:.2f} s on the "
+        f"longest: {took_s / least_s:.3f} times"
     )
     assert len(lanes) == REPOSITORIES
     for repository, mine in lanes.items():
@@ -133,6 +137,6 @@ def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, fi
         assert [line["path"].split("/contents/")[1] for line in sorted(mine, key=arrived)] == wanted
         assert changed_files(tmp_path / "sandbox" / "state", repository) == wanted
     assert Counter(line["outcome"] for line in home.results("one")) == {"succeeded": WRITES}
-    assert span_s(lines) <= NEAR_LONGEST * WRITE_NOISE * alone_s
+    assert took_s <= NEAR_LONGEST * WRITE_NOISE * least_s
     assert effects(repeated) == []
     assert Counter(line["outcome"] for line in home.results("two")) == {"unchanged": WRITES}

@@ -204,6 +204,12 @@ MANIFESTS = (
         "    operation: readme.gte\n" + ONE,
         (5, "jobs.x.operation", "unknown operation 'readme.gte'; did you mean readme.get"),
     ),
+    job(
+        "unknown-operation-and-items",
+        "    operation: readme.gte\n    items: gone.csv\n",
+        (5, "jobs.x.operation", "unknown operation"),
+        (6, "jobs.x.items", "there is no such file"),
+    ),
     job("no-items", READ, (4, "jobs.x.items", "is missing")),
     job("items-number", READ + "    items: 5\n", (6, "jobs.x.items", "got a whole number")),
     job("items-from", READ + "    items: {from: y}\n", (6, "jobs.x.items", "not available yet in this version")),

@@ -50,7 +50,8 @@ def test_every_value_knows_its_line():
     assert not repeated
     assert node is not None
     assert node.places() == {
-        "": 1, "a": 1, "b": 2, "b.c": 3, "b.c[0]": 3, "b.c[1]": 4, "b.d": 5, "b.d[0]": 6, "b.d[0].e": 6, "b.d[0].f": 7, "g": 8,
+        "": 1, "a": 1, "b": 2, "b.c": 3, "b.c[0]": 3, "b.c[1]": 4, "b.d": 5, "b.d[0]": 6, "b.d[0].e": 6, "b.d[0].f": 7,
+        "g": 8,
     }  # fmt: skip
 
 

@@ -19,6 +19,8 @@ from aiohttp.client_proto import ResponseHandler
 
 TRIP_S = 0.002
 """How long bytes are under way, where a fate says nothing else (seconds)."""
+END_S = 1e-4
+"""How long after the last bytes the end of a connection is noticed (seconds)."""
 HELD_S = 30.0
 """How long after a request that comes late its connection is closed at the platform: its proxy waits for the answer."""
 
@@ -118,6 +120,7 @@ class _Course:
     passed: int = 0
     answered: int = 0
     is_answered_by_proxy: bool = False
+    answer_head: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -317,8 +320,8 @@ class Wire(asyncio.Transport):
             return
         cut = ALL if fate.request_cut is None else fate.request_cut
         self._send(data[: max(0, cut - before)], fate.request_s)
-        if course.sent > cut:
-            self._loop.call_later(fate.request_s, self._reset, f"request of #{course.exchange.number} cut at {cut}")
+        if course.sent > cut >= before:
+            self._loop.call_later(fate.request_s + END_S, self._reset, f"request of #{course.exchange.number} cut at {cut}")
 
     def _answer_by_proxy(self, course: _Course, seconds: float) -> None:
         course.is_answered_by_proxy = True
@@ -350,7 +353,7 @@ class Wire(asyncio.Transport):
         if course.answered > cut >= before:
             what = f"answer of #{course.exchange.number} cut at {cut}"
             if fate.is_reset:
-                self._loop.call_later(fate.answer_s, self._reset, what)
+                self._loop.call_later(fate.answer_s + END_S, self._reset, what)
             else:
                 self.network.note(what)
                 self.peer._send(None, fate.answer_s)
@@ -362,6 +365,8 @@ class Wire(asyncio.Transport):
         if data == b"":
             return
         due = max(self._loop.time() + seconds, self._on_way[-1][0] if self._on_way else 0.0)
+        if data is None:
+            due += END_S
         self._on_way.append((due, data))
         if self._timer is None:
             self._timer = self._loop.call_at(self._on_way[0][0], self._arrive)
@@ -398,8 +403,9 @@ class Wire(asyncio.Transport):
             exchange = course.exchange
             if exchange.answered_at is None:
                 exchange.answered_at = self._loop.time()
-            if exchange.status is None and data.startswith(b"HTTP/1.1 ") and len(data) > 11:
-                exchange.status = int(data[9:12])
+            course.answer_head += data[: 12 - len(course.answer_head)]
+            if len(course.answer_head) == 12:
+                exchange.status = int(course.answer_head[9:])
                 self._end_exchange(f"{exchange.status} for #{exchange.number}")
         else:
             course = self.peer._course

@@ -80,7 +80,7 @@ def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
 
 async def _run_and_stop(made: World, manifest: Path, dice: random.Random) -> None:
     """Run, and cancel after a random number of the loop's turns: what was under way is lost, as if killed."""
-    loop = invariants_loop()
+    loop = running_loop()
     last = loop.turns + dice.randrange(20, 600)
     with anyio.CancelScope() as scope:
 
@@ -94,7 +94,7 @@ async def _run_and_stop(made: World, manifest: Path, dice: random.Random) -> Non
     loop.at_turn = None
 
 
-def invariants_loop() -> SteppedLoop:
+def running_loop() -> SteppedLoop:
     """The running loop."""
     import asyncio
 

@@ -184,7 +184,8 @@ class World:
         )
 
     async def _watched(self, run_dir: Path, call: Callable[[Surroundings], Awaitable[Report]]) -> Report:
-        self.current = run_dir
+        if run_dir != self.current:
+            self.current, self.told = run_dir, []
         around = Surroundings(
             clock=self.clock, dice=random.Random(self.seed), disk=self.disk, connector=self.network.connector()
         )
@@ -259,6 +260,7 @@ async def world(
     data, journal = path / "seed.yaml", path / "journal.jsonl"
     data.write_text(seed_data)
     settings = Settings(
+        state=path / "platform",
         seed_data=data,
         rate_limits=limits or {},
         rate_limit_off=limits is None,

@@ -1,0 +1,121 @@
+"""A platform of canned answers, run as a program of its own: every README is the same, limits are off.
+
+Faster than the sandbox, so that a test of a million items measures the engine. Speaks HTTP/1.1 with keep-alive, no
+pipelining. Its first line on standard output is its base URL; it ends with its standard input.
+
+    python canned.py [--log FILE] [--refuse N SECONDS]
+
+--log: one line for each request, `SECONDS PATH`, by this machine's monotonic clock.
+--refuse: the N-th README is answered 429 with `Retry-After: SECONDS`.
+"""
+
+import argparse
+import asyncio
+import base64
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import TextIO
+
+README = b"# A canned README\n\nThe same for every repository.\n"
+FILE = {
+    "type": "file",
+    "encoding": "base64",
+    "size": len(README),
+    "name": "README.md",
+    "path": "README.md",
+    "content": base64.b64encode(README).decode(),
+    "sha": "9c3aadf1a2e7bcb1f5ad1d2d2ad1f5d3b9ecb1a5",
+}
+
+
+def answer(status: str, body: object, *headers: str) -> bytes:
+    """A whole HTTP answer."""
+    raw = json.dumps(body).encode()
+    lines = (f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(raw)}", *headers)
+    return "\r\n".join((*lines, "", "")).encode() + raw
+
+
+class Script:
+    """What is answered, and the log."""
+
+    def __init__(self, refused: int, seconds: int, log: TextIO | None) -> None:
+        self.log, self.refused, self.readmes = log, refused, 0
+        self.off = answer("404 Not Found", {"message": "Rate limiting is not enabled."})
+        self.readme = answer("200 OK", FILE, 'ETag: "canned"')
+        self.unchanged = b'HTTP/1.1 304 Not Modified\r\nETag: "canned"\r\n\r\n'
+        body = {"message": "You have exceeded a secondary rate limit. Please wait."}
+        self.wait = answer("429 Too Many Requests", body, f"Retry-After: {seconds}")
+
+    def reply(self, head: bytes) -> bytes:
+        """The answer to one request."""
+        path = head.split(b" ", 2)[1]
+        if self.log is not None:
+            self.log.write(f"{time.monotonic():.6f} {path.decode()}\n")
+            self.log.flush()
+        if path.endswith(b"/rate_limit"):
+            return self.off
+        self.readmes += 1
+        if self.readmes == self.refused:
+            return self.wait
+        return self.unchanged if b"\r\nIf-None-Match: " in head else self.readme
+
+
+class Connection(asyncio.Protocol):
+    """One client."""
+
+    def __init__(self, script: Script) -> None:
+        self._script, self._data = script, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer what is complete; no request here has a body."""
+        self._data += data
+        while (end := self._data.find(b"\r\n\r\n")) >= 0:
+            head, self._data = self._data[: end + 2], self._data[end + 4 :]
+            self._transport.write(self._script.reply(head))
+
+
+async def serve(script: Script) -> None:
+    """Serve until standard input ends."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(script), "127.0.0.1", 0)
+    sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api/v3\n")
+    sys.stdout.flush()
+    async with server:
+        await loop.run_in_executor(None, sys.stdin.read)
+
+
+@contextmanager
+def canned(*options: str) -> Iterator[str]:
+    """Run it in a process of its own: its base URL."""
+    with Popen([sys.executable, Path(__file__), *options], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+            process.wait(20)
+
+
+def main() -> None:
+    """Parse, serve."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--log", type=Path)
+    parser.add_argument("--refuse", nargs=2, type=int, default=(0, 0))
+    given = parser.parse_args()
+    log = given.log.open("w") if given.log else None
+    asyncio.run(serve(Script(*given.refuse, log)))
+
+
+if __name__ == "__main__":
+    main()

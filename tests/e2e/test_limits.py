@@ -1,0 +1,87 @@
+"""What the platform says about limits and credentials is obeyed, by the real command."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.canned import canned
+from tests.e2e.judging import arrived
+from tests.e2e.platform import Home, served
+
+FLEET = {"organization": "acme-fleet", "count": 200, "readme_bytes": 100}
+READMES = {
+    "readmes": {
+        "operation": "readme.get",
+        "items": [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(200)],
+    }
+}
+ON_THEIR_WAY_S = 0.15
+"""Requests that had left before the answer with Retry-After was read arrive within this time (seconds)."""
+
+
+def test_a_wrong_token_sends_one_request_and_locks_nobody_out(tmp_path: Path, figure) -> None:
+    """A wrong token: one request, exit 4, and a good token goes on with the same run at once (rows 16, 17)."""
+    home = Home(tmp_path, token="not-a-token")
+    with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, READMES)
+        wrong = home.run("run", "manifest.yaml", "--run-dir", "run")
+        sent = sandbox.journal()
+        home.token = "sbx-site-admin"
+        good = home.run("run", "manifest.yaml", "--run-dir", "run")
+        last = sandbox.requests()[-1]
+    figure(f"{len(sent)} request with the wrong token, exit {wrong.exit_code}; then exit {good.exit_code}")
+    assert wrong.exit_code == 4, wrong.err
+    assert "refused the credential" in wrong.err
+    assert wrong.err.splitlines()[-1] == "bulk run manifest.yaml --run-dir run"
+    assert len(sent) == 1
+    assert "not-a-token" not in wrong.err + wrong.out
+    assert good.exit_code == 0, good.err
+    assert last["status"] == 200
+    assert len(home.results("run")) == len(READMES["readmes"]["items"])
+
+
+def test_without_rate_limits_the_run_succeeds(tmp_path: Path) -> None:
+    """`GET /rate_limit` answers 404, because limits are off: everything succeeds all the same."""
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, READMES)
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run")
+        statuses = {line["status"] for line in sandbox.journal() if "rate_limit" in line["path"]}
+    assert ran.exit_code == 0, ran.err
+    assert statuses == {404}
+    assert {line["outcome"] for line in home.results("run")} == {"succeeded"}
+
+
+@pytest.mark.parametrize("number", [1, 100], ids=["the first request", "amidst others"])
+def test_retry_after_is_obeyed(number: int, tmp_path: Path, figure) -> None:
+    """`Retry-After: 3` on a 429: for 3 s nothing at all is sent, then the item is tried again and succeeds (row 19)."""
+    home, log = Home(tmp_path), tmp_path / "requests.log"
+    with canned("--log", str(log), "--refuse", str(number), "3") as base_url:
+        home.manifest(base_url, READMES, limits={"concurrency": 4})
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--no-cache")
+    assert ran.exit_code == 0, ran.err
+    lines = [line.split(" ") for line in log.read_text().splitlines()]
+    times = [float(at) for at, path in lines if "rate_limit" not in path]
+    refused_at = times[number - 1]
+    later = [float(at) - refused_at for at, _ in lines if float(at) > refused_at + ON_THEIR_WAY_S]
+    figure(f"nothing for {min(later):.3f} s after Retry-After: 3")
+    assert 3.0 <= min(later) < 3.5
+    assert len(times) == len(READMES["readmes"]["items"]) + 1
+    assert {line["outcome"] for line in home.results("run")} == {"succeeded"}
+
+
+@pytest.mark.parametrize("fault", ["limited", "unavailable"])
+def test_refusals_for_now_cost_no_item(fault: str, tmp_path: Path) -> None:
+    """429 and 503 with Retry-After pause everything for as long as they say, and every item succeeds (rows 19, 24)."""
+    home = Home(tmp_path)
+    options = ("--fault", f"{fault}=0.01", "--fault-seed", "3", "--rate-limit", "core=100000/3600")
+    with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, READMES, limits={"concurrency": 1})
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run")
+        lines = sandbox.requests()
+    assert ran.exit_code == 0, ran.err
+    hit = [place for place, line in enumerate(lines) if line["fault"]]
+    assert hit
+    for place in hit:
+        assert arrived(lines[place + 1]) - arrived(lines[place]) >= 1.0
+    assert {line["outcome"] for line in home.results("run")} == {"succeeded"}

@@ -1,0 +1,116 @@
+"""Reading every page of a list."""
+
+from typing import Any
+
+import pytest
+
+from bulk.model import ErrorCode, OutcomeKind
+from jobs import pages
+from tests.jobs.driver import Driven, drive, reply
+
+PATH = "/orgs/acme/hooks"
+BASE = "https://code.example.com/api/v3"
+
+
+def page(entries: Any, following: str | None = None, *, is_unchanged: bool = False) -> Any:
+    """A page, and the query of the one that its link leads to."""
+    headers = {"link": f'<{BASE}{PATH}?{following}>; rel="next"'} if following else {}
+    return reply(body=entries, headers=headers, is_unchanged=is_unchanged)
+
+
+def read(*answers: Any, **options: Any) -> Driven:
+    """The listing and the requests that it took."""
+    return drive(pages.read_all(PATH, **options), *answers)
+
+
+def test_every_page_in_order():
+    """All entries of all pages, asked for by the hundred, each page where the one before says."""
+    driven = read(page([1, 2], "per_page=100&page=2"), page([3], "per_page=100&page=3"), page([]))
+    assert driven.shown() == [f"GET {PATH}?per_page=100", *(f"GET {PATH}?per_page=100&page={n}" for n in (2, 3))]
+    assert (driven.ended.entries, driven.ended.pages, driven.ended.flaw) == ([1, 2, 3], 3, None)
+
+
+def test_by_cursor():
+    """A cursor is passed on as the platform wrote it, and other parameters stay."""
+    driven = read(page([1], "after=Y3Vyc29y%3D%3D"), page([2]), per_page=50, targets="branch", status=None)
+    assert [request.query for request in driven.requests] == [
+        "targets=branch&per_page=50",
+        "targets=branch&per_page=50&after=Y3Vyc29y%3D%3D",
+    ]
+
+
+def test_entries_within_objects():
+    """Where a page is an object, its field is read, and what stands beside it is kept of the first page."""
+    answers = (page({"total": 2, "rows": [1]}, "page=2"), page({"total": 9, "rows": [2]}))
+    listing = read(*answers, field="rows").ended
+    assert (listing.entries, listing.first["total"]) == ([1, 2], 2)
+
+
+def test_only_a_list_that_did_not_change_at_all_is_unchanged():
+    """One new page makes the whole list new."""
+    same, new = (
+        read(page([1], "page=2", is_unchanged=True), page([2], is_unchanged=last)).ended for last in (True, False)
+    )
+    assert pages.outcome_of(same).kind is OutcomeKind.UNCHANGED
+    assert pages.outcome_of(new).kind is OutcomeKind.SUCCEEDED
+    assert pages.outcome_of(new).result == [1, 2]
+
+
+def test_a_link_that_leads_elsewhere_is_not_followed():
+    """Another list, or a user name in it: nothing more is sent, and a part is not the whole (failures.md row 12)."""
+    for target in (f"{BASE}/orgs/acme/members?page=2", f"https://x@code.example.com{PATH}?page=2"):
+        listing = read(reply(body=[1], headers={"link": f'<{target}>; rel="next"'})).ended
+        assert listing.flaw.error.code is ErrorCode.BAD_RESPONSE
+        assert "not followed" in listing.why
+        assert not listing.entries
+        assert pages.outcome_of(listing) is listing.flaw
+
+
+def test_a_link_to_another_host_never_leads_there():
+    """Requests have no host of their own: only the query of a link is used (failures.md row 12)."""
+    away = reply(body=[1], headers={"link": f'<https://evil.example{PATH}?page=2>; rel="next"'})
+    assert [request.path for request in read(away, page([2])).requests] == [PATH, PATH]
+
+
+def test_pages_in_a_circle():
+    """A link back to a page that was read ends it (failures.md row 12)."""
+    for back in ("per_page=100", "page=2", "page=2&per_page=100"):
+        driven = read(page([1], "per_page=100&page=2"), page([2], back))
+        assert (driven.ended.flaw.error.code, "leads back" in driven.ended.why) == (ErrorCode.BAD_RESPONSE, True)
+
+
+def test_pages_without_end():
+    """After the most pages it is given up (failures.md row 12)."""
+    driven = read(*(page([number], f"page={number}") for number in range(3)), most_pages=3)
+    assert (len(driven.requests), "goes on after 3 pages" in driven.ended.why) == (3, True)
+    assert pages.MOST_PAGES == 10_000
+
+
+@pytest.mark.parametrize(
+    ("body", "field"), [({}, None), (None, None), ([1], "rows"), ({"rows": 5}, "rows"), ("x", None)]
+)
+def test_what_is_no_list(body, field):
+    """An answer of another shape is no empty list (failures.md row 27)."""
+    listing = read(page(body), field=field).ended
+    assert listing.flaw.error.code is ErrorCode.BAD_RESPONSE
+
+
+def test_a_status_that_the_caller_takes():
+    """Of the first page only: later ones must be there."""
+    taken = frozenset((200, 404))
+    gone = read(reply(404), accept=taken)
+    assert (gone.ended.status, gone.ended.entries, gone.ended.flaw) == (404, [], None)
+    later = read(page([1], "page=2"), page([2]), accept=taken)
+    assert [request.accept for request in later.requests] == [taken, frozenset((200,))]
+
+
+def test_fresh_and_paused():
+    """Every page of a read-back is fresh; only the first one waits."""
+    driven = read(page([1], "page=2"), page([2]), is_fresh=True, pause_s=2.0)
+    assert [(request.is_fresh, request.pause_s) for request in driven.requests] == [(True, 2.0), (True, 0.0)]
+
+
+def test_entries_that_are_objects():
+    """Callers that look into entries see objects only."""
+    assert read(page([{"id": 1}, 5, None])).ended.objects == [{"id": 1}]
+    assert read(page([])).ended.why == ""

@@ -1,0 +1,206 @@
+"""`team-organization.*`: a set that is looked at before it is changed."""
+
+import pytest
+
+from bulk.model import Effect, ErrorCode, OutcomeKind
+from jobs import team_organizations as teams
+from tests.jobs.driver import flaws, item_of, reply, run, settle
+
+LIST, GET = teams.ListTeamOrganizations(), teams.GetTeamOrganization()
+ASSIGN, UNASSIGN = teams.AssignTeamOrganization(), teams.UnassignTeamOrganization()
+ADD, REMOVE = teams.AddTeamOrganizations(), teams.RemoveTeamOrganizations()
+TEAM = {"enterprise": "acme", "enterprise-team": "ent:platform"}
+ONE = {**TEAM, "org": "acme-eng"}
+ALL_URL = "/enterprises/acme/teams/ent%3Aplatform/organizations"
+ONE_URL = f"{ALL_URL}/acme-eng"
+ENG = {"login": "Acme-Eng", "id": 101, "node_id": "x", "url": "https://x/orgs/Acme-Eng", "hooks_url": "https://x"}
+SHOWN = {key: ENG[key] for key in ("login", "id", "node_id", "url")}
+THERE, ABSENT, LISTED = reply(body=ENG), reply(404), reply(body=[])
+
+
+def some(*slugs):
+    """An item about several organizations."""
+    return {**TEAM, "organization_slugs": list(slugs)}
+
+
+def listed(*logins):
+    """A page of organizations."""
+    return reply(body=[{"login": login} for login in logins])
+
+
+# -- reads
+
+
+def test_list_follows_every_page():
+    """The organizations of all pages are the result."""
+    link = {"link": f'<https://x/api/v3{ALL_URL}?per_page=100&page=2>; rel="next"'}
+    driven = run(LIST, TEAM, reply(body=[ENG], headers=link), reply(body=[{"login": "b"}]))
+    assert driven.shown() == [f"GET {ALL_URL}?per_page=100", f"GET {ALL_URL}?per_page=100&page=2"]
+    assert driven.outcome.result == [ENG, {"login": "b"}]
+
+
+def test_get():
+    """The organization as the platform shows it; unchanged where the store had it."""
+    driven = run(GET, ONE, THERE)
+    assert (driven.shown(), driven.outcome.result) == ([f"GET {ONE_URL}"], ENG)
+    assert run(GET, ONE, reply(body=ENG, is_unchanged=True)).outcome.kind is OutcomeKind.UNCHANGED
+
+
+def test_get_of_what_is_not_assigned():
+    """A 404 is not found, and says what else it may mean."""
+    driven = run(GET, ONE, ABSENT)
+    assert (driven.error.code, driven.outcome.http_status) == (ErrorCode.NOT_FOUND, 404)
+    assert "can't see it" in driven.error.message
+
+
+# -- one organization
+
+
+def test_assign_looks_first():
+    """What is assigned is unchanged and nothing is written; what is not is assigned."""
+    already = run(ASSIGN, ONE, THERE)
+    assert (already.shown(), already.outcome.kind) == ([f"GET {ONE_URL}"], OutcomeKind.UNCHANGED)
+    driven = run(ASSIGN, ONE, ABSENT, reply(201, ENG))
+    assert driven.shown() == [f"GET {ONE_URL}", f"PUT {ONE_URL}"]
+    assert driven.requests[1].effect is Effect.SET
+    assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, SHOWN)
+
+
+def test_assign_without_a_body():
+    """The login is known all the same."""
+    assert run(ASSIGN, ONE, ABSENT, reply(204)).outcome.result == {"login": "acme-eng"}
+
+
+def test_assign_settled():
+    """Assigned now: applied. Not assigned: not applied."""
+    applied = settle(ASSIGN, ONE, {}, THERE)
+    assert applied.outcome.kind is OutcomeKind.SUCCEEDED
+    assert "lost" in applied.outcome.result["note"]
+    assert settle(ASSIGN, ONE, {}, ABSENT).is_undone
+
+
+def test_unassign():
+    """What is assigned is removed."""
+    driven = run(UNASSIGN, ONE, THERE, reply(204))
+    assert driven.shown() == [f"GET {ONE_URL}", f"DELETE {ONE_URL}"]
+    assert driven.requests[1].effect is Effect.SET
+    assert driven.outcome.result == {"login": "acme-eng"}
+
+
+def test_unassign_of_what_is_not_assigned():
+    """Unchanged only where the team's list can be seen beside the 404; else not found."""
+    driven = run(UNASSIGN, ONE, ABSENT, LISTED)
+    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ALL_URL}?per_page=1"]
+    assert driven.outcome.kind is OutcomeKind.UNCHANGED
+    assert run(UNASSIGN, ONE, ABSENT, ABSENT).error.code is ErrorCode.NOT_FOUND
+
+
+def test_unassign_when_somebody_was_faster():
+    """A 404 to the removal itself is what was wanted, if the team can be seen."""
+    assert run(UNASSIGN, ONE, THERE, ABSENT, LISTED).outcome.kind is OutcomeKind.UNCHANGED
+
+
+def test_unassign_settled():
+    """Gone beside a list that can be seen: applied. Still there: not applied. Nothing to be seen: undecided."""
+    assert settle(UNASSIGN, ONE, {}, ABSENT, LISTED, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(UNASSIGN, ONE, {}, THERE, method="DELETE").is_undone
+    assert settle(UNASSIGN, ONE, {}, ABSENT, ABSENT, method="DELETE").is_undecided
+
+
+# -- several organizations
+
+
+def test_add_sends_what_is_lacking():
+    """Names that the team has, in any case, are not sent again, and none is sent twice."""
+    driven = run(ADD, some("acme-eng", "b", "c", "B"), listed("ACME-eng", "x"), listed("b", "c", "acme-eng"))
+    assert driven.shown() == [f"GET {ALL_URL}?per_page=100", f"POST {ALL_URL}/add"]
+    assert driven.requests[1].effect is Effect.SET
+    assert [slug.lower() for slug in driven.requests[1].body["organization_slugs"]] == ["b", "c"]
+    result = driven.outcome.result
+    assert (driven.outcome.kind, result["present"]) == (OutcomeKind.SUCCEEDED, ["acme-eng"])
+    assert [slug.lower() for slug in result["added"]] == ["b", "c"]
+
+
+def test_add_of_what_is_there():
+    """Nothing is written where the team has all of them."""
+    driven = run(ADD, some("a", "b"), listed("b", "A"))
+    assert (len(driven.requests), driven.outcome.kind) == (1, OutcomeKind.UNCHANGED)
+
+
+def test_add_in_chunks():
+    """At most 100 names go into one call."""
+    slugs = [f"org-{number}" for number in range(250)]
+    answers = (listed(*slugs[place : place + 100]) for place in (0, 100, 200))
+    driven = run(ADD, some(*slugs), LISTED, *answers)
+    assert [len(request.body["organization_slugs"]) for request in driven.requests[1:]] == [100, 100, 50]
+    assert driven.outcome.result == {"added": slugs, "present": []}
+
+
+def test_add_believes_the_answer_not_the_status():
+    """A name that a 200 does not hold, and the team's list neither, is a failure that names it."""
+    driven = run(ADD, some("a", "typo"), LISTED, listed("a"), listed("a"))
+    assert (driven.error.code, "typo" in driven.error.message) == (ErrorCode.NOT_FOUND, True)
+    assert driven.outcome.result == {"added": ["a"], "present": [], "missing": ["typo"]}
+    assert driven.requests[2].is_fresh
+
+
+def test_add_with_an_answer_that_says_too_little():
+    """Where the answer lacks names, the team's list decides."""
+    driven = run(ADD, some("a", "b"), LISTED, reply(200, None), listed("a", "b"))
+    assert driven.outcome.result == {"added": ["a", "b"], "present": []}
+
+
+def test_add_settled():
+    """All in the list: applied. One not: not applied. No list: undecided."""
+    assert settle(ADD, some("a", "b"), {}, listed("B", "a"), method="POST").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(ADD, some("a", "b"), {}, listed("a"), method="POST").is_undone
+    assert settle(ADD, some("a", "b"), {}, reply(body={}), method="POST").is_undecided
+
+
+def test_remove():
+    """Only what the team has is sent; what it lacks is said; nothing is written where it has none of them."""
+    driven = run(REMOVE, some("a", "b"), listed("A", "x"), reply(204))
+    assert driven.shown()[1] == f"POST {ALL_URL}/remove"
+    assert driven.requests[1].body == {"organization_slugs": ["a"]}
+    assert driven.requests[1].effect is Effect.SET
+    assert driven.outcome.result == {"removed": ["a"], "absent": ["b"]}
+    assert run(REMOVE, some("a", "b"), listed("x")).outcome.kind is OutcomeKind.UNCHANGED
+
+
+def test_remove_settled():
+    """None in the list: applied. One still there: not applied. No list: undecided."""
+    assert settle(REMOVE, some("a", "b"), {}, listed("x"), method="POST").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(REMOVE, some("a", "b"), {}, listed("B"), method="POST").is_undone
+    assert settle(REMOVE, some("a", "b"), {}, reply(body={}), method="POST").is_undecided
+
+
+@pytest.mark.parametrize("operation", [ADD, REMOVE])
+def test_a_list_that_can_not_be_read(operation):
+    """Without the team's list nothing is written."""
+    driven = run(operation, some("a"), reply(body={}))
+    assert (len(driven.requests), driven.error.code) == (1, ErrorCode.BAD_RESPONSE)
+
+
+# -- all of them
+
+
+@pytest.mark.parametrize("operation", [LIST, GET, ASSIGN, UNASSIGN, ADD, REMOVE])
+def test_checks(operation):
+    """A team is `ent:` and a slug, or an id; an organization is a name; each flaw names its field."""
+    fields = dict(operation.example)
+    assert not flaws(operation, fields)
+    assert not flaws(operation, {**fields, "enterprise-team": "501"})
+    for team in ("platform", "ent:", "ent:a/b", "5a", "ent:a b"):
+        assert set(flaws(operation, {**fields, "enterprise-team": team})) == {"enterprise-team"}
+    assert set(flaws(operation, {**fields, "enterprise": "a/b"})) == {"enterprise"}
+    if "org" in fields:
+        assert set(flaws(operation, {**fields, "org": "a/b"})) == {"org"}
+    if "organization_slugs" in fields:
+        bad = {**fields, "organization_slugs": ["a", "b/c"]}
+        assert set(flaws(operation, bad)) == {"organization_slugs[1]"}
+
+
+@pytest.mark.parametrize("operation", [ASSIGN, UNASSIGN, ADD, REMOVE])
+def test_lanes(operation):
+    """One change at a time for each team, whichever way it is made."""
+    assert operation.lanes(item_of(operation, **{**operation.example, **TEAM})) == ("acme/ent:platform",)

@@ -1,0 +1,119 @@
+"""failures.md row 75: a run is cancelled at every turn of the event loop, one after the other, and resumed each time.
+
+Every turn is an await of something. What was cancelled must leave no permit, no lane and no connection, its ledger must
+be one that can be read, and the resume must bring every item to its end, with every effect exactly once.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bulk.ledger.view import LedgerView
+from tests.simulation import invariants
+from tests.simulation.network import DROP_AFTER, FINE, Fate, answer
+from tests.simulation.schedules import Expected, Schedule, put, snapshot
+from tests.simulation.storm import running_loop
+from tests.simulation.world import World, simulate, world
+
+FLEET = "repositories:\n  - {organization: fleet, count: 3000, readme_bytes: 60}\n"
+
+
+def small(number: int) -> Schedule:
+    """A few items of every kind, over things that no other number touches."""
+    repo, login = f"repo-{number:05d}", f"made-{number}"
+    schedule = Schedule()
+    schedule.job("reads", "readme.get")
+    schedule.job("puts", "contents.put")
+    schedule.job("snapshots", "snapshot.create")
+    schedule.job("orgs", "organization.create")
+    for _ in range(2):
+        schedule.expect("reads", {"owner": "fleet", "repo": repo}, Expected("succeeded"))
+    for path in ("a", "b"):
+        done = Expected("succeeded", effect=f"commit fleet/{repo} {path}")
+        schedule.expect("puts", put(repo, path, path), done)
+    effect = f"snapshot fleet/{repo} build detector"
+    schedule.expect("snapshots", snapshot(repo, "build"), Expected("succeeded", effect=effect))
+    effect = f"organization {login} created"
+    schedule.expect("orgs", {"login": login, "admin": "octoadmin"}, Expected("succeeded", effect=effect))
+    return schedule
+
+
+def rough(method: str, path: str) -> Fate:
+    """Two of the four writes lose their answers."""
+    if method != "GET" and (path.endswith("/a") or path.endswith("snapshots")):
+        seen = rough_seen.setdefault(path, 0)
+        rough_seen[path] += 1
+        if not seen:
+            return DROP_AFTER if path.endswith("/a") else answer(502)
+    return FINE
+
+
+rough_seen: dict[str, int] = {}
+
+
+async def cancel_at(made: World, manifest: Path, turns: int, cancel: Callable[[anyio.CancelScope], None]) -> bool:
+    """Run, and call `cancel` after so many turns; whether the run was still going on then."""
+    loop = running_loop()
+    last, was_reached = loop.turns + turns, False
+    with anyio.CancelScope() as scope:
+
+        def look(turn: int) -> None:
+            nonlocal was_reached
+            if turn >= last:
+                loop.at_turn, was_reached = None, True
+                cancel(scope)
+
+        loop.at_turn = look
+        await made.run(manifest)
+    loop.at_turn = None
+    return was_reached
+
+
+async def one(made: World, number: int, turns: int, cancel: Callable[[anyio.CancelScope], None]) -> bool:
+    """Cancel a run at one turn, look at what it left, resume it; whether it was still going on at that turn."""
+    schedule = small(number)
+    manifest = made.write(f"run-{number}", schedule.jobs, {"request_timeout": 5, "settle": 2, "concurrency": 4})
+    effects, runs = len(made.effects()), len(made.runs)
+    was_reached = await cancel_at(made, manifest, turns, cancel)
+    if len(made.runs) > runs:
+        assert made.runs[-1].governor.concurrency.in_flight == 0
+        assert not made.network.client_wires
+        view = LedgerView(made.run_dir(manifest))
+        assert sum(sum(kinds.values()) for kinds in view.counts().values()) == len(list(view.finished()))
+    report = await made.run(manifest)
+    assert report.exit_code == 0
+    invariants.every_item_ended_once_and_right(made, manifest, schedule.expected)
+    made_effects = made.effects()[effects:]
+    invariants.effects_are(made_effects, schedule.expected)
+    invariants.nothing_leaked(made, made.runs[-1])
+    assert not made.violations, made.violations
+    return was_reached
+
+
+def cancel_at_every(folder: Path, first: int, step: int, cancel: Any, fate_of: Any = None) -> int:
+    """Cancel at turns `first`, `first + step`, … until a run ends before; how many runs were cancelled."""
+
+    async def main() -> int:
+        async with world(folder, fate_of=fate_of, seed_data=FLEET, latency_ms=2.0) as made:
+            invariants.watch(made)
+            number = 0
+            while await one(made, number, first + number * step, cancel):
+                number += 1
+            return number
+
+    return simulate(main)
+
+
+def test_cancelled_at_every_turn(folder: Path) -> None:
+    """Row 75: cancelled as a whole, at every seventh turn (every one of them in the long run of tests)."""
+    assert cancel_at_every(folder, 1, 7, lambda scope: scope.cancel()) > 5
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fate_of", [None, rough])
+def test_cancelled_at_really_every_turn(folder: Path, fate_of: Any) -> None:
+    """Row 75: every turn, in good weather and with lost answers."""
+    n = cancel_at_every(folder, 1, 1, lambda scope: scope.cancel(), fate_of); print("TURNS", n)

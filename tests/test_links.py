@@ -1,0 +1,71 @@
+"""The query of a next page: taken from a `Link`, and never a way out of the list that is read."""
+
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bulk.links import LONGEST_CHARS, has_next_link, next_query
+
+PATH = "/orgs/acme/hooks"
+BASE = "https://code.example.com/api/v3"
+
+
+def of(target: str, path: str = PATH, query: str = "per_page=100") -> str | None:
+    """What a link to `target` makes of the query."""
+    return next_query({"link": f'<{target}>; rel="next"'}, path, query)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (f"{BASE}/orgs/acme/hooks?per_page=100&page=2", "per_page=100&page=2"),
+        (f"{BASE}/organizations/101/hooks?per_page=100&page=2", "per_page=100&page=2"),
+        (f"{BASE}/orgs/acme/hooks?page=2", "per_page=100&page=2"),
+        (f"{BASE}/orgs/ACME/Hooks?after=Y3Vyc29yOjE%3D&per_page=50", "after=Y3Vyc29yOjE%3D&per_page=50"),
+        ("/api/v3/orgs/acme/hooks?page=2", "per_page=100&page=2"),
+        ("?page=2", "per_page=100&page=2"),
+        (f"{BASE}/orgs/acme/hooks?page=2&a[]=1&a[]=2", "per_page=100&page=2&a%5B%5D=1&a%5B%5D=2"),
+        (f"{BASE}/orgs/acme/hooks?page=2&q=", "per_page=100&page=2&q="),
+        (f"{BASE}/orgs/acme/hooks", None),
+        (f"{BASE}/orgs/acme/members?page=2", None),
+        (f"{BASE}/orgs/acme/hooks/?page=2", None),
+        ("https://me:secret@code.example.com/api/v3/orgs/acme/hooks?page=2", None),
+        ("file:///orgs/acme/hooks?page=2", None),
+        ("javascript:hooks?page=2", None),
+        (f"{BASE}/orgs/acme/hooks?page=2 3", None),
+        (f"{BASE}\\orgs/acme/hooks?page=2", None),
+        (f"{BASE}/orgs/acme/hooks?page={'2' * LONGEST_CHARS}", None),
+        (f"{BASE}/orgs/acme/hooks?{'&'.join(f'p{number}=1' for number in range(60))}", None),
+        ("https://[::1/orgs/acme/hooks?page=2", None),
+    ],
+)
+def test_the_query_of_the_next_page(target, expected):
+    """Only a link to a page of the same list counts; what it does not repeat stays (failures.md row 12)."""
+    assert of(target) == expected
+
+
+def test_a_segment_may_be_encoded_in_another_way():
+    """`ent%3Aplatform` and `ent:platform` are the same last segment."""
+    assert of(f"{BASE}/teams/ent:platform?page=2", "/teams/ent%3Aplatform") == "per_page=100&page=2"
+
+
+def test_without_a_next_link_there_is_no_query():
+    """No header, an empty one, and one that leads to the last page only."""
+    for headers in ({}, {"link": ""}, {"link": f'<{BASE}/orgs/acme/hooks?page=9>; rel="last"'}):
+        assert next_query(headers, PATH, "") is None
+        assert not has_next_link(headers)
+
+
+@given(target=st.text(), path=st.text(), query=st.text())
+@example("https://elsewhere.example/hooks?page=2", PATH, "")
+@example("http://[/hooks?page=2", PATH, "")
+@example("/hooks?page=%ED%A0%80", PATH, "a=\ud800")
+def test_no_link_makes_it_raise(target, path, query):
+    """Whatever a platform sends, the answer is a query or nothing, and a query leads to no other place."""
+    found = next_query({"link": f'<{target}>; rel="next"'}, path, query)
+    if found is not None:
+        assert found.isascii()
+        assert not set(found) & set(" #?\r\n")
+        assert parse_qsl(found, keep_blank_values=True)
