@@ -40,7 +40,7 @@ class CodeScanningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         allow_advanced: whether repositories with an advanced setup may have the configuration, or null.
     """
 
-    allow_advanced: bool | None | UnsetType = UNSET
+    allow_advanced: bool | UnsetType | None = UNSET
 
 
 class DefaultSetupOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -52,7 +52,7 @@ class DefaultSetupOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """
 
     runner_type: Literal["standard", "labeled", "not_set"] | UnsetType = UNSET
-    runner_label: str | None | UnsetType = UNSET
+    runner_label: str | UnsetType | None = UNSET
 
 
 class Reviewer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

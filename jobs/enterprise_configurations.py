@@ -81,9 +81,9 @@ class CreateConfigurationItem(EnterpriseItem, frozen=True, kw_only=True):
     dependency_graph_autosubmit_action_options: fields.AutosubmitOptions | UnsetType = UNSET
     dependabot_alerts: fields.Enablement | UnsetType = UNSET
     dependabot_security_updates: fields.Enablement | UnsetType = UNSET
-    code_scanning_options: fields.CodeScanningOptions | None | UnsetType = UNSET
+    code_scanning_options: fields.CodeScanningOptions | UnsetType | None = UNSET
     code_scanning_default_setup: fields.Enablement | UnsetType = UNSET
-    code_scanning_default_setup_options: fields.DefaultSetupOptions | None | UnsetType = UNSET
+    code_scanning_default_setup_options: fields.DefaultSetupOptions | UnsetType | None = UNSET
     code_scanning_delegated_alert_dismissal: fields.Enablement | UnsetType = UNSET
     secret_scanning: fields.Enablement | UnsetType = UNSET
     secret_scanning_push_protection: fields.Enablement | UnsetType = UNSET
@@ -181,7 +181,6 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
     name = "enterprise-configuration.create"
     Item = CreateConfigurationItem
     is_read = False
-    is_irreversible = True
     most_requests = 2
     settled_by = (
         "The enterprise's configurations are listed: the name was free before the request, so one of that name that "
@@ -268,7 +267,7 @@ def _exists_already(item: CreateConfigurationItem, found: dict[str, Any], refusa
 
 def _differs(item: CreateConfigurationItem, differing: list[str], refusal: Reply | None) -> Outcome:
     status = refusal.status if refusal is not None else None
-    message = f"a configuration {item.name!r} exists already, with another {', '.join(differing)}"
+    message = f"a configuration {item.name!r} exists already and differs in {', '.join(differing)}"
     return failed(ErrorCode.CONFLICT, message, http_status=status)
 
 

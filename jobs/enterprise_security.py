@@ -124,7 +124,7 @@ class UpdateEnterpriseSecurity(Operation[UpdateEnterpriseSecurityItem]):
     def check(self, item: UpdateEnterpriseSecurityItem) -> Iterator[ItemFlaw]:
         yield from enterprises.flaws_of_enterprise(item.enterprise)
         if not _given(item):
-            yield ItemFlaw(SETTINGS[0], f"expected at least one setting: {', '.join(SETTINGS)}")
+            yield ItemFlaw(SETTINGS[0], "expected this or another setting to change; none is given")
         link = item.secret_scanning_push_protection_custom_link
         if isinstance(link, str):
             flaw = names.flaw_of_text(link) or _flaw_of_url(link)

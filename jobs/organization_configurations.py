@@ -70,9 +70,9 @@ class UpdateConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
     dependabot_alerts: fields.Enablement | UnsetType = UNSET
     dependabot_security_updates: fields.Enablement | UnsetType = UNSET
     dependabot_delegated_alert_dismissal: fields.Enablement | UnsetType = UNSET
-    code_scanning_options: fields.CodeScanningOptions | None | UnsetType = UNSET
+    code_scanning_options: fields.CodeScanningOptions | UnsetType | None = UNSET
     code_scanning_default_setup: fields.Enablement | UnsetType = UNSET
-    code_scanning_default_setup_options: fields.DefaultSetupOptions | None | UnsetType = UNSET
+    code_scanning_default_setup_options: fields.DefaultSetupOptions | UnsetType | None = UNSET
     code_scanning_delegated_alert_dismissal: fields.Enablement | UnsetType = UNSET
     secret_scanning: fields.Enablement | UnsetType = UNSET
     secret_scanning_push_protection: fields.Enablement | UnsetType = UNSET

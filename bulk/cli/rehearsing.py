@@ -47,6 +47,12 @@ def _categories() -> tuple[str, ...]:
 )
 @click.option("--fault-seed", type=int, default=0, show_default=True, help="The same seed gives the same faults.")
 @click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="One JSON line for every request.")
+@click.option(
+    "--deliver-to",
+    metavar="HOST",
+    multiple=True,
+    help="Let webhooks reach this host; without it, loopback only. Repeatable.",
+)
 def sandbox(**options: Any) -> int:
     """Serve an embedded platform on loopback.
 

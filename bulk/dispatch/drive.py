@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.clock import Clock
+from bulk.dispatch.echoes import Echo, Echoes, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.settle import Doubt, Settler, lost_again, memo_of
@@ -44,6 +45,8 @@ log = logging.getLogger("bulk.dispatch")
 
 RESTARTS = 8
 """So often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
+RESTARTS_IN_TROUBLE = 200
+"""So often while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 BUSY_MOST_S = 600.0
 """How long "in progress" is waited for before it is the answer."""
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
@@ -79,6 +82,7 @@ class Drive:
         self._exchange, self._settler, self._recorder = exchange, settler, recorder
         self._base_dir, self._clock, self._dice = base_dir, clock, dice
         self._open_intents = dict(open_intents)
+        self._echoes = Echoes()
 
     async def run(self, operation: AnyOperation, entry: Entry, gate: Gate, permit: Permit, tally: Tally) -> Outcome:
         """The outcome of one item. `permit` is for its first request, and is used or returned here.
@@ -126,6 +130,29 @@ class _Hold:
         return permit
 
 
+class _Rounds:
+    """How often an item starts over. At first a round counts only where the platform served others meanwhile: one in
+    trouble costs nobody an item."""
+
+    __slots__ = ("_counted", "_drive", "_good_answers", "number")
+
+    def __init__(self, drive: Drive) -> None:
+        self._drive = drive
+        self._good_answers = drive._exchange.good_answers
+        self._counted = 0
+        self.number = -1
+
+    def is_another(self) -> bool:
+        """Whether there is one more round; its `number` counts from 0."""
+        good_answers = self._drive._exchange.good_answers
+        self._counted += self.number >= 0 and good_answers > self._good_answers
+        self._good_answers = good_answers
+        if self._counted >= RESTARTS or self.number >= RESTARTS_IN_TROUBLE:
+            return False
+        self.number += 1
+        return True
+
+
 class _Life:
     """The state of one item while it is worked on."""
 
@@ -153,11 +180,14 @@ class _Life:
             if outcome is not None:
                 return outcome
         refusal: Outcome | None = None
-        for round_number in range(RESTARTS):
-            if round_number:
-                await self._pause(round_number)
+        rounds = _Rounds(self._drive)
+        while rounds.is_another():
+            if rounds.number:
+                await self._pause(rounds.number)
             ended = await self._steps()
             if isinstance(ended, Doubt):
+                if self._doubt is not None:
+                    self._may_still_arrive(ended)
                 self._doubt = lost_again(self._doubt, ended)
                 outcome = await self._settle()
                 if outcome is not None:
@@ -173,7 +203,7 @@ class _Life:
             return await self._in_the_light_of_doubt(ended)
         if refusal is not None and self._doubt is None:
             return refusal
-        return unknown(f"sent {RESTARTS} times, each answer was lost, and reading back did not show it")
+        return unknown(f"sent {rounds.number + 1} times, each answer was lost, and reading back did not show it")
 
     async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
         if self._doubt is None:
@@ -190,9 +220,31 @@ class _Life:
         key = (self._operation.name, self._entry.index)
         settler.under_way[key] = self._doubt.since + settler.settle_s
         try:
-            return await settler.settle(self._operation, self._item, self._doubt, self._gate, self._tally, refusal)
+            outcome = await settler.settle(self._operation, self._item, self._doubt, self._gate, self._tally, refusal)
         finally:
             settler.under_way.pop(key, None)
+        if outcome is None:
+            self._may_still_arrive(self._doubt)
+        return outcome
+
+    def _may_still_arrive(self, doubt: Doubt) -> None:
+        drive, lost = self._drive, doubt.lost
+        lanes = folded(self._operation.resource, self._operation.lanes(self._item))
+        until = doubt.since + drive._settler.settle_s
+        drive._echoes.add(Echo(self._owner, lanes, lost.path, doubt.effect, until), drive._clock.monotonic())
+
+    @property
+    def _owner(self) -> tuple[int, int]:
+        return self._entry.job, self._entry.index
+
+    async def _let_echoes_pass(self, request: Request) -> None:
+        """Wait until no earlier send of another item can apply because of this write."""
+        drive = self._drive
+        lanes = folded(self._operation.resource, self._operation.lanes(self._item))
+        seconds = drive._echoes.wait_s(self._owner, lanes, request.path, drive._clock.monotonic())
+        if seconds > 0.0:
+            drive.return_unused(self._hold)
+            await drive._exchange.pause(seconds)
 
     async def _steps(self) -> Outcome | Doubt | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
@@ -229,6 +281,8 @@ class _Life:
     async def _write(self, request: Request) -> Reply | Outcome | Doubt | _Again:
         """Send a write until it is decided or its answer is lost."""
         drive, tally = self._drive, self._tally
+        if drive._echoes:
+            await self._let_echoes_pass(request)
         doubt = self._doubt
         if doubt is None or (doubt.lost.method, doubt.lost.path) != (request.method, request.path):
             intent = Intent(

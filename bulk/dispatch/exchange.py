@@ -1,8 +1,8 @@
 """One request until it is decided: permit, send, judge, tell the governor, and for reads again after a failure.
 
 Retries are entered only after a first failure (tenacity stands off the path of a request that goes well). A failure
-counts against the item only where the platform served others meanwhile, or after `TROUBLE_MOST_S`; a platform in
-trouble costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 13, 19, 24, 25, 78.
+counts against the item only where the platform served others meanwhile, or after very many; a platform in trouble
+costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 13, 19, 24, 25, 78.
 """
 
 import random
@@ -26,7 +26,8 @@ UNEXPLAINED_TRIES = 4
 """Refusals without a reason in a row, after growing pauses of the whole credential, before they count as the answer."""
 LIMITED_TRIES = 50
 """So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
-TROUBLE_MOST_S = 720.0
+TRIES_IN_TROUBLE = 48
+"""So often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 REDIRECTS = 5
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
@@ -81,7 +82,9 @@ class Exchange:
         governor = self._governor
         if permit is None:
             permit = governor.permit_nowait(gate) or await governor.permit(gate)
-        store = None if request.is_fresh else self._stores.get(gate.account.name)
+        # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
+        may_store = not request.is_fresh and permit.generation == 1
+        store = self._stores.get(gate.account.name) if may_store else None
         stored = store.find(request) if store is not None and request.method == "GET" else None
         if not tally.requests:
             tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
@@ -128,6 +131,11 @@ class Exchange:
             store.keep(request, answer, answer.raw)
         return Tried(reply=answer, verdict=verdict)
 
+    @property
+    def good_answers(self) -> int:
+        """Answers that the platform gave in good health, to whom ever (count)."""
+        return self._governor.good_answers
+
     def return_unused(self, permit: Permit) -> None:
         """No request was made with this permit after all."""
         self._governor.return_unused(permit)
@@ -137,31 +145,37 @@ class Exchange:
         if request.pause_s:
             await self.pause(request.pause_s)
         tally.sends = 0
-        tried = await self.once(request, gate, tally, permit)
+        tried = await self._followed(request, gate, tally, permit)
         if tried.kind is VerdictKind.ACCEPTED and tried.reply is not None and not tried.reply.is_truncated:
             return tried.reply
-        for _ in range(REDIRECTS):
-            if tried.kind is not VerdictKind.REDIRECTED:
-                break
-            current = f"{request.path}?{request.query}" if request.query else request.path
-            location = tried.verdict.location if tried.verdict is not None else None
-            target = within_base(location, self._base_url, current) if location else None
-            if target is None:
-                return failed(ErrorCode.BAD_RESPONSE, "redirected away from the platform; not followed")
-            path, _, query = target.partition("?")
-            request = msgspec.structs.replace(request, path=path, query=query)
-            tried = await self.once(request, gate, tally)
         if _is_decided(tried):
             return _result(tried)
         return _result(await self._read_again(request, gate, tally, tried))
 
+    async def _followed(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None = None) -> Tried:
+        """`once`, and where the platform leads elsewhere on itself, once there: at most `REDIRECTS` times."""
+        tried = await self.once(request, gate, tally, permit)
+        for _ in range(REDIRECTS):
+            if tried.kind is not VerdictKind.REDIRECTED:
+                return tried
+            current = f"{request.path}?{request.query}" if request.query else request.path
+            location = tried.verdict.location if tried.verdict is not None else None
+            target = within_base(location, self._base_url, current) if location else None
+            if target is None:
+                return _led_astray(tried, "redirected away from the platform; not followed")
+            path, _, query = target.partition("?")
+            request = msgspec.structs.replace(request, path=path, query=query)
+            tried = await self.once(request, gate, tally)
+        is_still = tried.kind is VerdictKind.REDIRECTED
+        return _led_astray(tried, "redirected too often") if is_still else tried
+
     async def _read_again(self, request: Request, gate: Gate, tally: Tally, first: Tried) -> Tried:
-        patience = Patience(self._governor, self._clock, first)
+        patience = Patience(self._governor, first)
 
         async def again() -> Tried:
             self.retries += 1
             tally.retries += 1
-            tried = await self.once(request, gate, tally)
+            tried = await self._followed(request, gate, tally)
             patience.note(tried)
             return tried
 
@@ -196,11 +210,10 @@ class Exchange:
 class Patience:
     """How often one request is tried again; see the module's docstring for what counts."""
 
-    def __init__(self, governor: Governor, clock: Clock, first: Tried) -> None:
-        self._governor, self._clock = governor, clock
-        self._since = clock.monotonic()
+    def __init__(self, governor: Governor, first: Tried) -> None:
+        self._governor = governor
         self._good_answers = governor.good_answers
-        self._counted = 0
+        self._counted = self._uncounted = 0
         self._unexplained = 0
         self._limited = 0
         self._pauses = 0
@@ -217,6 +230,8 @@ class Patience:
         elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
             if counts or self._governor.good_answers > self._good_answers:
                 self._counted += 1
+            else:
+                self._uncounted += 1
             self._good_answers = self._governor.good_answers
 
     @property
@@ -224,7 +239,7 @@ class Patience:
         """Whether the newest answer is the last word."""
         if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES or self._counted >= READ_TRIES:
             return True
-        return bool(self._counted) and self._clock.monotonic() - self._since > TROUBLE_MOST_S
+        return self._uncounted >= TRIES_IN_TROUBLE
 
     def pause_s(self, dice: random.Random) -> float:
         """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""
@@ -241,6 +256,11 @@ def _is_decided(tried: Tried) -> bool:
     if tried.kind is VerdictKind.ACCEPTED:
         return not tried.reply.is_truncated
     return tried.kind is VerdictKind.REFUSED
+
+
+def _led_astray(tried: Tried, why: str) -> Tried:
+    """A redirect that is not followed is final."""
+    return Tried(reply=tried.reply, verdict=Verdict(VerdictKind.REFUSED, ErrorCode.BAD_RESPONSE, why))
 
 
 def _result(tried: Tried) -> Reply | Outcome:
@@ -265,8 +285,6 @@ def outcome_of(tried: Tried) -> Outcome:
         case VerdictKind.UNEXPLAINED | VerdictKind.LOCKED_OUT:
             message = tried.verdict.message or "refused without a reason"
             return failed(ErrorCode.FORBIDDEN, message, http_status=status)
-        case VerdictKind.REDIRECTED:
-            return failed(ErrorCode.BAD_RESPONSE, "redirected too often", http_status=status)
         case _:
             code = tried.verdict.code or ErrorCode.BAD_RESPONSE
             return failed(code, tried.verdict.message, http_status=status)

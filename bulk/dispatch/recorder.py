@@ -102,7 +102,8 @@ class Recorder:
     async def wait_room(self) -> None:
         """Wait until the disk has caught up."""
         while self.is_full and self.failure is None:
-            self._has_room = anyio.Event()
+            if self._has_room.is_set():
+                self._has_room = anyio.Event()
             await self._has_room.wait()
 
     def note_status(self, status: RunStatus) -> None:

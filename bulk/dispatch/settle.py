@@ -61,13 +61,15 @@ class Settler:
         """
         pause_s, readings = PAUSE_FIRST_S, 0
         while True:
+            began = self._clock.monotonic()
             found = await self._read_back(operation, item, doubt.lost, gate, tally)
             if isinstance(found, Outcome):
                 tally.settled += 1
                 self._exchange.settled += 1
                 return found
             readings += 1
-            is_believed = readings >= READINGS and self._clock.monotonic() - doubt.since >= self.settle_s
+            # all of its requests count: a bucket may have held the second one up
+            is_believed = readings >= READINGS and began - doubt.since >= self.settle_s
             match found:
                 case NotApplied():
                     if refusal is None and (doubt.effect.may_repeat_at_once or is_believed):

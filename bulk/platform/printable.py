@@ -14,6 +14,8 @@ _SEQUENCES = re.compile(
     r"|\x1b[ -/]*[0-~]?"  # the short ones
 )
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn")
+JOINERS = "\u200c\u200d"
+"""Format characters that scripts and emoji need; every other one of Unicode's category Cf can mislead and goes."""
 
 
 def printable(text: str, most: int | None = None) -> str:
@@ -36,5 +38,5 @@ def _shown(text: str) -> Iterator[str]:
         category = unicodedata.category(char)
         if char in "\t\n\r\v\f" or category.startswith("Z"):
             yield " "
-        elif category not in _HIDDEN:
+        elif char in JOINERS or category not in _HIDDEN:
             yield char

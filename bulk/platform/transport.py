@@ -115,7 +115,6 @@ class Transport:
         self._base_url, self._base = base_url, URL(base_url, encoded=True)
         self._scheme, self._authority = self._base.scheme, self._base.raw_authority
         self._base_path = self._base.raw_path.rstrip("/")
-        self._place = f"{self._base.host}:{self._base.port}"
         self._vendor, self._api_version = vendor, api_version
         self._request_id_name = istr(header_name(vendor, "Request-Id"))
         self._timeout_s, self._ca_bundle, self._trust_env = request_timeout_s, ca_bundle, trust_env
@@ -255,7 +254,7 @@ class Transport:
             headers=headers,
             body=body,
             is_truncated=raw is None,
-            request_id=headers.get(self._request_id_name),
+            request_id=response.headers.get(self._request_id_name),
             raw=raw or b"",
         )
 

@@ -3,43 +3,14 @@
 Everything that a face of Bulk prints passes through `safe` (failures.md row 66). Files keep the raw text, as JSON.
 """
 
-import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
-_SEQUENCES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement, clearing
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]"  # the short ones
-)
-_JOINERS = "\u200c\u200d"
-"""Format characters that scripts and emoji need; every other one of Unicode's category Cf can mislead and goes."""
+from bulk.platform.printable import JOINERS, printable
 
-
-def safe(text: str, most: int | None = None) -> str:
-    """`text` on one line without anything that a terminal obeys or that reorders what is read.
-
-    Escape sequences, control characters, bidirectional marks, invisible characters and lone surrogates are dropped;
-    line breaks and tabs become a space.
-
-    Args:
-        most: longest result (characters, >= 1); what is longer ends in an ellipsis. None: any length.
-    """
-    if not text.isprintable():
-        text = "".join(_kept(_SEQUENCES.sub("", text)))
-    if most is not None and len(text) > most:
-        text = text[: most - 1] + "…"
-    return text
-
-
-def _kept(text: str) -> Iterable[str]:
-    for char in text:
-        category = unicodedata.category(char)
-        if char in "\t\n\r\v\f" or category in ("Zl", "Zp"):
-            yield " "
-        elif char in _JOINERS or category not in ("Cc", "Cf", "Cs"):
-            yield char
+safe = printable
+"""What everything that a face of Bulk prints passes through."""
 
 
 def width(text: str) -> int:
@@ -50,7 +21,7 @@ def width(text: str) -> int:
 
 
 def _columns(char: str) -> int:
-    if unicodedata.combining(char) or char in _JOINERS or unicodedata.category(char) == "Me":
+    if unicodedata.combining(char) or char in JOINERS or unicodedata.category(char) == "Me":
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 

@@ -7,6 +7,7 @@ from bulk.sandbox import (
     enterprise_configurations,
     enterprise_security,
     licenses,
+    notifications,
     organization_configurations,
     organizations,
     rate_limit,
@@ -14,6 +15,7 @@ from bulk.sandbox import (
     rulesets,
     snapshots,
     team_organizations,
+    webhooks,
 )
 from bulk.sandbox.routes import Area
 
@@ -22,6 +24,7 @@ AREAS: Final[tuple[Area, ...]] = (
     enterprise_configurations.AREA,
     enterprise_security.AREA,
     licenses.AREA,
+    notifications.AREA,
     organization_configurations.AREA,
     organizations.AREA,
     rate_limit.AREA,
@@ -29,4 +32,5 @@ AREAS: Final[tuple[Area, ...]] = (
     rulesets.AREA,
     snapshots.AREA,
     team_organizations.AREA,
+    webhooks.AREA,
 )

@@ -99,3 +99,7 @@ class Context:
     def get(self, kind: type[T]) -> T:
         """The thing of that type (KeyError: no area put one)."""
         return cast("T", self._things[kind])
+
+    def find(self, kind: type[T]) -> T | None:
+        """The thing of that type; None: no area put one."""
+        return cast("T | None", self._things.get(kind))

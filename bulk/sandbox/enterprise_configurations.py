@@ -40,7 +40,7 @@ async def create_configuration(call: Call) -> Answer:
         raise Refused(400, "Validation Failed", errors=problems)
     with state.transaction():
         made = configurations.add(state, enterprise.id, name, description or "", settings, call.now)
-    effect = f"configuration {made.id} {made.name} created in enterprise {enterprise.slug}"
+    effect = f"configuration {made.name} created in enterprise {enterprise.slug}"
     return Answer(201, configurations.shown(call, made), effect=effect)
 
 

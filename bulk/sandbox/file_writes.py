@@ -13,6 +13,7 @@ import base64
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
+from bulk.sandbox import deliveries, hook_payloads
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.clock import iso
@@ -135,7 +136,15 @@ def _answer(
     call: Call, target: Repository, git: GitRepository, branch: str, commit: CommitRecord, status: int
 ) -> Answer:
     revision = git.revision(branch)
-    entry = revision.entry(call.params["path"]) if revision else None
+    path = call.params["path"]
+    entry = revision.entry(path) if revision else None
+    change = "removed" if entry is None else "added" if status == 201 else "modified"
+    deliveries.announce(
+        call.context,
+        target.organization_id,
+        "push",
+        lambda: hook_payloads.push(call, target, branch, commit, path, change),
+    )
     view = FileView(call, target, revision) if revision else None
     full_name = call.context.state.full_name(target)
     return Answer(
@@ -144,7 +153,7 @@ def _answer(
             "content": view.described(entry) if view and entry else None,
             "commit": _shown_commit(call, target, full_name, commit),
         },
-        effect=f"commit {full_name} {call.params['path']} {commit.sha}",
+        effect=f"commit {full_name} {path} {commit.sha}",
     )
 
 

@@ -7,11 +7,12 @@ restart. The `url` of the 202 is the organization by its id, which no rename cha
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Final
 
-from bulk.sandbox import rights
+from bulk.sandbox import deliveries, hook_payloads, rights
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.context import Context
@@ -59,8 +60,10 @@ async def rename_organization(call: Call) -> Answer:
         raise invalid("A rename of this organization is already in progress")
     login = _login(state, call.json_object(), besides=organization)
     due_at = call.context.clock.now() + RENAME_S
+    # Webhooks are told when it is done, by whom it was asked for, under the address that was asked.
+    told = hook_payloads.renamed(call, replace(organization, login=login), organization.login).payload
     with state.transaction() as db:
-        db.execute("INSERT INTO renames VALUES (?, ?, ?)", (organization.id, login, due_at))
+        db.execute("INSERT INTO renames VALUES (?, ?, ?, ?)", (organization.id, login, due_at, json.dumps(told)))
     _finish_later(call.context, organization.id, due_at)
     message = "Job queued to rename organization. It may take a few minutes to complete."
     return Answer(
@@ -92,10 +95,12 @@ def _finish_later(context: Context, organization_id: int, due_at: float) -> None
         former = state.organization_by_id(organization_id)
         with state.transaction() as db:
             row = db.execute(
-                "DELETE FROM renames WHERE organization_id = ? RETURNING login", (organization_id,)
+                "DELETE FROM renames WHERE organization_id = ? RETURNING login, event_json", (organization_id,)
             ).fetchone()
             state.add_organization(replace(former, login=row["login"]))
         state.tell_renamed(former.login, row["login"])
+        event = deliveries.Event("organization", json.loads(row["event_json"]))
+        deliveries.announce(context, organization_id, event.name, lambda: event)
 
     context.background.start("rename of an organization", finish)
 

@@ -32,7 +32,7 @@ def cut(
         default: entries on a page where the caller doesn't say (count).
         most: entries on a page at most (count).
     """
-    per_page = _per_page(call, default, most)
+    per_page = entries_on_page(call, default, most)
     page = _positive(call.query.get("page"), 1)
     last = max(1, -(-len(entries) // per_page))
     links = {}
@@ -63,7 +63,7 @@ def cut_by_cursor(
         default: entries on a page where the caller doesn't say (count).
         most: entries on a page at most (count).
     """
-    per_page = _per_page(call, default, most)
+    per_page = entries_on_page(call, default, most)
     after, before = _read_cursor(call.query.get("after")), _read_cursor(call.query.get("before"))
     if before is not None:
         earlier = [entry for entry in entries if key(entry) < before]
@@ -78,7 +78,8 @@ def cut_by_cursor(
     return page, _header(links)
 
 
-def _per_page(call: Call, default: int, most: int) -> int:
+def entries_on_page(call: Call, default: int = DEFAULT_PER_PAGE, most: int = MOST_PER_PAGE) -> int:
+    """How many entries the caller asks for with `per_page` (count, 1..most)."""
     return min(_positive(call.query.get("per_page"), default), most)
 
 

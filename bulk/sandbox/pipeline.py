@@ -240,8 +240,8 @@ class Pipeline:
                 asked.get("If-None-Match"), asked.get("If-Modified-Since"), etag, answer.last_modified
             ):
                 status, body = 304, None
-                if exchange.window is not None and exchange.entry.category is not None:
-                    exchange.window.give_back(exchange.window_started_at)
+        if status == 304 and exchange.window is not None and exchange.entry.category is not None:
+            exchange.window.give_back(exchange.window_started_at)
         if status in BODILESS:
             body = None
         headers = self._common_headers(exchange)

@@ -29,8 +29,10 @@ CREATE TABLE memberships (
     organization_id INTEGER NOT NULL REFERENCES organizations (id), user_id INTEGER NOT NULL REFERENCES users (id),
     role TEXT NOT NULL CHECK (role IN ('owner', 'member')), PRIMARY KEY (organization_id, user_id)
 ) WITHOUT ROWID;
--- A rename that was accepted and is not done yet.
-CREATE TABLE renames (organization_id INTEGER PRIMARY KEY, login TEXT NOT NULL UNIQUE COLLATE NOCASE, due_at REAL NOT NULL);
+-- A rename that was accepted and is not done yet; event_json is what webhooks will be told.
+CREATE TABLE renames (
+    organization_id INTEGER PRIMARY KEY, login TEXT NOT NULL UNIQUE COLLATE NOCASE, due_at REAL NOT NULL, event_json TEXT NOT NULL
+);
 CREATE TABLE repositories (
     id INTEGER PRIMARY KEY, organization_id INTEGER NOT NULL REFERENCES organizations (id), name TEXT NOT NULL COLLATE NOCASE,
     private INTEGER NOT NULL DEFAULT 0, description TEXT NOT NULL DEFAULT '', default_branch TEXT NOT NULL DEFAULT 'main',
@@ -97,20 +99,29 @@ CREATE TABLE ruleset_versions (
 );
 
 -- Webhooks -----------------------------------------------------------------------------------------------------------
+-- creator_kind: `oauth` for those of OAuth applications, else `user`.
 CREATE TABLE hooks (
     id INTEGER PRIMARY KEY, organization_id INTEGER NOT NULL, creator_kind TEXT NOT NULL DEFAULT 'user', active INTEGER NOT NULL DEFAULT 1,
     events_json TEXT NOT NULL, config_json TEXT NOT NULL, created_at REAL NOT NULL, updated_at REAL NOT NULL
 );
+CREATE INDEX hooks_of ON hooks (organization_id);
 CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY, hook_id INTEGER NOT NULL, guid TEXT NOT NULL, delivered_at REAL NOT NULL, redelivery INTEGER NOT NULL DEFAULT 0,
-    duration REAL NOT NULL, status TEXT NOT NULL, status_code INTEGER NOT NULL, event TEXT NOT NULL, action TEXT
+    duration REAL NOT NULL, status TEXT NOT NULL, status_code INTEGER NOT NULL, event TEXT NOT NULL, action TEXT,
+    repository_id INTEGER
 );
+CREATE INDEX deliveries_of ON deliveries (hook_id, id);
 
 -- Notifications ------------------------------------------------------------------------------------------------------
 CREATE TABLE threads (
     id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, repository_id INTEGER NOT NULL, reason TEXT NOT NULL, unread INTEGER NOT NULL,
     subject_type TEXT NOT NULL, subject_title TEXT NOT NULL, subject_path TEXT NOT NULL, updated_at REAL NOT NULL, last_read_at REAL
 );
+CREATE INDEX threads_of ON threads (user_id, updated_at);
+-- When a user's threads last changed otherwise than by a new one.
+CREATE TABLE inboxes (user_id INTEGER PRIMARY KEY, changed_at REAL NOT NULL);
+-- Threads that are being marked as read: all of a user's that were updated no later than last_read_at.
+CREATE TABLE notification_reads (user_id INTEGER PRIMARY KEY, last_read_at REAL NOT NULL, due_at REAL NOT NULL);
 
 -- Licenses -----------------------------------------------------------------------------------------------------------
 -- standalone: the products of advanced security are licensed one by one.
@@ -128,7 +139,14 @@ CREATE TABLE snapshots (
     digest BLOB NOT NULL, body BLOB NOT NULL, user_id INTEGER NOT NULL, created_at REAL NOT NULL,
     UNIQUE (repository_id, correlator, detector)
 );
--- For each manifest file that snapshots report, the one that the platform shows.
+-- Every manifest file that a kept snapshot reports; `origin` is a number: the lower, the more it is worth.
+CREATE TABLE reported_manifests (
+    repository_id INTEGER NOT NULL, source_location TEXT NOT NULL, snapshot_id INTEGER NOT NULL, origin INTEGER NOT NULL,
+    correlator TEXT NOT NULL, detector TEXT NOT NULL, manifest TEXT NOT NULL,
+    PRIMARY KEY (repository_id, source_location, snapshot_id)
+) WITHOUT ROWID;
+CREATE INDEX reported_manifests_of ON reported_manifests (snapshot_id);
+-- For each of these files, what the platform shows of it.
 CREATE TABLE shown_manifests (
     repository_id INTEGER NOT NULL, source_location TEXT NOT NULL, snapshot_id INTEGER NOT NULL, correlator TEXT NOT NULL,
     detector TEXT NOT NULL, manifest TEXT NOT NULL, PRIMARY KEY (repository_id, source_location)

@@ -7,6 +7,7 @@ A seed file is YAML (or JSON, where its name ends in `.json`) with any of these 
     organizations: [{login, name, description, owners: [login], members: [login]}]
     repositories:  [{organization, name, private, description, default_branch, files: {path: text}}]
                    # or a generated fleet, in the list or alone: {organization, count, readme_bytes, prefix}
+    notifications: [{user, repository: organization/name, count, reason, title, type, unread, updated_at}]
     tokens:        [{token, user, kind, scopes, permissions: {name: read | write}, organization, seconds}]
 
 Who or what is there already (by login, name or token, in any case) is replaced and keeps its id. Organizations that
@@ -29,6 +30,8 @@ import orjson
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from bulk.sandbox.notification_seeds import NotificationSeed
+from bulk.sandbox.notification_seeds import plant as plant_notifications
 from bulk.sandbox.records import Organization, Repository, TokenKind, User
 from bulk.sandbox.rights import ALL_SCOPES
 from bulk.sandbox.settings import SettingError, Settings
@@ -94,6 +97,7 @@ class SeedFile(msgspec.Struct, forbid_unknown_fields=True):
     users: list[UserSeed] = []
     organizations: list[OrganizationSeed] = []
     repositories: list[RepositorySeed] | RepositorySeed = []
+    notifications: list[NotificationSeed] = []
     tokens: list[TokenSeed] = []
 
 
@@ -201,6 +205,8 @@ class _Planter:
                     f"repositories[{place}]: give either name (one repository) or count (a generated fleet)"
                 )
             self._repository(repository)
+        for place, notification in enumerate(seed.notifications):
+            self._notification(notification, f"notifications[{place}]")
         for token in seed.tokens:
             self._token(token)
 
@@ -249,6 +255,18 @@ class _Planter:
         )
         for path, text in seed.files.items():
             self._state.db.execute("INSERT OR REPLACE INTO seed_files VALUES (?, ?, ?)", (number, path, text.encode()))
+
+    def _notification(self, seed: NotificationSeed, where: str) -> None:
+        user = self._user(seed.user, where)
+        owner, _, name = seed.repository.partition("/")
+        organization = self._state.organization(owner)
+        repository = organization and self._state.repository(organization, name)
+        if not repository:
+            raise self._error(f"{where}: there is no repository {seed.repository!r}")
+        try:
+            plant_notifications(self._state, seed, user, repository, self._now)
+        except ValueError as error:
+            raise self._error(f"{where}: {error}") from None
 
     def _token(self, seed: TokenSeed) -> None:
         user = self._user(seed.user, "tokens")

@@ -27,6 +27,7 @@ FAULT_KINDS = (
     "forbidden",
 )
 RATE_LIMIT_FAULT = "rate_limit:"
+HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 
 
 class SettingError(ValueError):
@@ -104,6 +105,7 @@ class Settings:
             spared.
         fault_seed: the same seed and order of requests gives the same faults.
         journal: file that gets one JSON line for each request; None: none.
+        deliver_to: names or addresses of hosts that webhooks may reach besides loopback.
     """
 
     host: str = "127.0.0.1"
@@ -118,6 +120,7 @@ class Settings:
     faults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     fault_seed: int = 0
     journal: Path | None = None
+    deliver_to: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.vendor not in VENDORS:
@@ -129,6 +132,11 @@ class Settings:
         for category in self.rate_limits:
             if category not in DEFAULT_RATE_LIMITS:
                 raise SettingError(f"rate limit of {category!r}: the categories are {', '.join(DEFAULT_RATE_LIMITS)}")
+        for host in self.deliver_to:
+            if not HOST.fullmatch(host):
+                raise SettingError(
+                    f"--deliver-to {host!r}: write the name or address of a host alone, as in hooks.example.com"
+                )
         object.__setattr__(self, "rate_limits", MappingProxyType({**DEFAULT_RATE_LIMITS, **self.rate_limits}))
         self._check_faults()
 
@@ -158,6 +166,7 @@ class Settings:
         fault: Sequence[str] = (),
         fault_seed: int = 0,
         journal: Path | str | None = None,
+        deliver_to: Sequence[str] = (),
     ) -> Settings:
         """The settings that the options of `bulk sandbox` name, each as its text stands on the command line.
 
@@ -180,6 +189,7 @@ class Settings:
             faults=dict(_fault(text) for text in fault),
             fault_seed=fault_seed,
             journal=None if journal is None else Path(journal),
+            deliver_to=tuple(deliver_to),
         )
 
 

@@ -4,6 +4,8 @@ A malformed body is 422, with a sentence for each fault. A well-formed snapshot 
 digits) is taken (201) and reported as failed: `result` is INVALID and nothing is kept, as for a commit that nobody
 ever had. Every other one is SUCCESS.
 
+Where kept snapshots report the same manifest file, `shown_manifests.py` says which one is shown.
+
 Submitting the body that is kept already changes nothing: the answer repeats the id and `created_at` of the kept one,
 and the journal's effect is null. Anything else takes the kept one's place under a new id.
 """
@@ -15,12 +17,13 @@ from typing import Final
 
 import orjson
 
-from bulk.sandbox import rights, snapshot_rules
+from bulk.sandbox import rights, shown_manifests, snapshot_rules
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.clock import iso
 from bulk.sandbox.refusals import invalid
 from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.shown_manifests import Report
 
 NULL_SHA: Final = "0" * 40
 
@@ -57,6 +60,12 @@ async def create_snapshot(call: Call) -> Answer:
             "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (number, *key, digest, text, call.caller.id, call.now),
         )
+        origin = shown_manifests.origin_of(call.token)
+        reports = {
+            location: Report(number, origin, key[1], key[2], manifest)
+            for location, manifest in shown_manifests.by_location(body.get("manifests")).items()
+        }
+        shown_manifests.replace(db, repository.id, kept["id"] if kept is not None else None, reports)
     answer = _taken(number, call.now, "SUCCESS", message)
     answer.effect = f"snapshot {state.full_name(repository)} {key[1]} {key[2]} {digest.hex()[:12]}"
     return answer

@@ -3,16 +3,18 @@
 Faster than the sandbox, so that a test of a million items measures the engine. Speaks HTTP/1.1 with keep-alive, no
 pipelining. Its first line on standard output is its base URL; it ends with its standard input.
 
-    python canned.py [--log FILE] [--refuse N SECONDS]
+    python canned.py [--log FILE] [--refuse N SECONDS] [--certificate FILE]
 
 --log: one line for each request, `SECONDS PATH`, by this machine's monotonic clock.
 --refuse: the N-th README is answered 429 with `Retry-After: SECONDS`.
+--certificate: speak TLS, with the key and certificates of this PEM file.
 """
 
 import argparse
 import asyncio
 import base64
 import json
+import ssl
 import sys
 import time
 from collections.abc import Iterator
@@ -84,11 +86,16 @@ class Connection(asyncio.Protocol):
             self._transport.write(self._script.reply(head))
 
 
-async def serve(script: Script) -> None:
+async def serve(script: Script, certificate: Path | None) -> None:
     """Serve until standard input ends."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(script), "127.0.0.1", 0)
-    sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api/v3\n")
+    context = None
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+    server = await loop.create_server(lambda: Connection(script), "127.0.0.1", 0, ssl=context)
+    scheme = "https" if context else "http"
+    sys.stdout.write(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/api/v3\n")
     sys.stdout.flush()
     async with server:
         await loop.run_in_executor(None, sys.stdin.read)
@@ -112,9 +119,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path)
     parser.add_argument("--refuse", nargs=2, type=int, default=(0, 0))
+    parser.add_argument("--certificate", type=Path)
     given = parser.parse_args()
     log = given.log.open("w") if given.log else None
-    asyncio.run(serve(Script(*given.refuse, log)))
+    asyncio.run(serve(Script(*given.refuse, log), given.certificate))
 
 
 if __name__ == "__main__":

@@ -113,22 +113,30 @@ class Home:
         return {**os.environ, "BULK_TOKEN": self.token, "XDG_CACHE_HOME": str(cache), **self.variables}
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start a command."""
+        """Start a command of `bulk`."""
+        return self.start_any([*BULK, *arguments])
+
+    def start_any(self, command: Sequence[str], stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
+        """Start any command."""
         return subprocess.Popen(
-            [*BULK, *arguments],
+            command,
             cwd=self.folder,
             env=self.environment(),
             text=True,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
 
-    def run(self, *arguments: str, timeout_s: float = 60.0) -> Ran:
-        """Run a command to its end."""
-        with self.start(*arguments) as process:
+    def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60.0) -> Ran:
+        """Run a command of `bulk` to its end."""
+        return self.run_any([*BULK, *arguments], stdin=stdin, timeout_s=timeout_s)
+
+    def run_any(self, command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 60.0) -> Ran:
+        """Run any command to its end; `stdin` is what it reads."""
+        with self.start_any(command, subprocess.DEVNULL if stdin is None else subprocess.PIPE) as process:
             try:
-                out, err = process.communicate(timeout=timeout_s)
+                out, err = process.communicate(stdin, timeout=timeout_s)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise

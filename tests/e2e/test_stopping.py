@@ -46,7 +46,7 @@ def test_a_signal_lets_requests_finish_and_starts_nothing(number: int, exit_code
     """After the first SIGINT or SIGTERM nothing new is sent, what is in flight is recorded (failures.md row 39)."""
     home = Home(tmp_path)
     with served(tmp_path / "sandbox", "--latency", "250", seed={"repositories": FLEET}) as sandbox:
-        home.manifest(sandbox.base_url, readmes(REPOSITORIES), limits={"concurrency": 8})
+        home.manifest(sandbox.base_url, readmes(64), limits={"concurrency": 8})
         process = started(home, sandbox, 12)
         at = time.clock_gettime(time.CLOCK_REALTIME)
         process.send_signal(number)
@@ -60,22 +60,22 @@ def test_a_signal_lets_requests_finish_and_starts_nothing(number: int, exit_code
     figure(f"ended {took_s:.2f} s after signal {number:d} with exit {process.returncode}, {done} of {len(sent)} recorded")
     assert process.returncode == exit_code, err
     assert later == []
-    assert done == len(sent) < REPOSITORIES
+    assert done == len(sent) < 64
     assert err.splitlines()[-1] == GOES_ON
     assert again.exit_code == 0, again.err
-    assert len(everything) == REPOSITORIES
-    assert Counter(line["index"] for line in home.results("run")) == Counter(range(REPOSITORIES))
+    assert len(everything) == 64
+    assert Counter(line["index"] for line in home.results("run")) == Counter(range(64))
 
 
 def test_the_second_sigint_stops_at_once(tmp_path: Path, figure) -> None:
     """A second SIGINT ends the run within a second; what was in flight is settled by the next one (row 40)."""
     home = Home(tmp_path)
-    options = ("--latency", "1500", "--rate-limit", "off")
+    options = ("--latency", "1000", "--rate-limit", "off")
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, files(6), limits={"settle": "1s"})
         process = home.start(*COMMAND)
         index = sandbox.folder / "state" / "repositories" / "acme-fleet"
-        # a repository exists from its first write on; the answer to that comes 1.5 s later
+        # a repository exists from its first write on; the answer to that comes 1 s later
         wait_for(lambda: index.exists() and any(index.iterdir()), process)
         process.send_signal(signal.SIGINT)
         assert not has_ended(process, 0.2), "requests in flight are waited for"

@@ -39,6 +39,12 @@ def test_by_cursor():
     ]
 
 
+def test_a_place_in_the_list_is_not_inherited():
+    """What a link says of its place replaces all that the link before said; the caller's own parameters stay."""
+    driven = read(page([1], "page=2&cursor=x"), page([2], "after=y"), page([3]), targets="tag")
+    assert driven.requests[2].query == "targets=tag&per_page=100&after=y"
+
+
 def test_entries_within_objects():
     """Where a page is an object, its field is read, and what stands beside it is kept of the first page."""
     answers = (page({"total": 2, "rows": [1]}, "page=2"), page({"total": 9, "rows": [2]}))
@@ -47,13 +53,12 @@ def test_entries_within_objects():
 
 
 def test_only_a_list_that_did_not_change_at_all_is_unchanged():
-    """One new page makes the whole list new."""
-    same, new = (
-        read(page([1], "page=2", is_unchanged=True), page([2], is_unchanged=last)).ended for last in (True, False)
-    )
-    assert pages.outcome_of(same).kind is OutcomeKind.UNCHANGED
-    assert pages.outcome_of(new).kind is OutcomeKind.SUCCEEDED
-    assert pages.outcome_of(new).result == [1, 2]
+    """One new page, whichever, makes the whole list new."""
+    for first, last in ((True, True), (False, True), (True, False)):
+        driven = read(page([1], "page=2", is_unchanged=first), page([2], is_unchanged=last))
+        outcome = pages.outcome_of(driven.ended)
+        assert outcome.kind is (OutcomeKind.UNCHANGED if first and last else OutcomeKind.SUCCEEDED)
+        assert outcome.result == [1, 2]
 
 
 def test_a_link_that_leads_elsewhere_is_not_followed():

@@ -207,10 +207,12 @@ async def test_a_web_page_is_never_read_as_json(open_transport, page):
 
 async def test_headers_are_found_in_lower_case_and_links_joined(open_transport):
     """Header names are found in lower case; several `Link` headers count as one."""
-    links = 'LINK: <http://x/1>; rel="prev"\r\nLink: <http://x/3>; rel="next"\r\nETAG: "e"\r\n'
+    links = (
+        'LINK: <http://x/1>; rel="prev"\r\nLink: <http://x/3>; rel="next"\r\nETAG: "e"\r\nX-Service-Request-ID: 7\r\n'
+    )
     reply = await reply_to(open_transport, answer(headers=links))
     assert reply.headers["link"] == '<http://x/1>; rel="prev", <http://x/3>; rel="next"'
-    assert reply.headers["etag"] == '"e"'
+    assert (reply.headers["etag"], reply.request_id) == ('"e"', "7")
     single = await reply_to(open_transport, answer(headers='Link: <http://x/3>; rel="next"\r\n'))
     assert single.headers["link"] == '<http://x/3>; rel="next"'
 

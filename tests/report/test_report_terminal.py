@@ -27,7 +27,7 @@ def test_what_is_safe_holds_nothing_that_acts(text):
     assert safe(shown) == shown
 
 
-@given(text=st.text(st.characters(categories=("L", "N", "P", "S", "Zs"))))
+@given(text=st.text(st.characters(categories=("L", "N", "P", "S"))))
 def test_plain_text_is_untouched(text):
     """Letters, digits, punctuation and symbols of every script stay as they are."""
     assert safe(text) == text
@@ -41,7 +41,7 @@ def test_plain_text_is_untouched(text):
         ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("\x9b31mred", "red"),
         ("\x1bP1$r0m\x1b\\x", "x"),
-        ("\x1b]0;never ends", "0;never ends"),
+        ("\x1b]0;never ends", ""),
         ("exe.gpj\u202e", "exe.gpj"),
         ("a\r\nb\tc", "a  b c"),
         ("zero\u200bwidth", "zerowidth"),

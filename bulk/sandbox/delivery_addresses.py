@@ -1,0 +1,91 @@
+"""Where webhooks may be delivered to: loopback, and the hosts that `--deliver-to` names.
+
+What counts is the address that a name leads to at the moment of sending, and that address is the one that is connected
+to. So a name that leads elsewhere, now or the next time, reaches nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+
+class AddressRefused(Exception):
+    """Nothing is delivered to this host."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host} is not on loopback; --deliver-to {host} allows it")
+
+
+class Addresses:
+    """Knows which hosts are allowed.
+
+    Args:
+        allowed: names or IP addresses besides loopback, in any case.
+    """
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        self._allowed = frozenset(_plain(host) for host in allowed)
+
+    def check(self, host: str) -> None:
+        """Refuse a host that is an address, and not an allowed one; names are judged when they are looked up.
+
+        Raises:
+            AddressRefused: nothing is delivered there.
+        """
+        if _address(host) is not None and not (self.allows(host) or is_loopback(host)):
+            raise AddressRefused(host)
+
+    def allows(self, host: str) -> bool:
+        """Whether the command line named this host."""
+        return _plain(host) in self._allowed
+
+
+class LoopbackResolver(AbstractResolver):
+    """Looks names up, and keeps of what it finds only loopback, except for allowed names."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self._addresses, self._inner = addresses, aiohttp.ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host that may be connected to.
+
+        Raises:
+            AddressRefused: it has others only.
+        """
+        found = await self._inner.resolve(host, port, family)
+        if self._addresses.allows(host):
+            return found
+        kept = [one for one in found if is_loopback(one["host"])]
+        if not kept:
+            raise AddressRefused(host)
+        return kept
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def is_loopback(text: str) -> bool:
+    """Whether a text is an IP address of this machine's loopback."""
+    address = _address(text)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address is not None and address.is_loopback
+
+
+def _plain(host: str) -> str:
+    address = _address(host)
+    return host.casefold().rstrip(".") if address is None else str(address)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text.strip("[]").partition("%")[0])
+    except ValueError:
+        return None

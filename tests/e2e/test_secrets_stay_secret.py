@@ -1,0 +1,131 @@
+"""No token is found anywhere but in memory and on the wire: a canary is searched for after whole runs."""
+
+import base64
+import json
+import sys
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.platform import Home, served, wait_for
+
+CANARY = "canary+7f3a/9c51d2e84b0"
+SECOND = "second+0b48/e2d15c9a3f7"
+FLEET = {"organization": "acme-fleet", "count": 50, "readme_bytes": 100}
+
+PROVIDER = """\
+import json, os, pathlib, sys
+path = pathlib.Path(__file__).with_name("seen.json")
+path.write_text(json.dumps([dict(os.environ), pathlib.Path(f"/proc/{os.getppid()}/cmdline").read_text()]))
+print(pathlib.Path(__file__).with_name("token.txt").read_text())
+"""
+
+
+def forms(secret: str) -> list[bytes]:
+    """How it might be found: as it is, in Base64 at each of three offsets, percent-encoded, in JSON."""
+    raw = secret.encode()
+    shifted = [base64.b64encode(b"\0" * shift + raw)[4:-4] for shift in range(3)]
+    quoted = [urllib.parse.quote(secret, safe=""), urllib.parse.quote_plus(secret), json.dumps(secret)[1:-1]]
+    return [raw, *shifted, *(text.encode() for text in quoted)]
+
+
+def found(places: dict[str, bytes]) -> list[str]:
+    """Where a canary is."""
+    return [
+        f"{name}: {form!r}"
+        for name, data in places.items()
+        for secret in (CANARY, SECOND)
+        for form in forms(secret)
+        if form in data
+    ]
+
+
+def files(*folders: Path) -> dict[str, bytes]:
+    """What every file below these folders holds."""
+    return {
+        str(path): path.read_bytes()
+        for folder in folders
+        if folder.exists()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_search_finds_what_is_there(tmp_path: Path) -> None:
+    """The search itself finds a canary in each form, or the tests below would prove nothing."""
+    for place, form in enumerate(forms(CANARY)):
+        (tmp_path / str(place)).write_bytes(b"before " + form + b" behind")
+    assert len({line.partition(":")[0] for line in found(files(tmp_path))}) == len(forms(CANARY))
+
+
+@pytest.mark.parametrize("is_good", [True, False], ids=["good", "refused"])
+def test_tokens_are_nowhere(is_good: bool, tmp_path: Path) -> None:
+    """Tokens are in no file of the run or the cache, in no output at the level debug, no argv and no child's
+    environment, not in ledger or WAL while it runs, not when they are refused (failures.md rows 38, 62).
+    """
+    home = Home(tmp_path / "home", token=CANARY)
+    home.write("provider.py", PROVIDER)
+    home.write("token.txt", SECOND)
+    jobs: dict[str, Any] = {
+        "readmes": {
+            "operation": "readme.get",
+            "items": [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(50)],
+        },
+        "orgs": {
+            "operation": "organization.create",
+            "credential": "admin",
+            "items": [{"login": f"new-{number}", "admin": "octoadmin"} for number in range(10)],
+        },
+    }
+    tokens = [argument for token in (CANARY, SECOND) for argument in ("--token", f"{token}=octoadmin")]
+    options = ("--latency", "50", *(tokens if is_good else ()))
+    with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
+        credentials = {"default": "env:BULK_TOKEN", "admin": f"command:{sys.executable} provider.py"}
+        platform = {"base_url": sandbox.base_url, "credentials": credentials}
+        home.manifest(sandbox.base_url, jobs, platform=platform, limits={"concurrency": 4})
+        command = ("run", "manifest.yaml", "--run-dir", "run", "--log-level", "debug", "--cache", "kept")
+        process = home.start(*command)
+        wait_for(lambda: len(sandbox.journal()) >= (20 if is_good else 1), process)
+        amidst = files(home.folder / "run", home.folder / "kept", home.folder / "cache")
+        argv = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == (0 if is_good else 4), err
+        places = {"stdout": out.encode(), "stderr": err.encode(), "argv": argv}
+        for name, arguments in {
+            "status": ("status", "run"),
+            "report": ("report", "run"),
+            "html": ("report", "run", "--format", "html"),
+            "rate-limit": ("rate-limit", "--base-url", sandbox.base_url, "--log-level", "debug"),
+            "plan": ("plan", "manifest.yaml", "--log-level", "debug"),
+        }.items():
+            ran = home.run(*arguments)
+            places[name] = (ran.out + ran.err).encode()
+    seen = (home.folder / "seen.json").read_bytes()
+    behind = files(home.folder / "run", home.folder / "kept", home.folder / "cache")
+    assert found(amidst) == []
+    assert found({**places, **behind, "the child's environment": seen}) == []
+    assert CANARY not in json.dumps(json.loads(seen))
+    assert any(path.endswith("ledger.db-wal") for path in amidst)
+    if is_good:
+        assert any("kept" in path for path in behind)
+        assert {line["outcome"] for line in home.results("run")} == {"succeeded"}
+
+
+def test_a_token_in_the_manifest_is_refused_unread(tmp_path: Path) -> None:
+    """A token written into the manifest is refused and not repeated; a file open to others is too (row 61)."""
+    home = Home(tmp_path)
+    job = {"x": {"operation": "rate-limit.get", "items": [{}]}}
+    base_url = "http://127.0.0.1:9/api/v3"
+    home.manifest(base_url, job, platform={"base_url": base_url, "credentials": {"default": CANARY}})
+    inline = home.run("run", "manifest.yaml", "--run-dir", "run")
+    assert inline.exit_code == 2
+    assert "platform.credentials.default" in inline.err
+    home.write("open.txt", CANARY).chmod(0o644)
+    home.variables["BULK_TOKEN"] = ""
+    home.manifest(base_url, job, platform={"base_url": base_url, "credentials": {"default": "file:open.txt"}})
+    shared = home.run("run", "manifest.yaml", "--run-dir", "run")
+    assert shared.exit_code == 2
+    assert "open.txt" in shared.err
+    assert found({"inline": (inline.out + inline.err).encode(), "shared": (shared.out + shared.err).encode()}) == []

@@ -1,0 +1,191 @@
+"""What surrounds a run: certificates, proxies, open files, full disks, modes of files, credentials of the environment."""
+
+import datetime
+import stat
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from tests.e2e.canned import canned
+from tests.e2e.platform import BULK, Home, served
+
+FLEET = {"organization": "acme-fleet", "count": 1_000, "readme_bytes": 3_000}
+COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
+GOES_ON = "bulk run manifest.yaml --run-dir run"
+
+
+def readmes(count: int, **fields: Any) -> dict[str, Any]:
+    """A job of so many reads."""
+    items = [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
+    return {"readmes": {"operation": "readme.get", "items": items, **fields}}
+
+
+def within(shell: str, *arguments: str) -> list[str]:
+    """The command after some words of the shell, such as `ulimit`."""
+    return ["/bin/sh", "-c", f'{shell}; exec "$@"', "sh", *BULK, *arguments]
+
+
+@pytest.mark.parametrize(
+    ("name", "expired"), [("127.0.0.1", False), ("other.example", False), ("127.0.0.1", True)],
+    ids=["unknown CA", "another name", "expired"],
+)  # fmt: skip
+def test_a_certificate_that_is_refused_stops_at_once(name: str, expired: bool, tmp_path: Path) -> None:
+    """An untrusted certificate: exit 3 at once, nothing sent, and the way to mend it (failures.md row 3)."""
+    home, authority = Home(tmp_path), trustme.CA()
+    end = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC) if expired else None
+    authority.issue_cert(name, not_after=end).private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    is_known = expired or name != "127.0.0.1"
+    with canned("--log", str(tmp_path / "log"), "--certificate", str(tmp_path / "server.pem")) as base_url:
+        platform = {"base_url": base_url, **({"ca_bundle": "ca.pem"} if is_known else {})}
+        home.manifest(base_url, readmes(5), platform=platform)
+        ran = home.run(*COMMAND, timeout_s=20)
+        log = (tmp_path / "log").read_text()
+    assert ran.exit_code == 3, ran.err
+    assert "certificate" in ran.err
+    assert is_known or "ca_bundle" in ran.err
+    assert ran.err.splitlines()[-1] == GOES_ON
+    assert log == ""
+    assert home.results("run") == []
+
+
+def test_a_private_authority_is_trusted_when_named(tmp_path: Path) -> None:
+    """With `platform.ca_bundle` the certificate of a private authority is taken; the same run goes on (row 3)."""
+    home, authority = Home(tmp_path), trustme.CA()
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    with canned("--certificate", str(tmp_path / "server.pem")) as base_url:
+        home.manifest(base_url, readmes(5), platform={"base_url": base_url, "ca_bundle": "ca.pem"})
+        ran = home.run(*COMMAND)
+    assert ran.exit_code == 0, ran.err
+    assert len(home.results("run")) == 5
+
+
+def test_proxies_and_netrc_of_the_environment_are_ignored(tmp_path: Path) -> None:
+    """Neither a proxy variable nor a .netrc changes where requests go and with which token (failures.md row 72)."""
+    home = Home(tmp_path)
+    netrc = home.write("netrc", "machine 127.0.0.1 login mallory password wrong\ndefault login x password y\n")
+    netrc.chmod(0o600)
+    dead = "http://user:hunter2@127.0.0.1:9"
+    names = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
+    home.variables = {**dict.fromkeys(names, dead), "NETRC": str(netrc), "NO_PROXY": "", "no_proxy": ""}
+    with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, readmes(5))
+        ran = home.run(*COMMAND, "--log-level", "debug")
+        users = {line["user"] for line in sandbox.journal()}
+    assert ran.exit_code == 0, ran.err
+    assert users == {"octoadmin"}
+    assert "hunter2" not in ran.err + ran.out
+
+
+def test_a_proxy_that_the_manifest_allows_is_used(tmp_path: Path) -> None:
+    """With `platform.trust_env: true` the proxy variable counts: one that is not there is out of reach (row 72)."""
+    home = Home(tmp_path)
+    home.variables = {"HTTP_PROXY": "http://user:hunter2@127.0.0.1:9", "NO_PROXY": "", "no_proxy": ""}
+    with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
+        platform = {"base_url": sandbox.base_url, "trust_env": True}
+        home.manifest(sandbox.base_url, readmes(5), platform=platform, limits={"unreachable": "1s"})
+        ran = home.run(*COMMAND, "--log-level", "debug")
+        assert sandbox.journal() == []
+    assert ran.exit_code == 3, ran.err
+    assert "hunter2" not in ran.err + ran.out
+
+
+def test_few_open_files_are_enough(tmp_path: Path, figure) -> None:
+    """Where the system allows few open files, fewer requests are in flight, and nothing fails (failures.md row 51)."""
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox", "--latency", "30", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, readmes(150), limits={"concurrency": 200})
+        ran = home.run_any(within("ulimit -n 40", *COMMAND))
+        lines = sandbox.requests()
+    assert ran.exit_code == 0, ran.err
+    figure(f"{len(lines)} requests for 150 items with 40 open files")
+    assert Counter(line["outcome"] for line in home.results("run")) == {"succeeded": 150}
+
+
+def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(tmp_path: Path, figure) -> None:
+    """The disk takes no more: exit 3 with the file's name, no traceback; with space the run goes on (row 47).
+
+    The limit for the size of a file stands for the disk's: writing fails in the same places.
+    """
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, readmes(1_000))
+        ran = home.run_any(within("ulimit -f 2000", *COMMAND, "--no-cache"))
+        sent = len(sandbox.requests())
+        assert ran.exit_code == 3, ran.err
+        again = home.run(*COMMAND, "--no-cache")
+        everything = len(sandbox.requests())
+    figure(f"stopped after {sent} of 1,000 requests, {everything - 1_000} of them sent once more after that")
+    assert "File too large" in ran.err
+    assert ran.err.splitlines()[-1] == f"{GOES_ON} --no-cache"
+    assert sent < 1_000
+    assert again.exit_code == 0, again.err
+    results = home.results("run")
+    assert Counter(line["index"] for line in results) == Counter(range(1_000))
+    assert {line["outcome"] for line in results} == {"succeeded"}
+
+
+def test_files_of_a_run_are_private_under_any_umask(tmp_path: Path) -> None:
+    """The run directory and the cache are 0700, files in them 0600, also under umask 000 (failures.md row 64)."""
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, readmes(5, save="readmes/{owner}/{repo}.md"))
+        arguments = (*COMMAND, "--cache", "kept")
+        ran = home.run_any(within("umask 000", *arguments))
+    assert ran.exit_code == 0, ran.err
+    for folder in (tmp_path / "run", tmp_path / "kept"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
+        for path in folder.rglob("*"):
+            wanted = 0o700 if path.is_dir() else 0o600
+            assert stat.S_IMODE(path.stat().st_mode) == wanted, path
+    assert len(list((tmp_path / "run" / "saved").rglob("*.md"))) == 5
+
+
+@pytest.mark.parametrize(
+    ("base_url", "says"),
+    [
+        ("http://code.example.com/api/v3", "http:"),
+        ("https://me:hunter2@code.example.com/api/v3", "user name or password"),
+        ("https://code.example.com", "/api/v3"),
+        ("ftp://code.example.com/api/v3", "https://"),
+    ],
+)
+def test_a_base_url_that_would_leak_or_fail_is_refused(base_url: str, says: str, tmp_path: Path) -> None:
+    """Plain http to another machine, a password in the URL, a wrong suffix: exit 2 (failures.md rows 73, 74)."""
+    home = Home(tmp_path)
+    home.manifest("http://127.0.0.1:9/api/v3", readmes(1))
+    ran = home.run(*COMMAND, "--base-url", base_url)
+    assert ran.exit_code == 2
+    assert "--base-url" in ran.err
+    assert says in ran.err
+    assert "hunter2" not in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_base_url_is_normalized(tmp_path: Path) -> None:
+    """A slash at the end and capitals in scheme or host change nothing, not even for a resume (failures.md row 74)."""
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, readmes(4))
+        first = home.run(*COMMAND, "--limit", "2")
+        second = home.run(*COMMAND, "--base-url", sandbox.base_url.replace("http", "HTTP", 1) + "/")
+    assert (first.exit_code, second.exit_code) == (0, 0), second.err
+    assert len(home.results("run")) == 4
+
+
+def test_another_host_needs_another_run(tmp_path: Path) -> None:
+    """A run that was begun on one host is not resumed on another: exit 5, nothing sent there (failures.md row 80)."""
+    home = Home(tmp_path)
+    with (
+        served(tmp_path / "one", seed={"repositories": FLEET}) as one,
+        served(tmp_path / "two", seed={"repositories": FLEET}) as two,
+    ):
+        home.manifest(one.base_url, readmes(4))
+        assert home.run(*COMMAND, "--limit", "2").exit_code == 0
+        ran = home.run(*COMMAND, "--base-url", two.base_url)
+        assert two.journal() == []
+    assert ran.exit_code == 5, ran.err

@@ -1,0 +1,163 @@
+"""A store of validators that does not work, or is shared: it is never in the way."""
+
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from bulk.clock import Clock
+from bulk.model import Request
+from bulk.platform.validators import ValidatorStore
+from tests.platform.kept_answers import GET, RAW, reply, store
+
+
+def is_given_up(caplog: pytest.LogCaptureFixture, one: ValidatorStore) -> bool:
+    """Whether a store works no more, does no harm, and has said so exactly once."""
+    one.keep(GET, reply(), RAW)
+    one.flush()
+    assert one.find(GET) is None
+    one.flush()
+    one.close()
+    warnings = [record for record in caplog.records if record.name == "bulk.platform.validators"]
+    assert len(warnings) == 1
+    assert warnings[0].levelname == "WARNING"
+    assert "read anew" in warnings[0].getMessage()
+    return not one.is_open
+
+
+def file_of(directory: Path) -> Path:
+    """The file of the usual store, which now exists."""
+    store(directory).close()
+    return next(directory.glob("*.db"))
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000])
+def test_a_damaged_file_is_no_store(tmp_path, caplog, content):
+    """A file that is no database: one warning, everything is read anew, nothing is overwritten."""
+    path = file_of(tmp_path)
+    path.write_bytes(content)
+    assert is_given_up(caplog, store(tmp_path))
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_another_version_is_no_store(tmp_path, caplog):
+    """A file that a later version of Bulk wrote is left alone."""
+    with sqlite3.connect(file_of(tmp_path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    assert is_given_up(caplog, store(tmp_path))
+
+
+def test_a_place_that_cant_be_written_is_no_store(tmp_path, caplog):
+    """A file where the directory should be, or a link where the file should be: one warning, no error."""
+    (tmp_path / "file").write_bytes(b"")
+    assert is_given_up(caplog, store(tmp_path / "file" / "cache"))
+    caplog.clear()
+    path = file_of(tmp_path / "links")
+    path.unlink()
+    path.symlink_to(tmp_path / "elsewhere")
+    assert is_given_up(caplog, store(tmp_path / "links"))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("mode", "is_used"), [(0o755, True), (0o770, False), (0o1777, False)])
+def test_a_directory_that_others_write_into_is_not_used(tmp_path, caplog, mode, is_used):
+    """failures.md row 64: a shared directory is left as it is, and not used where others may exchange files in it."""
+    directory = tmp_path / "shared"
+    directory.mkdir()
+    directory.chmod(mode)
+    one = store(directory)
+    assert one.is_open is is_used
+    assert is_used or is_given_up(caplog, one)
+    one.close()
+    assert stat.S_IMODE(directory.stat().st_mode) == mode
+
+
+def test_a_file_that_breaks_while_in_use_is_given_up(tmp_path, caplog):
+    """A store whose file turns to garbage under it stops with one warning, while reading or while writing."""
+    for is_reading in (True, False):
+        caplog.clear()
+        directory = tmp_path / str(is_reading)
+        one = store(directory)
+        for number in range(200):
+            one.keep(Request(method="GET", path=f"/{number}"), reply(), RAW * 100)
+        one.flush()
+        connection = sqlite3.connect(next(directory.glob("*.db")))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+        path = next(directory.glob("*.db"))
+        path.write_bytes(path.read_bytes()[:4096] + b"\xa5" * (path.stat().st_size - 4096))
+        if is_reading:
+            found = [one.find(Request(method="GET", path=f"/{number}")) for number in range(200)]
+            assert None in found
+        assert is_given_up(caplog, one)
+
+
+def test_a_locked_file_is_given_up(tmp_path, caplog, monkeypatch):
+    """A file that another process holds locked for too long: one warning, and no store."""
+    monkeypatch.setattr("bulk.platform.validators.LOCKED_S", 0.05)
+    one = store(tmp_path)
+    other = sqlite3.connect(next(tmp_path.glob("*.db")), isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    assert is_given_up(caplog, one)
+    other.close()
+
+
+async def test_finding_goes_on_while_another_thread_writes(tmp_path):
+    """`find` in the event loop and `flush` in a thread, at the same time and for long: no error, nothing lost."""
+    one = store(tmp_path)
+    requests = [Request(method="GET", path=f"/{number}") for number in range(2_000)]
+    is_over = threading.Event()
+
+    def write() -> None:
+        while not is_over.is_set():
+            one.flush()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, write)
+        for number, request in enumerate(requests):
+            one.keep(request, reply(), RAW)
+            one.find(requests[number // 2])
+            if number % 50 == 0:
+                await anyio.lowlevel.checkpoint()
+        is_over.set()
+    one.flush()
+    assert one.is_open
+    assert all(one.find(request) is not None for request in requests)
+    one.close()
+
+
+OTHER_PROCESS = """
+import sys
+from pathlib import Path
+from bulk.model import Reply, Request
+from bulk.platform.secrets import Secret
+from bulk.platform.validators import ValidatorStore
+store = ValidatorStore(Path(sys.argv[1]), "https://code.example.com/api/v3", "service", None, Secret("tok_of_alice"))
+for number in range(300):
+    request = Request(method="GET", path=f"/{sys.argv[2]}/{number}")
+    store.keep(request, Reply(status=200, headers={"etag": '"e"'}, body={}), b"{}")
+    store.find(request)
+    if number % 10 == 0:
+        store.flush()
+store.close()
+assert store.is_open is False
+"""
+
+
+def test_two_processes_share_a_file(tmp_path):
+    """Two processes that write at the same time lose nothing and are not in each other's way."""
+    command = [sys.executable, "-W", "error", "-c", OTHER_PROCESS, str(tmp_path)]
+    both = [subprocess.Popen([*command, name], stderr=subprocess.PIPE) for name in ("a", "b")]
+    assert [process.communicate()[1] for process in both] == [b"", b""]
+    one = store(tmp_path, clock=Clock())
+    for name in ("a", "b"):
+        assert all(one.find(Request(method="GET", path=f"/{name}/{number}")) for number in range(300))
+    one.close()
