@@ -48,6 +48,7 @@ for command in (
     looking.status,
     looking.report,
     running.retry,
+    looking.diff,
     catalog.operations,
     catalog.rate_limit,
     rehearsing.sandbox,

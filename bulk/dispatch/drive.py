@@ -231,7 +231,7 @@ class _Life:
         drive, lost = self._drive, doubt.lost
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
         until = doubt.since + drive._settler.settle_s
-        drive._echoes.add(Echo(self._owner, lanes, lost.path, doubt.effect, until), drive._clock.monotonic())
+        drive._echoes.add(Echo(self._owner, lanes, lost.path.casefold(), doubt.effect, until), drive._clock.monotonic())
 
     @property
     def _owner(self) -> tuple[int, int]:
@@ -241,7 +241,7 @@ class _Life:
         """Wait until no earlier send of another item can apply because of this write."""
         drive = self._drive
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
-        seconds = drive._echoes.wait_s(self._owner, lanes, request.path, drive._clock.monotonic())
+        seconds = drive._echoes.wait_s(self._owner, lanes, request.path.casefold(), drive._clock.monotonic())
         if seconds > 0.0:
             drive.return_unused(self._hold)
             await drive._exchange.pause(seconds)

@@ -19,7 +19,7 @@ class Echo:
 
     Attributes:
         owner: (job, index) of its item, which need not wait for itself.
-        lanes: folded names of what it writes.
+        lanes, path: folded, what it writes.
         until: when it is believed to be gone (monotonic seconds).
     """
 

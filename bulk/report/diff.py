@@ -10,10 +10,10 @@ import contextlib
 import hashlib
 import sqlite3
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -23,14 +23,15 @@ from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.report.diff_fields import FieldDifference, canonical, differences, without
+from bulk.report.diff_record import KINDS, Change, Ending, JobDiff, Side, Summary
 from bulk.report.figures import counted
 from bulk.report.standing import Standing, stand
 
-KINDS = ("added", "removed", "changed")
-"""In the order in which they are shown."""
-
-COMPARED = ("item", "outcome", "error", "result")
+COMPARED = ("id", "item", "outcome", "error", "result")
 """The parts of a line of `results.jsonl` that are compared."""
+
+BY_ALL, BY_ID, BY_FIELDS, LEFT = range(4)
+"""The passes in which items are matched, and what none of them has matched."""
 
 _DONE = "done"
 _BATCH = 2_000
@@ -40,90 +41,14 @@ _SCHEMA = """
 CREATE TABLE entries (run INTEGER, job INTEGER, idx INTEGER, own BLOB, fields BLOB, ending BLOB);
 -- Items that no pass has matched so far, by the number of the pass that they are left for.
 CREATE TABLE rest (pass INTEGER, run INTEGER, job INTEGER, idx INTEGER, own BLOB, fields BLOB, ending BLOB);
-CREATE TABLE pairs (job INTEGER, old INTEGER, new INTEGER, line BLOB, PRIMARY KEY (job, old)) WITHOUT ROWID;
-CREATE UNIQUE INDEX pairs_by_new ON pairs (job, new);
+CREATE TABLE pairs (job INTEGER, old INTEGER, new INTEGER);
+-- The lines of one job in RUN_B that have a pair, while its lines in RUN_A are read.
+CREATE TABLE new_lines (idx INTEGER PRIMARY KEY, line BLOB);
 CREATE TABLE changes (kind INTEGER, job INTEGER, idx INTEGER, json BLOB, PRIMARY KEY (kind, job, idx)) WITHOUT ROWID;
 """
 
-T = TypeVar("T")
-_Row = tuple[int, int, bytes, bytes, bytes]
-
-
-class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two runs: `state` as in a report; `items` that have an outcome (count)."""
-
-    run_dir: str
-    name: str
-    base_url: str
-    state: str
-    items: int
-
-
-class JobDiff(msgspec.Struct, kw_only=True):
-    """One job of either run: items (counts). `old_items` is `same` + `removed` + `changed`."""
-
-    name: str
-    operation: str
-    old_items: int = 0
-    new_items: int = 0
-    same: int = 0
-    added: int = 0
-    removed: int = 0
-    changed: int = 0
-
-
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of a diff: its first line as JSON.
-
-    Attributes:
-        kind: tells this line from the changes.
-        old: RUN_A; new: RUN_B.
-        ignored: fields that were not compared.
-        notes: what a person should know before trusting the counts.
-    """
-
-    kind: str = "summary"
-    version: int = 1
-    old: Side
-    new: Side
-    same: int
-    added: int
-    removed: int
-    changed: int
-    jobs: tuple[JobDiff, ...]
-    ignored: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-class Ending(msgspec.Struct, frozen=True):
-    """How an item ended, in a change that only one of the runs has."""
-
-    outcome: str
-    error: Any
-    result: Any
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One item that was added or removed, or whose outcome or result differs: one line as JSON.
-
-    Attributes:
-        kind: `added`, `removed` or `changed`.
-        id: the user's own, in RUN_B where it is there.
-        item: its fields, likewise.
-        old_index, new_index: its place among the job's items in RUN_A and in RUN_B.
-        old: how a removed item had ended; new: how an added one did.
-        fields: of a changed one, what differs.
-    """
-
-    kind: str
-    job: str
-    id: str | None
-    item: Mapping[str, Any]
-    old_index: int | msgspec.UnsetType = msgspec.UNSET
-    new_index: int | msgspec.UnsetType = msgspec.UNSET
-    old: Ending | msgspec.UnsetType = msgspec.UNSET
-    new: Ending | msgspec.UnsetType = msgspec.UNSET
-    fields: list[FieldDifference] | msgspec.UnsetType = msgspec.UNSET
+_Row = tuple[int, int, bytes, bytes, bytes, bytes, bytes]
+"""Job, index, hashes of id, fields and ending, and the key of a pass in two parts."""
 
 
 class _Line(msgspec.Struct):
@@ -182,9 +107,10 @@ def compare(old: LedgerView, new: LedgerView, *, now: float, ignored: Collection
         UsageError: a name of `ignored` is none of a field that is compared.
     """
     for name in ignored:
-        if name not in COMPARED and not name.startswith(tuple(f"{part}." for part in COMPARED)):
+        part, dot, inner = name.partition(".")
+        if part not in COMPARED or bool(dot) != bool(inner) or name == "item":
             raise UsageError(f"--ignore {name}: expected a field such as result.updated_at or error.message")
-    standings = tuple(_ended(view, now) for view in (old, new))
+    standings = _ended(old, now), _ended(new, now)
     with tempfile.TemporaryDirectory(prefix="bulk-diff-", ignore_cleanup_errors=True) as folder:
         try:
             with contextlib.closing(sqlite3.connect(Path(folder) / "diff.db", isolation_level=None)) as connection:
@@ -216,35 +142,23 @@ class _Comparison:
     ) -> None:
         self._connection, self._views, self._ignored = connection, views, ignored
         self._decoder = msgspec.json.Decoder(_Line)
-        identities = [view.identity() for view in views]
-        self._identities: tuple[RunIdentity, RunIdentity] = (identities[0], identities[1])
-        operations = {name: operation for each in reversed(identities) for name, operation, _ in each.jobs}
-        names = dict.fromkeys(name for each in identities for name, _, _ in each.jobs)
-        self._jobs = [JobDiff(name=name, operation=operations[name]) for name in names]
+        self._identities = (views[0].identity(), views[1].identity())
+        operations = {name: operation for each in self._identities for name, operation, _ in each.jobs}
+        self._jobs = [JobDiff(name=name, operation=operation) for name, operation in operations.items()]
 
-    def run(self, standings: tuple[Standing, ...]) -> Summary:
+    def run(self, standings: tuple[Standing, Standing]) -> Summary:
         """Compare, and sum up."""
-        for run in (0, 1):
-            for job in range(len(self._jobs)):
-                self._enter(run, job)
-        left_for = "entries WHERE 1"
-        for number, key in enumerate(("own, fields", "own, x''", "x'', fields")):
-            self._match(number, left_for, key)
-            left_for = f"rest WHERE pass = {number + 1}"
+        for number, job in enumerate(self._jobs):
+            job.old_items, job.new_items = self._enter(0, number), self._enter(1, number)
+        self._match(BY_ALL, "entries WHERE TRUE", "own, fields")
+        self._match(BY_ID, f"rest WHERE pass = {BY_ID}", "own, x''")
+        self._match(BY_FIELDS, f"rest WHERE pass = {BY_FIELDS}", "x'', fields")
         self._connection.execute("CREATE INDEX rest_by_item ON rest (pass, run, job, idx)")
-        for job in range(len(self._jobs)):
-            self._tell_new(job)
-            self._tell_old(job)
-        sides = [
-            Side(
-                run_dir=str(view.run_dir),
-                name=identity.name,
-                base_url=identity.base_url,
-                state=standing.state,
-                items=sum(standing.outcomes.values()),
-            )
-            for view, identity, standing in zip(self._views, self._identities, standings, strict=True)
-        ]
+        self._connection.execute("CREATE INDEX pairs_by_job ON pairs (job)")
+        for number in range(len(self._jobs)):
+            self._tell_new(number)
+            self._tell_old(number)
+        sides = self._side(0, standings[0]), self._side(1, standings[1])
         return Summary(
             old=sides[0],
             new=sides[1],
@@ -257,67 +171,204 @@ class _Comparison:
             notes=tuple(_notes(self._identities, standings, sides)),
         )
 
+    def _side(self, run: int, standing: Standing) -> Side:
+        identity = self._identities[run]
+        return Side(
+            run_dir=str(self._views[run].run_dir),
+            name=identity.name,
+            base_url=identity.base_url,
+            state=standing.state,
+            items=sum(job.new_items if run else job.old_items for job in self._jobs),
+        )
+
     def _lines(self, run: int, job: int) -> Iterator[tuple[_Line, bytes]]:
-        """The lines of a job in one run, without what is ignored, and as they are in the file."""
+        """The lines of a job in one run: what is compared of them, and as they are in the file."""
         view = self._views[run]
         for line in view.lines(job=self._jobs[job].name):
-            yield self._decoded(view, line), line
+            try:
+                yield self._decoded(line), line
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                place = view.run_dir / RESULTS
+                raise RunDirectoryError(f"{place} is damaged: {error}; restore it from a copy") from error
 
-    def _decoded(self, view: LedgerView, line: bytes) -> _Line:
-        try:
-            found = self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            place = view.run_dir / RESULTS
-            raise RunDirectoryError(f"{place} is damaged: {error}; restore it from a copy") from error
+    def _decoded(self, line: bytes) -> _Line:
+        found = self._decoder.decode(line)
         found.item.pop("id", None)
         if found.error is not None:
             found.error.pop("attempts", None)
         if self._ignored:
+            found.id = None if "id" in self._ignored else found.id
             found.item = without(found.item, "item", self._ignored)
-            found.result = without(found.result, "result", self._ignored) if "result" not in self._ignored else None
-            found.error = without(found.error, "error", self._ignored) if "error" not in self._ignored else None
+            found.error = None if "error" in self._ignored else without(found.error, "error", self._ignored)
+            found.result = None if "result" in self._ignored else without(found.result, "result", self._ignored)
         return found
 
-    def _ending(self, line: _Line) -> tuple[str, Any, Any]:
-        """What is compared of how an item ended. In a second audit, `unchanged` is what `succeeded` was in the first."""
+    def _outcome(self, line: _Line) -> str:
+        """The outcome as it is compared: in a second audit, `unchanged` is what `succeeded` was in the first."""
         is_done = line.outcome in (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED)
-        outcome = _DONE if is_done or "outcome" in self._ignored else line.outcome.value
-        return outcome, line.error, line.result
+        return _DONE if is_done or "outcome" in self._ignored else line.outcome.value
 
-    def _enter(self, run: int, job: int) -> None:
+    def _enter(self, run: int, job: int) -> int:
+        """Take the items of a job in; returns how many (count)."""
+        number = 0
+
         def rows() -> Iterator[tuple[int, int, int, bytes, bytes, bytes]]:
+            nonlocal number
             for line, _ in self._lines(run, job):
-                own = b"" if line.id is None else _hash(line.id.encode())
-                ending = _hash(canonical(self._ending(line)))
-                yield run, job, line.index, own, _hash(canonical(line.item)), ending
+                own = b"" if line.id is None else _hash(line.id)
+                ending = _hash([self._outcome(line), line.error, line.result])
+                number += 1
+                yield run, job, line.index, own, _hash(line.item), ending
 
         self._connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", rows())
+        return number
 
-    def _match(self, number: int, left_for: str, key: str) -> None:
-        """One pass: match what has the same key; hand on the rest. `left_for` and `key` are SQL of `run`."""
+    def _match(self, number: int, left: str, key: str) -> None:
+        """One pass: match what has the same key, and leave the rest for the next one. `left` and `key` are SQL."""
         old, new = (
             self._connection.execute(
-                f"SELECT job, idx, own, fields, ending, {key} FROM {left_for} AND run = {run} ORDER BY 1, 6, 7, 2"
+                f"SELECT job, idx, own, fields, ending, {key} FROM {left} AND run = {run} ORDER BY 1, 6, 7, 2"
             )
             for run in (0, 1)
         )
         rest: list[tuple[Any, ...]] = []
         pairs: list[tuple[int, int, int]] = []
-        for before, after in _merged(old, new, number == 1):
-            if before is not None and after is not None:
-                is_same = before[2:5] == after[2:5] or (number == 0 and before[4] == after[4])
-                if is_same:
-                    self._jobs[before[0]].same += 1
-                else:
-                    pairs.append((before[0], before[1], after[1]))
-            else:
+        for before, after in _merged(old, new):
+            if before is None or after is None or (number == BY_ID and not before[2]):
                 rest += [(number + 1, run, *row[:5]) for run, row in ((0, before), (1, after)) if row is not None]
+            elif number == BY_ALL and before[4] == after[4]:
+                self._jobs[before[0]].same += 1
+            else:
+                pairs.append((before[0], before[1], after[1]))
             if len(rest) + len(pairs) >= _BATCH:
                 self._keep(rest, pairs)
         self._keep(rest, pairs)
 
     def _keep(self, rest: list[tuple[Any, ...]], pairs: list[tuple[int, int, int]]) -> None:
         self._connection.executemany("INSERT INTO rest VALUES (?, ?, ?, ?, ?, ?, ?)", rest)
-        self._connection.executemany("INSERT INTO pairs (job, old, new) VALUES (?, ?, ?)", pairs)
+        self._connection.executemany("INSERT INTO pairs VALUES (?, ?, ?)", pairs)
         rest.clear()
         pairs.clear()
+
+    def _tell_new(self, job: int) -> None:
+        """Write down what was added, and keep the new lines of what may have changed."""
+        self._connection.execute("DELETE FROM new_lines")
+        wanted = self._connection.execute(
+            f"SELECT idx, 0 FROM rest WHERE pass = {LEFT} AND run = 1 AND job = ?1 "
+            "UNION ALL SELECT new, 1 FROM pairs WHERE job = ?1 ORDER BY 1",
+            (job,),
+        )
+        name = self._jobs[job].name
+        for (index, has_pair), line, text in self._found(1, job, wanted):
+            if has_pair:
+                self._connection.execute("INSERT INTO new_lines VALUES (?, ?)", (index, text))
+                continue
+            self._jobs[job].added += 1
+            ending = Ending(line.outcome, line.error, line.result)
+            self._write(
+                job, index, Change(kind="added", job=name, id=line.id, item=line.item, new_index=index, new=ending)
+            )
+
+    def _tell_old(self, job: int) -> None:
+        """Write down what was removed, and what has changed."""
+        wanted = self._connection.execute(
+            f"SELECT idx, NULL, NULL FROM rest WHERE pass = {LEFT} AND run = 0 AND job = ?1 UNION ALL "
+            "SELECT p.old, p.new, l.line FROM pairs p JOIN new_lines l ON l.idx = p.new WHERE p.job = ?1 ORDER BY 1",
+            (job,),
+        )
+        counts = self._jobs[job]
+        for (index, new_index, new_text), line, _ in self._found(0, job, wanted):
+            if new_text is None:
+                counts.removed += 1
+                ending = Ending(line.outcome, line.error, line.result)
+                change = Change(
+                    kind="removed", job=counts.name, id=line.id, item=line.item, old_index=index, old=ending
+                )
+            else:
+                new = self._decoded(new_text)
+                fields = list(self._differences(line, new))
+                if not fields:
+                    counts.same += 1
+                    continue
+                counts.changed += 1
+                change = Change(
+                    kind="changed",
+                    job=counts.name,
+                    id=new.id,
+                    item=new.item,
+                    old_index=index,
+                    new_index=new_index,
+                    fields=fields,
+                )
+            self._write(job, index, change)
+
+    def _found(
+        self, run: int, job: int, wanted: Iterator[tuple[Any, ...]]
+    ) -> Iterator[tuple[tuple[Any, ...], _Line, bytes]]:
+        """Each wanted row, which begins with an item's index, with its line; both are in the order of the items."""
+        row = next(wanted, None)
+        if row is None:
+            return
+        for line, text in self._lines(run, job):
+            if line.index == row[0]:
+                yield row, line, text
+                row = next(wanted, None)
+                if row is None:
+                    return
+        raise RunDirectoryError(f"{self._views[run].run_dir} was changed while it was compared: compare it again")
+
+    def _differences(self, old: _Line, new: _Line) -> Iterator[FieldDifference]:
+        if old.id != new.id:
+            yield FieldDifference("id", old.id, new.id)
+        yield from differences(old.item, new.item, "item")
+        if self._outcome(old) != self._outcome(new):
+            yield FieldDifference("outcome", old.outcome, new.outcome)
+        yield from differences(old.error or {}, new.error or {}, "error")
+        yield from differences(old.result, new.result, "result")
+
+    def _write(self, job: int, index: int, change: Change) -> None:
+        row = (KINDS.index(change.kind), job, index, msgspec.json.encode(change))
+        self._connection.execute("INSERT INTO changes VALUES (?, ?, ?, ?)", row)
+
+
+def _hash(value: Any) -> bytes:
+    return hashlib.blake2b(canonical(value), digest_size=_HASH_BYTES).digest()
+
+
+def _merged(old: Iterator[_Row], new: Iterator[_Row]) -> Iterator[tuple[_Row | None, _Row | None]]:
+    """Rows of both, sorted by job and key: those with the same as pairs, in their order, the others alone."""
+    before, after = next(old, None), next(new, None)
+    while before is not None or after is not None:
+        if after is None or (before is not None and _key(before) < _key(after)):
+            yield before, None
+            before = next(old, None)
+        elif before is None or _key(after) < _key(before):
+            yield None, after
+            after = next(new, None)
+        else:
+            yield before, after
+            before, after = next(old, None), next(new, None)
+
+
+def _key(row: _Row) -> tuple[int, bytes, bytes]:
+    return row[0], row[5], row[6]
+
+
+def _notes(
+    identities: tuple[RunIdentity, RunIdentity], standings: tuple[Standing, Standing], sides: tuple[Side, Side]
+) -> Iterator[str]:
+    old, new = identities
+    if old.name != new.name:
+        yield f"These are runs of different manifests: {old.name} and {new.name}."
+    if old.base_url != new.base_url:
+        yield f"They ran against different platforms: {old.base_url} and {new.base_url}."
+    for standing, side in zip(standings, sides, strict=True):
+        if standing.state != "complete":
+            left = "some items" if standing.left is None else counted(standing.left, "item")
+            yield f"{side.run_dir} is not complete: {left} of it without an outcome count as not there."
+    jobs, others = ({name: operation for name, operation, _ in each.jobs} for each in identities)
+    for name in dict.fromkeys((*jobs, *others)):
+        if name not in others or name not in jobs:
+            yield f"The job {name} is only in {sides[name not in jobs].run_dir}."
+        elif jobs[name] != others[name]:
+            yield f"The job {name} was {jobs[name]} and is {others[name]}."

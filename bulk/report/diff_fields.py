@@ -1,17 +1,16 @@
 """How two JSON values differ, field by field: dotted names, entries of an array by their `id` or by their place. Pure.
 
-`config.url` is a field of an object, `hooks[id=4001].active` one of the entry with that id, `topics[2]` the third entry.
+`config.url` is a field of an object, `hooks[id=4001].active` one of the entry with that
+id, `topics[2]` the third entry.
 Entries go by `id` where every entry of both arrays is an object with an id of its own: their order is then no
 difference. The number 1 is neither true nor 1.0; a field that is null is not one that is missing.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-_PLACE = re.compile(r"\[[^\]]*\]")
 _SORTED = msgspec.json.Encoder(order="deterministic")
 
 
@@ -36,11 +35,8 @@ def differences(old: Any, new: Any, field: str) -> Iterator[FieldDifference]:
         case list(), list():
             before, after = _by_id(old), _by_id(new)
             if before is None or after is None:
-                before, after = dict(enumerate(old)), dict(enumerate(new))
-                places: Iterable[tuple[Any, str]] = ((each, f"{field}[{each}]") for each in {**before, **after})
-            else:
-                places = ((each, f"{field}[id={each[1]}]") for each in {**before, **after})
-            yield from _of_entries(before, after, places)
+                before, after = _by_place(old), _by_place(new)
+            yield from _of_entries(before, after, ((key, f"{field}[{key[1]}]") for key in {**before, **after}))
         case _:
             if canonical(old) != canonical(new):
                 yield FieldDifference(field, old, new)
@@ -65,11 +61,6 @@ def without(value: Any, field: str, ignored: Collection[str]) -> Any:
     return value
 
 
-def plain_name(field: str) -> str:
-    """`result.hooks.url` of `result.hooks[id=7].url`: how `without` and a person name it in all entries."""
-    return _PLACE.sub("", field)
-
-
 def _of_entries(
     old: Mapping[Any, Any], new: Mapping[Any, Any], names: Iterable[tuple[Any, str]]
 ) -> Iterator[FieldDifference]:
@@ -82,12 +73,16 @@ def _of_entries(
             yield from differences(old[key], new[key], name)
 
 
-def _by_id(entries: Sequence[Any]) -> dict[tuple[type, str | int], Any] | None:
+def _by_id(entries: Sequence[Any]) -> dict[tuple[type, str], Any] | None:
     """Entries by their id, the number 1 not being the text `1`; None where one has none or two have the same."""
-    found: dict[tuple[type, str | int], Any] = {}
+    found: dict[tuple[type, str], Any] = {}
     for entry in entries:
         own = entry.get("id") if isinstance(entry, dict) else None
         if isinstance(own, bool) or not isinstance(own, int | str):
             return None
-        found[type(own), own] = entry
+        found[type(own), f"id={own}"] = entry
     return found if len(found) == len(entries) else None
+
+
+def _by_place(entries: Sequence[Any]) -> dict[tuple[type, str], Any]:
+    return {(int, str(place)): entry for place, entry in enumerate(entries)}

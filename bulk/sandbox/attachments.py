@@ -19,7 +19,7 @@ from bulk.sandbox import configurations, organization_repositories
 from bulk.sandbox.refusals import invalid, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from bulk.sandbox.configurations import Configuration
     from bulk.sandbox.context import Context
@@ -46,12 +46,12 @@ def targets(state: State, organization: Organization, body: Mapping[str, object]
         code = "missing_field" if scope is None else "invalid"
         raise invalid(problem(RESOURCE, "scope", code, f"scope must be one of {', '.join(SCOPES)}"))
     selected = body.get("selected_repository_ids")
-    known = organization_repositories.visibilities(state, organization.id)
     if scope == "selected":
-        return _selected(selected, known)
+        return _selected(selected, organization_repositories.membership(state, organization.id))
     if selected is not None:
         reason = "selected_repository_ids can be given only with scope selected"
         raise invalid(problem(RESOURCE, "selected_repository_ids", "invalid", reason))
+    known = organization_repositories.visibilities(state, organization.id)
     match scope:
         case "public":
             return [number for number, private in known.items() if not private]
@@ -165,7 +165,7 @@ def _finish_later(context: Context, organization_id: int, due_at: float) -> None
     context.background.start("attachment of a configuration", finish)
 
 
-def _selected(selected: object, known: Mapping[int, bool]) -> list[int]:
+def _selected(selected: object, is_known: Callable[[int], bool]) -> list[int]:
     field = "selected_repository_ids"
     if selected is None:
         raise invalid(problem(RESOURCE, field, "missing_field", f"{field} is required with scope selected"))
@@ -173,7 +173,7 @@ def _selected(selected: object, known: Mapping[int, bool]) -> list[int]:
         isinstance(each, int) and not isinstance(each, bool) for each in selected
     ):
         raise invalid(problem(RESOURCE, field, "invalid", f"{field} must be an array of integers"))
-    unknown = sorted(set(selected) - known.keys())
+    unknown = sorted({each for each in selected if not is_known(each)})
     if unknown:
         shown = ", ".join(map(str, unknown[:10]))
         raise invalid(problem(RESOURCE, field, "invalid", f"no repository of this organization: {shown}"))

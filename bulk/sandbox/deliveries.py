@@ -10,6 +10,7 @@ Source: specification, Events; open-points.md (signature header, delivery header
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 import uuid
@@ -120,9 +121,6 @@ class Deliveries:
         """The receiver's status and its words, or ours for what became of it."""
         config = json.loads(hook["config_json"])
         body = body_of(event, config["content_type"])
-        auth = None
-        if "username" in config or "password" in config:
-            auth = aiohttp.BasicAuth(config.get("username", ""), config.get("password", ""), "utf-8")
         try:
             url = URL(config["url"])
             self._addresses.check(url.host or "")
@@ -130,7 +128,6 @@ class Deliveries:
                 url,
                 data=body,
                 headers=self._headers(hook, event, guid, config, body),
-                auth=auth,
                 ssl=config["insecure_ssl"] != "1",
                 allow_redirects=False,
             ) as response:
@@ -160,7 +157,10 @@ class Deliveries:
             vendor.header("Enterprise-Version"): ENTERPRISE_VERSION,
             vendor.header("Enterprise-Host"): urlsplit(event.payload["organization"]["url"]).netloc,
         }
-        if config.get("secret"):
+        if "username" in config or "password" in config:
+            pair = f"{config.get('username', '')}:{config.get('password', '')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        if "secret" in config:
             headers |= signatures(config["secret"], body)
         return headers
 

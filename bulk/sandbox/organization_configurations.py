@@ -154,12 +154,12 @@ async def list_repositories(call: Call) -> Answer:
         "ORDER BY repository_id",
         (configuration.id,),
     )
-    known = organization_repositories.visibilities(state, organization.id)
+    is_known = organization_repositories.membership(state, organization.id)
     wanted = {status.strip() for status in (call.query.get("status") or "all").split(",")}
     held = {
         row["repository_id"]: row["status"]
         for row in rows
-        if row["repository_id"] in known and ("all" in wanted or row["status"] in wanted)
+        if is_known(row["repository_id"]) and ("all" in wanted or row["status"] in wanted)
     }
     page, headers = paging.cut_by_cursor(call, list(held), lambda number: number)
     found = organization_repositories.by_ids(state, organization.id, page)

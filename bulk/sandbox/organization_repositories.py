@@ -12,7 +12,7 @@ from bulk.sandbox.records import Repository
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from bulk.sandbox.state import State
 
@@ -28,6 +28,15 @@ def visibilities(state: State, organization_id: int) -> dict[int, bool]:
     for row in state.db.execute("SELECT first_id, count FROM fleets WHERE organization_id = ?", (organization_id,)):
         found.update(dict.fromkeys(range(row["first_id"], row["first_id"] + row["count"]), False))
     return dict(sorted(found.items()))
+
+
+def membership(state: State, organization_id: int) -> Callable[[int], bool]:
+    """Tells of an id whether it is that of one of the organization's repositories, without counting them all."""
+    rows = state.db.execute("SELECT id FROM repositories WHERE organization_id = ?", (organization_id,))
+    single = {row["id"] for row in rows}
+    fleets = state.db.execute("SELECT first_id, count FROM fleets WHERE organization_id = ?", (organization_id,))
+    ranges = [range(row["first_id"], row["first_id"] + row["count"]) for row in fleets]
+    return lambda number: number in single or any(number in each for each in ranges)
 
 
 def by_ids(state: State, organization_id: int, ids: Iterable[int]) -> list[Repository]:

@@ -261,7 +261,7 @@ def _actor(actor: Mapping[str, object], target: object, where: str) -> Iterator[
         yield f"{where}.actor_id is missing: an actor of the type {kind} needs it"
     if kind == "DeployKey" and number is not None:
         yield f"{where}.actor_id must be null for an actor of the type DeployKey"
-    if mode == "pull_request" and (kind == "DeployKey" or target != "branch"):
+    if mode == "pull_request" and (kind == "DeployKey" or target in ("tag", "push")):
         yield f"{where}.bypass_mode must not be pull_request for deploy keys, nor in rulesets for {target}"
 
 

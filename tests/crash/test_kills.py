@@ -75,8 +75,7 @@ def kill_at_random(home: Home, sandbox: Served, dice: random.Random, seen: Count
     """Start the command and kill it at a random moment; whether it had ended before."""
     size = sandbox.journal_path.stat().st_size
     is_early, delay_s, requests = dice.random() < EARLY, dice.uniform(0.0, EARLY_S), dice.randint(1, REQUESTS_MOST)
-    process = home.start("run", "manifest.yaml", "--run-dir", "run", "--progress", "none")
-    try:
+    with home.running("run", "manifest.yaml", "--run-dir", "run", "--progress", "none") as process:
         if is_early:
             is_over = has_ended(process, delay_s)
         else:
@@ -86,7 +85,6 @@ def kill_at_random(home: Home, sandbox: Served, dice: random.Random, seen: Count
                 while requests > 0 and not is_over:
                     requests -= journal.read().count(b"\n")
                     is_over = has_ended(process, TICK_S)
-    finally:
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate(timeout=20)
     assert is_over or process.returncode == -signal.SIGKILL, (process.returncode, out, err)

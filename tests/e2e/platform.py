@@ -128,6 +128,15 @@ class Home:
             stderr=subprocess.PIPE,
         )
 
+    @contextmanager
+    def running(self, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
+        """Start a command of `bulk`; what still runs at the end of the block is killed."""
+        with self.start(*arguments) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60.0) -> Ran:
         """Run a command of `bulk` to its end."""
         return self.run_any([*BULK, *arguments], stdin=stdin, timeout_s=timeout_s)

@@ -43,16 +43,16 @@ def test_a_second_process_is_refused(home: Home, sandbox: Served) -> None:
     """While a run is going on, a second process on its directory exits 5 and names the first (failures.md row 45)."""
     home.manifest(sandbox.base_url, readmes(100), limits={"concurrency": 2})
     before = len(sandbox.requests())
-    first = home.start(*COMMAND)
-    wait_for(lambda: len(sandbox.requests()) >= before + 5, first)
-    for command in (COMMAND, ("retry", "run")):
-        second = home.run(*command)
-        assert second.exit_code == 5
-        assert f"process {first.pid} on {os.uname().nodename}" in second.err
-    status = home.run("status", "run")
-    assert status.exit_code == 0, status.err
-    assert "readmes" in status.out
-    _, err = first.communicate(timeout=30)
+    with home.running(*COMMAND) as first:
+        wait_for(lambda: len(sandbox.requests()) >= before + 5, first)
+        for command in (COMMAND, ("retry", "run")):
+            second = home.run(*command)
+            assert second.exit_code == 5
+            assert f"process {first.pid} on {os.uname().nodename}" in second.err
+        status = home.run("status", "run")
+        assert status.exit_code == 0, status.err
+        assert "readmes" in status.out
+        _, err = first.communicate(timeout=30)
     assert first.returncode == 0, err
     assert Counter(line["index"] for line in home.results("run")) == Counter(range(100))
     assert len(sandbox.requests()) == before + 100

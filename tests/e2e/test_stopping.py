@@ -3,6 +3,8 @@
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,13 @@ def files(count: int) -> dict[str, Any]:
     return {"files": {"operation": "contents.put", "items": items, "with": {"message": "Add a file"}}}
 
 
-def started(home: Home, sandbox: Served, requests: int) -> Any:
+@contextmanager
+def started(home: Home, sandbox: Served, requests: int) -> Iterator[Any]:
     """Start the command and wait until it has sent so many requests."""
     before = len(sandbox.requests())
-    process = home.start(*COMMAND)
-    wait_for(lambda: len(sandbox.requests()) >= before + requests, process)
-    return process
+    with home.running(*COMMAND) as process:
+        wait_for(lambda: len(sandbox.requests()) >= before + requests, process)
+        yield process
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -47,10 +50,10 @@ def test_a_signal_lets_requests_finish_and_starts_nothing(number: int, exit_code
     home = Home(tmp_path)
     with served(tmp_path / "sandbox", "--latency", "250", seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, readmes(64), limits={"concurrency": 8})
-        process = started(home, sandbox, 12)
-        at = time.clock_gettime(time.CLOCK_REALTIME)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=20)
+        with started(home, sandbox, 12) as process:
+            at = time.clock_gettime(time.CLOCK_REALTIME)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=20)
         took_s = time.clock_gettime(time.CLOCK_REALTIME) - at
         sent = sandbox.requests()
         later = [line for line in sent if arrived(line) > at + ON_THEIR_WAY_S]
@@ -73,15 +76,15 @@ def test_the_second_sigint_stops_at_once(tmp_path: Path, figure) -> None:
     options = ("--latency", "1000", "--rate-limit", "off")
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, files(6), limits={"settle": "1s"})
-        process = home.start(*COMMAND)
         index = sandbox.folder / "state" / "repositories" / "acme-fleet"
-        # a repository exists from its first write on; the answer to that comes 1 s later
-        wait_for(lambda: index.exists() and any(index.iterdir()), process)
-        process.send_signal(signal.SIGINT)
-        assert not has_ended(process, 0.2), "requests in flight are waited for"
-        at = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        with home.running(*COMMAND) as process:
+            # a repository exists from its first write on; the answer to that comes 1 s later
+            wait_for(lambda: index.exists() and any(index.iterdir()), process)
+            process.send_signal(signal.SIGINT)
+            assert not has_ended(process, 0.2), "requests in flight are waited for"
+            at = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=20)
         took_s = time.monotonic() - at
         results = home.folder / "run" / "results.jsonl"
         left = 6 - len(results.read_text().splitlines())
@@ -102,9 +105,9 @@ def test_a_hangup_does_not_stop_a_run(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with served(tmp_path / "sandbox", "--latency", "100", seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, readmes(60), limits={"concurrency": 8})
-        process = started(home, sandbox, 5)
-        process.send_signal(signal.SIGHUP)
-        _, err = process.communicate(timeout=20)
+        with started(home, sandbox, 5) as process:
+            process.send_signal(signal.SIGHUP)
+            _, err = process.communicate(timeout=20)
     assert process.returncode == 0, err
     assert len(home.results("run")) == 60
 
@@ -115,11 +118,11 @@ def test_a_platform_that_goes_away_costs_no_item(tmp_path: Path, figure) -> None
     with served(tmp_path / "sandbox", "--latency", "20", seed={"repositories": FLEET}) as sandbox:
         port = sandbox.base_url.split(":")[2].split("/")[0]
         home.manifest(sandbox.base_url, readmes(REPOSITORIES), limits={"concurrency": 4, "unreachable": "2s"})
-        process = started(home, sandbox, 50)
-        sandbox.process.kill()
-        sandbox.process.wait()
-        at = time.monotonic()
-        _, err = process.communicate(timeout=30)
+        with started(home, sandbox, 50) as process:
+            sandbox.process.kill()
+            sandbox.process.wait()
+            at = time.monotonic()
+            _, err = process.communicate(timeout=30)
         took_s = time.monotonic() - at
     figure(f"stopped {took_s:.1f} s after the platform had gone")
     assert process.returncode == 3, err

@@ -86,6 +86,8 @@ def test_update_settled():
     assert settle(UPDATE, CHANGE, {}, reply(body=BEFORE), method="PATCH").is_undone
     fewer = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": SHOWN["reviewers"][:1]}}
     assert settle(UPDATE, CHANGE, {}, reply(body=fewer), method="PATCH").is_undone
+    more = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": [*SHOWN["reviewers"], {}]}}
+    assert settle(UPDATE, CHANGE, {}, reply(body=more), method="PATCH").is_undone
     assert settle(UPDATE, CHANGE, {}, ABSENT, method="PATCH").is_undecided
 
 

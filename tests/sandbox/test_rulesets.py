@@ -1,4 +1,4 @@
-"""The list of an organization's rulesets, and pages in general."""
+"""The list of an organization's rulesets, and pages in general. Creating is in `test_ruleset_creation.py`."""
 
 from __future__ import annotations
 

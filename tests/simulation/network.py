@@ -21,6 +21,8 @@ TRIP_S = 0.002
 """How long bytes are under way, where a fate says nothing else (seconds)."""
 END_S = 1e-4
 """How long after the last bytes the end of a connection is noticed (seconds)."""
+GIVEN_UP_S = 12.0
+"""How long after it was given up a request may still arrive (seconds): less than the settle time of `schedules`."""
 HELD_S = 30.0
 """How long after a request that comes late its connection is closed at the platform: its proxy waits for the answer."""
 
@@ -98,7 +100,7 @@ class Exchange:
     token: str
     is_conditional: bool
     at: float
-    fate: Fate
+    fate: Fate = FINE
     arrived_at: float | None = None
     answered_at: float | None = None
     ended_at: float | None = None
@@ -129,15 +131,17 @@ class Network:
 
     Attributes:
         server: makes the server's side of a connection.
-        fate_of: decides what befalls a request; called with (method, path) when its head is known.
+        fate_of: decides what befalls a request, when its head is known.
         connect: called when a connection is made; returns the seconds that it takes, or raises OSError.
+        given_up_s: how long after the client gave a request up it may still arrive (seconds).
         watchers: called with each exchange at its first byte.
         exchanges: everything that was sent. trace: a line for everything that happened.
     """
 
     server: Callable[[], Any]
-    fate_of: Callable[[str, str], Fate] = lambda method, path: FINE
+    fate_of: Callable[["Exchange"], Fate] = lambda exchange: FINE
     connect: Callable[[], float] = lambda: TRIP_S
+    given_up_s: float = GIVEN_UP_S
     watchers: list[Callable[[Exchange], None]] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
@@ -184,8 +188,8 @@ class Network:
             token=fields.get("authorization", "").rpartition(" ")[2],
             is_conditional="if-none-match" in fields or "if-modified-since" in fields,
             at=asyncio.get_running_loop().time(),
-            fate=self.fate_of(method, target),
         )
+        exchange.fate = self.fate_of(exchange)
         self.exchanges.append(exchange)
         self.note(f"#{exchange.number} {method} {target} {exchange.fate.kind}")
         for watch in self.watchers:
@@ -253,7 +257,10 @@ class Wire(asyncio.Transport):
         if self.is_client and self._course is not None and self._course.exchange.ended_at is None:
             self._end_exchange(f"#{self._course.exchange.number} given up")
             if self._on_way:
-                held_s = self._on_way[-1][0] - self._loop.time() + HELD_S
+                latest = self._loop.time() + self.network.given_up_s
+                self._on_way = deque((min(due, latest), data) for due, data in self._on_way)
+                self._loop.call_at(latest, self._arrive)
+                held_s = self.network.given_up_s + HELD_S
         self._send(None, held_s)
         self._loop.call_soon(self._lose, None)
 
@@ -372,6 +379,8 @@ class Wire(asyncio.Transport):
             self._timer = self._loop.call_at(self._on_way[0][0], self._arrive)
 
     def _arrive(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = None
         while self._on_way and self._on_way[0][0] <= self._loop.time():
             data = self._on_way.popleft()[1]

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.network import FINE, Fate, answer
+from tests.simulation.network import FINE, GIVEN_UP_S, Exchange, Fate, answer
 
 OWNER = "fleet"
 TIMEOUT_S = 5.0
 SETTLE_S = 15.0
-LATEST_S = TIMEOUT_S + SETTLE_S - 3.0
+LATEST_S = TIMEOUT_S + GIVEN_UP_S
 """A request that comes later than this is not promised anything (seconds after it was sent)."""
 
 
@@ -215,11 +215,11 @@ class Weather:
     _met: int = 0
     _in_a_row: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def __call__(self, method: str, path: str) -> Fate:
+    def __call__(self, exchange: Exchange) -> Fate:
         """What befalls the next request."""
         self._met += 1
         dice = random.Random(f"weather {self.seed} {self._met}")
-        key = (method, path.partition("?")[0].casefold())
+        key = (exchange.method, exchange.path.partition("?")[0].casefold())
         if dice.random() >= self.share or self._in_a_row.get(key, 0) >= self.most:
             self._in_a_row[key] = 0
             return Fate(request_s=dice.uniform(0.001, 0.01), answer_s=dice.uniform(0.001, 0.01))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.simulation import invariants
-from tests.simulation.network import DROP_AFTER, DROP_BEFORE, FINE, MUTE, Fate, answer, late
+from tests.simulation.network import DROP_AFTER, DROP_BEFORE, FINE, MUTE, Exchange, Fate, answer, late
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, put, snapshot
 from tests.simulation.world import now, simulate, world
 
@@ -56,8 +56,8 @@ def test_one_effect_and_the_right_outcome(folder: Path, write: str, loss: str) -
     asked = dict(item)
     fates = iter(LOSSES[loss])
 
-    def fate_of(method: str, path: str) -> Fate:
-        return FINE if method == "GET" else next(fates, FINE)
+    def fate_of(exchange: Exchange) -> Fate:
+        return next(fates, FINE) if exchange.is_write else FINE
 
     async def main() -> None:
         async with world(folder, fate_of=fate_of) as made:

@@ -30,7 +30,7 @@ from bulk.run import Run, Surroundings
 from bulk.sandbox.context import inline
 from bulk.sandbox.server import Sandbox, opened
 from bulk.sandbox.settings import ExtraToken, RateLimit, Settings
-from tests.simulation.network import Fate, Network
+from tests.simulation.network import Exchange, Fate, Network
 from tests.virtual_time import START, VirtualClock, VirtualLoop
 
 T = TypeVar("T")
@@ -243,7 +243,7 @@ class _Remembering(Silence):
 async def world(
     path: Path,
     *,
-    fate_of: Callable[[str, str], Fate] | None = None,
+    fate_of: Callable[[Exchange], Fate] | None = None,
     limits: Mapping[str, RateLimit] | None = None,
     latency_ms: float = 5.0,
     tokens: Sequence[ExtraToken] = (),

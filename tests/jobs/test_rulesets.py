@@ -1,0 +1,406 @@
+"""`organization-ruleset.*` and `enterprise-ruleset.*`: looks before and after a creation, and what is compared."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.sandbox.ruleset_rules import PARAMETERS, faults
+from jobs.ruleset_rules import Rule
+from jobs.rulesets import (
+    CreateOrganizationRuleset,
+    GetRulesetVersion,
+    ListOrganizationRulesets,
+    ListRulesetHistory,
+    is_within,
+)
+from tests.jobs.driver import flaws, item_of, reply, run, settle
+
+CREATE, LIST = CreateOrganizationRuleset(), ListOrganizationRulesets()
+HISTORY, VERSION = ListRulesetHistory(), GetRulesetVersion()
+CONDITIONS = {"ref_name": {"include": ["~ALL"], "exclude": []}, "repository_name": {"include": ["~ALL"], "exclude": []}}
+NEW = {
+    "org": "acme-eng",
+    "name": "Protect main",
+    "enforcement": "active",
+    "conditions": CONDITIONS,
+    "rules": [{"type": "deletion"}, {"type": "creation"}],
+}
+BODY = {**{name: value for name, value in NEW.items() if name != "org"}, "target": "branch"}
+LOOK = "GET /orgs/acme-eng/rulesets?per_page=100"
+FILTERED = "GET /orgs/acme-eng/rulesets?targets=branch&per_page=100"
+WHOLE = "GET /orgs/acme-eng/rulesets/7"
+TAKEN = {"message": "Validation Failed", "errors": ["Name must be unique"]}
+
+
+def summary(number=7, name="Protect main", enforcement="active"):
+    """A ruleset as a list shows it."""
+    return {
+        "id": number,
+        "name": name,
+        "source_type": "Organization",
+        "source": "acme-eng",
+        "enforcement": enforcement,
+        "node_id": "x",
+        "_links": {},
+        "created_at": "2026-11-21T08:00:00Z",
+        "updated_at": "2026-11-21T08:00:00Z",
+    }
+
+
+def whole(**changed):
+    """The ruleset as its creation answers, more complete than what was asked for."""
+    rules = [{"type": "creation"}, {"type": "deletion", "parameters": {}}]
+    conditions = {**CONDITIONS, "repository_name": {"include": ["~ALL"], "exclude": [], "protected": False}}
+    return {
+        **summary(),
+        "target": "branch",
+        "bypass_actors": [],
+        "conditions": conditions,
+        "rules": rules,
+        **changed,
+    }
+
+
+SHOWN = {
+    name: value for name, value in whole().items() if name not in ("_links", "bypass_actors", "conditions", "rules")
+}
+OTHERS = reply(body=[summary(3, "Other"), summary(5, "protect main")])
+NONE = reply(body=[])
+THERE = reply(body=[summary(3, "Other"), summary()])
+
+
+# -- create
+
+
+def test_create_looks_first_and_remembers_what_was_there():
+    """A fresh list of all rulesets, then the creation with their ids as its memo; names compare exactly."""
+    driven = run(CREATE, NEW, OTHERS, reply(201, whole()))
+    assert driven.shown() == [LOOK, "POST /orgs/acme-eng/rulesets"]
+    look, post = driven.requests
+    assert look.is_fresh
+    assert post.effect is Effect.CREATE
+    assert post.memo == {"before": [3, 5]}
+    assert post.body == BODY
+    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    assert driven.outcome.result == SHOWN
+
+
+def test_an_id_of_the_users_own_is_not_sent():
+    """Nor are the organization and what an existing one counts as."""
+    post = run(CREATE, {**NEW, "id": "mine", "if_exists": "unchanged"}, NONE, reply(201, whole())).requests[1]
+    assert post.body == BODY
+
+
+def test_a_torn_answer_is_a_success():
+    """The name is known all the same."""
+    assert run(CREATE, NEW, NONE, reply(201, None)).outcome.result == {"name": "Protect main"}
+
+
+def test_one_of_that_name_is_a_conflict():
+    """Unless asked otherwise nothing is compared and nothing is sent."""
+    driven = run(CREATE, NEW, THERE)
+    assert driven.error.code is ErrorCode.CONFLICT
+    assert driven.shown() == [LOOK]
+
+
+def test_one_that_is_as_asked_for_is_unchanged():
+    """The whole ruleset is compared: order and the platform's own additions say nothing."""
+    driven = run(CREATE, {**NEW, "if_exists": "unchanged"}, THERE, reply(body=whole()))
+    assert driven.shown() == [LOOK, WHOLE]
+    assert driven.outcome.kind is OutcomeKind.UNCHANGED
+    assert driven.outcome.result == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"enforcement": "disabled"}, "enforcement"),
+        ({"target": "tag"}, "target"),
+        ({"rules": [{"type": "deletion"}]}, "rules"),
+        ({"conditions": {}, "rules": []}, "conditions, rules"),
+    ],
+)
+def test_one_that_differs_is_a_conflict(changed, said):
+    """What differs is named."""
+    driven = run(CREATE, {**NEW, "if_exists": "unchanged"}, THERE, reply(body=whole(**changed)))
+    assert driven.error.code is ErrorCode.CONFLICT
+    assert driven.error.message.endswith(f"not as asked for: {said}")
+
+
+def test_what_a_whole_ruleset_hides_is_not_compared():
+    """Those who may pass are shown to few; the result says that they were not compared."""
+    fields = {**NEW, "if_exists": "unchanged", "bypass_actors": [{"actor_type": "OrganizationAdmin"}]}
+    shown = whole()
+    del shown["bypass_actors"]
+    driven = run(CREATE, fields, THERE, reply(body=shown))
+    assert driven.outcome.kind is OutcomeKind.UNCHANGED
+    assert "bypass_actors" in driven.outcome.result["note"]
+
+
+def test_where_no_single_ruleset_is_shown_the_summary_is_compared():
+    """The target by what `targets` filters, the enforcement by the summary; the result says what was not compared."""
+    fields = {**NEW, "if_exists": "unchanged"}
+    driven = run(CREATE, fields, THERE, reply(404), THERE)
+    assert driven.shown() == [LOOK, WHOLE, FILTERED]
+    assert driven.outcome.kind is OutcomeKind.UNCHANGED
+    assert "not compared" in driven.outcome.result["note"]
+    other_target = run(CREATE, fields, THERE, reply(404), NONE)
+    assert other_target.error.message.endswith(": target")
+    disabled = reply(body=[summary(enforcement="disabled")])
+    assert run(CREATE, fields, disabled, reply(404), disabled).error.message.endswith(": enforcement")
+
+
+def test_one_that_was_created_between_the_two_requests():
+    """Refused as taken and now visible: the same as if it had been there before."""
+    fail = run(CREATE, NEW, NONE, reply(422, TAKEN), THERE)
+    assert (fail.error.code, fail.outcome.http_status) == (ErrorCode.CONFLICT, 422)
+    kept = run(CREATE, {**NEW, "if_exists": "unchanged"}, NONE, reply(422, TAKEN), THERE, reply(body=whole()))
+    assert kept.outcome.kind is OutcomeKind.UNCHANGED
+
+
+def test_a_name_that_something_hidden_has_is_a_conflict():
+    """Taken by what no list shows: never unchanged."""
+    driven = run(CREATE, {**NEW, "if_exists": "unchanged"}, NONE, reply(422, TAKEN), NONE)
+    assert driven.error.code is ErrorCode.CONFLICT
+
+
+def test_another_422_is_what_the_platform_says():
+    """A rule that the platform does not take is a failed validation."""
+    driven = run(CREATE, NEW, NONE, reply(422, {"message": "Validation Failed", "errors": ["Invalid rule"]}))
+    assert driven.error.code is ErrorCode.VALIDATION_FAILED
+    assert "Invalid rule" in driven.error.message
+
+
+# -- a lost answer
+
+
+def test_a_new_one_was_created():
+    """One that was not there before, with the same name and enforcement, in the list for the target: applied."""
+    driven = settle(CREATE, NEW, {"before": [3, 5]}, THERE, method="POST")
+    assert driven.shown() == [FILTERED]
+    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    assert (driven.outcome.result["id"], "lost" in driven.outcome.result["note"]) == (7, True)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [],
+        [summary(3, "Other")],
+        [summary(5)],
+        [summary(9, "Other")],
+        [summary(9, enforcement="disabled")],
+    ],
+)
+def test_no_new_one(listed):
+    """None of that name, one that was there before, or one that differs: not applied."""
+    assert settle(CREATE, NEW, {"before": [3, 5]}, reply(body=listed), method="POST").is_undone
+
+
+def test_two_new_ones():
+    """Which of them is ours can't be told; both are named."""
+    listed = reply(body=[summary(7), summary(8)])
+    driven = settle(CREATE, NEW, {"before": [3]}, listed, method="POST")
+    assert driven.is_undecided
+    assert "7 and 8" in driven.ended.why
+
+
+def test_without_a_before_image():
+    """One that is there may have been there before."""
+    assert settle(CREATE, NEW, {}, THERE, method="POST").is_undecided
+    assert settle(CREATE, NEW, {}, NONE, method="POST").is_undone
+
+
+def test_the_new_one_may_be_on_a_later_page():
+    """Every page is read before "not there" is said."""
+    first = reply(body=[summary(3)], headers={"link": '<https://x/orgs/acme-eng/rulesets?page=2>; rel="next"'})
+    assert (
+        settle(CREATE, NEW, {"before": [3]}, first, reply(body=[summary(7)]), method="POST").outcome.result["id"] == 7
+    )
+
+
+# -- checks
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"org": "a b"}, "org"),
+        ({"name": "  "}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"conditions": None}, ""),
+        ({"conditions": {"ref_name": {}}}, "conditions"),
+        ({"conditions": {"ref_name": {}, "repository_name": {}, "repository_id": {}}}, "conditions"),
+        ({"conditions": {"repository_name": {}}}, "conditions.ref_name"),
+        ({"conditions": {"ref_name": {"include": ["~NONE"]}, "repository_id": {}}}, "conditions.ref_name.include[0]"),
+        (
+            {"conditions": {"ref_name": {}, "repository_name": {"include": ["~DEFAULT_BRANCH"]}}},
+            "conditions.repository_name.include[0]",
+        ),
+        ({"bypass_actors": [{"actor_type": "Team"}]}, "bypass_actors[0].actor_id"),
+        ({"bypass_actors": [{"actor_type": "Integration", "actor_id": None}]}, "bypass_actors[0].actor_id"),
+        ({"bypass_actors": [{"actor_type": "DeployKey", "actor_id": 1}]}, "bypass_actors[0].actor_id"),
+        (
+            {"bypass_actors": [{"actor_type": "DeployKey", "bypass_mode": "pull_request"}]},
+            "bypass_actors[0].bypass_mode",
+        ),
+        (
+            {"target": "tag", "bypass_actors": [{"actor_type": "EnterpriseRole", "bypass_mode": "pull_request"}]},
+            "bypass_actors[0].bypass_mode",
+        ),
+        (
+            {"rules": [{"type": "tag_name_pattern", "parameters": {"operator": "regex", "pattern": "\x00"}}]},
+            "rules[0].parameters.pattern",
+        ),
+    ],
+)
+def test_create_checks(change, field):
+    """What the platform would refuse, and the types allow, is named by its field before anything is sent."""
+    if field:
+        assert set(flaws(CREATE, {**NEW, **change})) == {field}
+    else:
+        with pytest.raises(msgspec.ValidationError, match="conditions"):
+            item_of(CREATE, **{**NEW, **change})
+    assert not flaws(CREATE, NEW)
+
+
+def test_conditions_are_needed_but_for_pushes():
+    """Rulesets for branches and tags say where they apply."""
+    bare = {name: value for name, value in NEW.items() if name != "conditions"}
+    assert set(flaws(CREATE, bare)) == {"conditions"}
+    assert not flaws(CREATE, {**bare, "target": "push"})
+    assert not flaws(CREATE, {**bare, "target": "push", "conditions": {"repository_id": {"repository_ids": [1]}}})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"type": "imaginary"},
+        {},
+        {"type": "deletion", "parameters": {}},
+        {"type": "update"},
+        {"type": "update", "parameters": {}},
+        {"type": "update", "parameters": {"update_allows_fetch_and_merge": 1}},
+        {"type": "max_file_size", "parameters": {"max_file_size": 0}},
+        {"type": "file_path_restriction", "parameters": {"restricted_file_paths": [""]}},
+        {"type": "branch_name_pattern", "parameters": {"operator": "equals", "pattern": "x"}},
+    ],
+)
+def test_rules_that_no_platform_takes(rule):
+    """A rule of an unknown type, or with other parameters than its type has, is no item."""
+    with pytest.raises(msgspec.ValidationError, match=r"rules\[0\]"):
+        item_of(CREATE, **{**NEW, "rules": [rule]})
+
+
+def test_every_rule_is_there():
+    """The types know the same rules as the sandbox, which follows the same specification on its own."""
+    tags = {variant.__struct_config__.tag for variant in Rule.__args__}
+    assert tags == set(PARAMETERS)
+
+
+RULES = st.builds(lambda kind: {"type": kind}, st.sampled_from(["creation", "deletion", "required_signatures"]))
+PATTERNS = st.lists(st.sampled_from(["~ALL", "~DEFAULT_BRANCH", "~NONE", "main"]), max_size=2)
+MEANT = st.fixed_dictionaries({}, optional={"include": PATTERNS, "exclude": PATTERNS})
+PARTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "ref_name": MEANT,
+        "repository_name": MEANT,
+        "repository_id": st.just({"repository_ids": [1]}),
+    },
+)
+ACTORS = st.fixed_dictionaries(
+    {"actor_type": st.sampled_from(["Team", "DeployKey", "OrganizationAdmin"])},
+    optional={"actor_id": st.sampled_from([1, None]), "bypass_mode": st.sampled_from(["always", "pull_request"])},
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["x", " "]), "enforcement": st.just("active")},
+        optional={
+            "target": st.sampled_from(["branch", "tag", "push"]),
+            "conditions": PARTS,
+            "bypass_actors": st.lists(ACTORS, max_size=2),
+            "rules": st.lists(RULES, max_size=2),
+        },
+    )
+)
+def test_what_the_check_takes_the_sandbox_takes(fields):
+    """Both follow the specification on their own: they refuse the same rulesets, and no other."""
+    item = {"org": "acme-eng", **fields}
+    assert bool(flaws(CREATE, item)) == bool(faults(fields)), (flaws(CREATE, item), faults(fields))
+
+
+def test_create_lane():
+    """One creation at a time in each organization."""
+    assert CREATE.lanes(item_of(CREATE, **NEW)) == ("acme-eng",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "is_so"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, True),
+        ({"a": 1}, {"b": 1}, False),
+        ({"a": None}, {}, True),
+        ({"a": True}, {"a": 1}, False),
+        ([1, 2], [2, 1], True),
+        ([1, 1], [1, 2], False),
+        ([1], [1, 1], False),
+        ([{"a": 1}], [{"a": 1, "b": 2}], True),
+        ([], None, False),
+        ({}, [], False),
+    ],
+)
+def test_what_is_as_asked_for(asked, shown, is_so):
+    """Everything asked for is shown, whatever is shown beside it; lists in any order, but none longer."""
+    assert is_within(asked, shown) is is_so
+
+
+# -- reads
+
+
+def test_list():
+    """All pages, with the targets that were asked for."""
+    first = reply(body=[summary(1)], headers={"link": '<https://x/orgs/acme-ops/rulesets?page=2>; rel="next"'})
+    driven = run(LIST, {"org": "acme-ops", "targets": "branch,tag"}, first, reply(body=[summary(2)]))
+    assert driven.shown()[0] == "GET /orgs/acme-ops/rulesets?targets=branch%2Ctag&per_page=100"
+    assert [entry["id"] for entry in driven.outcome.result] == [1, 2]
+    assert run(LIST, {"org": "acme-ops"}, NONE).shown() == ["GET /orgs/acme-ops/rulesets?per_page=100"]
+
+
+@pytest.mark.parametrize("targets", ["branch, tag", "Branch", "branch,", ","])
+def test_targets_are_names_with_commas(targets):
+    """Anything else would find nothing, silently."""
+    assert set(flaws(LIST, {"org": "acme-ops", "targets": targets})) == {"targets"}
+    assert not flaws(LIST, {"org": "acme-ops", "targets": "branch,push"})
+
+
+def test_history():
+    """The versions of one ruleset, all pages of them."""
+    driven = run(HISTORY, {"enterprise": "acme", "ruleset_id": 3001}, reply(body=[{"version_id": 33}]))
+    assert driven.shown() == ["GET /enterprises/acme/rulesets/3001/history?per_page=100"]
+    assert driven.outcome.result == [{"version_id": 33}]
+
+
+def test_version():
+    """One version is the result as it stands; what is no object can't be used."""
+    fields = {"enterprise": "acme", "ruleset_id": 3001, "version_id": 33}
+    driven = run(VERSION, fields, reply(body={"version_id": 33}))
+    assert driven.shown() == ["GET /enterprises/acme/rulesets/3001/history/33"]
+    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    stored = run(VERSION, fields, reply(body={"version_id": 33}, is_unchanged=True))
+    assert stored.outcome.kind is OutcomeKind.UNCHANGED
+    assert run(VERSION, fields, reply(body=[])).error.code is ErrorCode.BAD_RESPONSE
+
+
+@pytest.mark.parametrize("operation", [HISTORY, VERSION])
+def test_enterprises_have_slugs(operation):
+    """A slug with a slash is refused, and ids begin with 1."""
+    fields = {"enterprise": "a/b", "ruleset_id": 1, "version_id": 1}
+    given = {name: value for name, value in fields.items() if name in operation.Item.__struct_fields__}
+    assert set(flaws(operation, given)) == {"enterprise"}
+    with pytest.raises(msgspec.ValidationError):
+        item_of(operation, **{**given, "ruleset_id": 0})
