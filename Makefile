@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak format constraints clean
+.PHONY: help demo test check bench soak format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
@@ -17,6 +17,7 @@ help:
 	@echo 'make soak         the tests that take hours'
 	@echo 'make bench        the benchmarks'
 	@echo 'make format       put every file in the common format'
+	@echo 'make reference    write docs/operations-reference.md from the code'
 	@echo 'make constraints  pin what a fresh environment installs today'
 	@echo 'make clean        remove the environment, caches and demo runs'
 
@@ -43,6 +44,12 @@ soak: $(VENV)/.development
 format: $(VENV)/.development
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+# Installed anew, so that an operation that pyproject.toml just got is known.
+reference: $(VENV)/.development
+	$(PIP) --no-deps --editable .
+	$(BIN)/bulk operations --markdown > docs/operations-reference.md.new
+	mv docs/operations-reference.md.new docs/operations-reference.md
 
 constraints:
 	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins

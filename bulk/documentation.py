@@ -184,7 +184,7 @@ def as_text(described: OperationDocumentation) -> str:
     lines += ["", "Fields of an item"]
     for field in described.fields:
         lines.append(f"  {field.name}  ({_kind(field)})")
-        lines += _wrapped(_about(field), 6)
+        lines += _wrapped(about(field), 6)
     lines += ["", "Example: a manifest"]
     lines += textwrap.indent(example_manifest(described), "  ").splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -193,17 +193,19 @@ def as_text(described: OperationDocumentation) -> str:
 def _kind(field: FieldDocumentation) -> str:
     if field.is_required:
         return f"{field.type}, required"
-    return field.type if field.default is None else f"{field.type}, default {_shown(field.default)}"
+    return field.type if field.default is None else f"{field.type}, default {shown(field.default)}"
 
 
-def _about(field: FieldDocumentation) -> str:
+def about(field: FieldDocumentation) -> str:
+    """What a field is, its limits and examples, in one sentence."""
     parts = [field.description, *field.limits]
     if field.examples:
-        parts.append(f"such as {', '.join(_shown(example) for example in field.examples)}")
+        parts.append(f"such as {', '.join(shown(example) for example in field.examples)}")
     return "; ".join(part for part in parts if part)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as a person writes it: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -180,6 +180,7 @@ async def execute(
         listener: hears of each item once its outcome is durable.
     """
     credentials = _credentials(manifest, environ, around.clock)
+    around.environ = environ
     with Claim.take(run_dir) as claim:
         checked = await _check(manifest, run_dir, display, around.clock, stdin)
         ledger = Ledger.open(run_dir, _identity(checked), now=around.clock.now(), claim=claim)

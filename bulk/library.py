@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -63,6 +63,8 @@ class Engine:
     ) -> bool | None:
         assert self._tasks is not None, "entered before"
         self._tasks.cancel_scope.cancel()
+        if error is not None and not isinstance(error, anyio.get_cancelled_exc_class()):
+            kind = error = trace = None  # it leaves the block as it is, not inside of an exception group
         return await self._tasks.__aexit__(kind, error, trace)
 
     async def run(self, manifest: str | Path, *, run_dir: str | Path | None = None) -> Report:
@@ -90,7 +92,7 @@ class Engine:
 
     async def map(
         self, operation: str, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]
-    ) -> AsyncIterator[Finished]:
+    ) -> AsyncGenerator[Finished, None]:
         """Do `operation` with each item; gives each one that has ended, in the order in which they end.
 
         All items are taken and checked before the first request leaves. They are kept in a temporary folder meanwhile,

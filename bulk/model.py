@@ -57,6 +57,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         max_bytes: most bytes of the answer's body after decompression.
         pause_s: seconds that the engine waits before it sends this, 0.0 for none; reads only, to follow what takes
             time.
+        is_poll: a read of a list that is made for polling: one at a time for each credential and path, and not before
+            the `X-Poll-Interval` of the last one is over. Further pages of one listing are no polls.
     """
 
     method: str
@@ -70,6 +72,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     memo: Mapping[str, Any] | None = None
     max_bytes: int = JSON_BODY_BYTES
     pause_s: float = 0.0
+    is_poll: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

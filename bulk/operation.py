@@ -99,8 +99,16 @@ class Operation(Generic[ItemT]):
         """
         raise FileError(f"{self.name} takes no file in {field}")
 
+    def planned(self, item: ItemT, began_at: float) -> ItemT:
+        """`item` with what has to be fixed before it is first sent, so that a repeat asks for the same; item as it is.
+
+        Args:
+            began_at: when the run was begun (UTC epoch seconds, platform time); a resume or a retry gives the same.
+        """
+        return item
+
     def steps(self, item: ItemT) -> Steps:
-        """The requests of `item`, one after the other; returns how it ended. Files are already inline."""
+        """The requests of `item`, one after the other; returns how it ended. Files and secrets are already inline."""
         raise TypeError(f"{type(self).__name__} lacks steps()")
 
     def settle(self, item: ItemT, lost: Lost) -> Settling:

@@ -9,6 +9,7 @@ hammer, for the second signal and for what does not end in time. Source: design.
 """
 
 import logging
+import os
 import random
 import signal
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from bulk.dispatch.progress import JobProgress
 from bulk.dispatch.recorder import Disk, Recorder, thread_disk
 from bulk.dispatch.scheduler import Scheduler, Stream, Work, dependency_failed
 from bulk.dispatch.settle import Settler
+from bulk.dispatch.streak import Streak
 from bulk.dispatch.tally import Tally
 from bulk.dispatch.workers import Workers
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
@@ -69,6 +71,7 @@ class Surroundings:
         connector: of aiohttp; None makes a TCP one.
         cache: folder of stored validators and bodies; None: none are kept.
         handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
+        environ: where the secrets of items are, for `env:`.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -77,6 +80,7 @@ class Surroundings:
     connector: aiohttp.BaseConnector | None = None
     cache: Path | None = None
     handles_signals: bool = False
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,7 @@ class Run:
         self.scheduler.on_stop = self.governor.drain
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
+        self._streaks = [Streak() for _ in manifest.jobs]
         now = self._clock.now()
         self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
 
@@ -159,6 +164,9 @@ class Run:
             self._display.note(str(refusal))
 
     def _on_ended(self, job: Job, outcome: Outcome) -> None:
+        warning = self._streaks[job.number].note(outcome, job.name, job.credential)
+        if warning is not None:
+            log.warning(warning)
         limit = self._limits.failures
         if outcome.kind is not OutcomeKind.FAILED or limit is None or self._stopped_by is not None:
             return
@@ -226,7 +234,17 @@ class Run:
         recorder = Recorder(self._ledger, clock, self._around.disk, self._durable, self.stop, flush if stores else None)
         base_dir = self._manifest.path.parent
         intents = self._ledger.open_intents()
-        drive = Drive(exchange, settler, recorder, base_dir, intents, clock, self._around.dice)
+        drive = Drive(
+            exchange,
+            settler,
+            recorder,
+            base_dir,
+            intents,
+            clock,
+            self._around.dice,
+            self._around.environ,
+            self._began_at,
+        )
         workers = Workers(
             self.scheduler, self.governor, drive, recorder, clock, self._on_ended, self._on_refused, self.stop
         )
@@ -252,6 +270,11 @@ class Run:
         self._display.update(self.last_status)
         if recorder.failure is not None and self._stopped_by is None:
             raise recorder.failure
+
+    def _began_at(self) -> float:
+        """When the run was first begun, by the platform's clock (UTC epoch seconds)."""
+        offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
+        return self._ledger.began_at + offset
 
     async def _work(self, workers: Workers, transport: Transport) -> None:
         async with anyio.create_task_group() as services:

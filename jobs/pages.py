@@ -61,6 +61,7 @@ def read_all(
     accept: frozenset[int] = _FOUND,
     is_fresh: bool = False,
     pause_s: float = 0.0,
+    is_poll: bool = False,
     most_pages: int = MOST_PAGES,
     **parameters: str | int | bool | None,
 ) -> Generator[Request, Reply, Listing]:
@@ -73,6 +74,7 @@ def read_all(
         accept: statuses of the first page that the caller wants to see; later pages must be 200.
         is_fresh: past the store, as read-backs must be.
         pause_s: before the first page (seconds), see `Request.pause_s`.
+        is_poll: whether reading the list is a poll, see `Request.is_poll`.
         parameters: more of the query; None leaves one out.
     """
     query = asked = urls.query(**parameters, per_page=per_page)
@@ -88,6 +90,7 @@ def read_all(
             accept=accept if len(seen) == 1 else _FOUND,
             is_fresh=is_fresh,
             pause_s=pause_s if len(seen) == 1 else 0.0,
+            is_poll=is_poll and len(seen) == 1,
         )
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)

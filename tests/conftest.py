@@ -1,8 +1,15 @@
-"""What every test may rely on: asyncio as the event loop, no setting of the user's own, a cache of its own."""
+"""What every test may rely on: asyncio as the event loop, no setting of the user's own, a cache of its own.
+
+Every answer that a sandbox gives in a test is checked against the schemas of `tests/schemas`.
+"""
 
 from pathlib import Path
 
 import pytest
+
+from tests.schemas.watch import _watched_sandboxes, pytest_runtest_call, pytest_runtest_teardown
+
+__all__ = ["_watched_sandboxes", "pytest_runtest_call", "pytest_runtest_teardown"]
 
 
 @pytest.fixture(scope="session")

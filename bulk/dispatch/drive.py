@@ -8,9 +8,10 @@ the light of the doubt: "already so" means that the lost write was applied, a re
 Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 """
 
+import functools
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ from bulk.govern.accounts import Gate, Permit
 from bulk.ledger.records import Intent
 from bulk.manifest.files import load_files
 from bulk.manifest.manifest import Entry
+from bulk.manifest.secret_fields import load_secrets
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -38,7 +40,8 @@ from bulk.model import (
     succeeded,
     unknown,
 )
-from bulk.operation import AnyOperation, FileError, Item
+from bulk.operation import AnyOperation, FileError, Item, Operation
+from bulk.platform.secrets import remember
 from bulk.platform.wire import VerdictKind
 
 log = logging.getLogger("bulk.dispatch")
@@ -65,7 +68,9 @@ class Drive:
     """Brings items to their outcome, for all workers.
 
     Args:
-        base_dir: folder of the manifest; content files are read from there.
+        base_dir: folder of the manifest; content files and secrets are read from there.
+        environ: where `env:` secrets are.
+        began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
         open_intents: what earlier processes sent without seeing how it ended, by (job, index).
     """
 
@@ -78,9 +83,12 @@ class Drive:
         open_intents: Mapping[tuple[int, int], Intent],
         clock: Clock,
         dice: random.Random,
+        environ: Mapping[str, str],
+        began_at: Callable[[], float],
     ) -> None:
         self._exchange, self._settler, self._recorder = exchange, settler, recorder
         self._base_dir, self._clock, self._dice = base_dir, clock, dice
+        self._environ, self._began_at = environ, functools.cache(began_at)
         self._open_intents = dict(open_intents)
         self._echoes = Echoes()
 
@@ -90,17 +98,30 @@ class Drive:
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
         """
-        item = entry.item
         hold = _Hold(permit)
         try:
-            if operation.file_fields:
-                item = load_files(self._base_dir, operation, entry)
+            item = self._complete(operation, entry)
             doubt = self._doubt_of(entry, tally)
             return await _Life(self, operation, entry, item, gate, tally, hold, doubt).run()
         except FileError as flaw:
+            if (entry.job, entry.index) in self._open_intents:
+                return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
             self.return_unused(hold)
+
+    def _complete(self, operation: AnyOperation, entry: Entry) -> Item:
+        """The item as it is sent: files and secrets inline, and what the plan fixes.
+
+        Raises:
+            FileError: a file or a secret can't be used.
+        """
+        item = load_files(self._base_dir, operation, entry) if operation.file_fields else entry.item
+        if operation.secret_fields:
+            item = load_secrets(self._base_dir, operation, item, self._environ, remember)
+        if type(operation).planned is not Operation.planned:
+            item = operation.planned(item, self._began_at())
+        return item
 
     def return_unused(self, hold: "_Hold") -> None:
         """Give the item's first permit back, if no request has taken it."""

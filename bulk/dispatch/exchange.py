@@ -16,6 +16,7 @@ from bulk.clock import Clock
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Draining, Governor
+from bulk.govern.polls import Polls
 from bulk.model import ErrorCode, Failure, FailureKind, Outcome, Reply, Request, failed
 from bulk.platform.transport import Transport
 from bulk.platform.validators import ValidatorStore
@@ -71,6 +72,7 @@ class Exchange:
     ) -> None:
         self._transport, self._governor, self._stores = transport, governor, stores
         self._vendor, self._base_url, self._clock, self._dice = vendor, base_url, clock, dice
+        self._polls = Polls()
         self.draining = anyio.Event()
         self.requests = 0
         self.retries = 0
@@ -82,6 +84,9 @@ class Exchange:
         governor = self._governor
         if permit is None:
             permit = governor.permit_nowait(gate) or await governor.permit(gate)
+        while not governor.may_leave(permit):
+            governor.return_unused(permit)
+            permit = await governor.permit(gate)
         # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
         may_store = not request.is_fresh and permit.generation == 1
         store = self._stores.get(gate.account.name) if may_store else None
@@ -144,6 +149,23 @@ class Exchange:
         """A read until it is decided: a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
             await self.pause(request.pause_s)
+        if request.is_poll:
+            return await self._poll(request, gate, tally, permit)
+        return await self._decided(request, gate, tally, permit)
+
+    async def _poll(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None) -> Reply | Outcome:
+        """`read`, when it is this credential's turn to poll this list."""
+        if permit is not None:
+            self.return_unused(permit)  # the wait may be long
+        poll = self._polls.of(gate.account.name, request.path)
+        async with poll.turn:
+            await self.pause(poll.wait_s(self._clock.monotonic()))
+            answer = await self._decided(request, gate, tally, None)
+            if isinstance(answer, Reply):
+                poll.answered(answer.headers, self._clock.monotonic())
+            return answer
+
+    async def _decided(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None) -> Reply | Outcome:
         tally.sends = 0
         tried = await self._followed(request, gate, tally, permit)
         if tried.kind is VerdictKind.ACCEPTED and tried.reply is not None and not tried.reply.is_truncated:

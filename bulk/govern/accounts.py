@@ -114,7 +114,8 @@ class Account:
         is_known: `/rate_limit` was answered, one way or the other.
         paused_until: nothing leaves before (monotonic). paused_why: for people.
         quiet_until: not even `/rate_limit` is asked before (monotonic).
-        strikes: unexplained refusals in a row (count); each doubles the pause.
+        strikes: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
+        locked_until: the newest lock-out is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
     """
 
@@ -132,6 +133,7 @@ class Account:
     paused_why: str = ""
     strikes: int = 0
     lockouts: int = 0
+    locked_until: float = 0.0
     quiet_until: float = 0.0
     polled: float = 0.0
     must_ask: bool = False
@@ -155,9 +157,19 @@ class Account:
 
     def lock_out(self, now: float) -> None:
         """The platform rejects even valid credentials for a while: leave it alone, then try with one request."""
-        self.hush(now + LOCKOUT_S * 2.0 ** min(6, self.lockouts), f"credential {self.name} locked out")
+        if now < self.locked_until:
+            return  # one of those that were under way when it began
+        self.locked_until = now + LOCKOUT_S * 2.0 ** min(6, self.lockouts)
+        self.hush(self.locked_until, f"credential {self.name} locked out")
         self.lockouts += 1
-        self.trust = Trust.UNPROVEN
+        if self.trust is Trust.PROVEN:
+            self.trust = Trust.UNPROVEN
+
+    def prove(self) -> None:
+        """The platform took the token."""
+        self.lockouts = 0
+        if self.trust is Trust.UNPROVEN:
+            self.trust = Trust.PROVEN
 
     def strike(self, now: float, first_s: float) -> None:
         """A refusal without reason and time: nothing leaves for `first_s` seconds, twice as long each time in a row."""

@@ -29,6 +29,10 @@ UNPACED_FIRST = 32
 """So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
 
 
+PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY))
+"""Answers that only a token gets that the platform takes; an error page may be any proxy's."""
+
+
 class Draining(Exception):
     """The run is ending: no permit is given any more to who would have to wait."""
 
@@ -122,6 +126,13 @@ class Governor:
             raise waiter.error
         assert waiter.permit is not None, "a waiter is woken with a permit or an error"
         return waiter.permit
+
+    def may_leave(self, permit: Permit) -> bool:
+        """Whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was given."""
+        account, now = permit.gate.account, self.clock.monotonic()
+        if permit.generation != account.generation or account.trust in (Trust.FROZEN, Trust.REFUSED):
+            return False
+        return now >= account.paused_until and now >= self._paused_until
 
     def _refuse_if_over(self, gate: Gate) -> None:
         if self._is_draining:
@@ -284,8 +295,8 @@ class Governor:
                 gate.bucket.give_back(permit.window)
             gate.used -= 1
         self.heard(reply, permit.granted, now)
-        if permit.generation == account.generation and verdict.kind is not VerdictKind.UNAUTHORIZED:
-            account.trust = Trust.PROVEN if account.trust is Trust.UNPROVEN else account.trust
+        if permit.generation == account.generation and verdict.kind in PROVING:
+            account.prove()
         limits = limits_from_headers(reply.headers)
         if limits is not None and limits.category in (None, gate.category):
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)

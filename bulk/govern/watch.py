@@ -130,8 +130,7 @@ class Watch:
         self._useless = 0
         was_asked, account.must_ask = account.must_ask and account.is_known, False
         account.is_known, account.is_unlimited = True, False
-        if account.trust is Trust.UNPROVEN:
-            account.trust = Trust.PROVEN
+        account.prove()
         is_explained = False
         for name, gate in account.gates.items():
             if name not in told:

@@ -56,6 +56,7 @@ class Ledger:
     Attributes:
         run_dir: where it lives.
         epoch: how many times the run was opened for writing, this one included.
+        began_at: when it was opened for the first time (UTC epoch seconds, this machine's time).
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Ledger:
         self._claim, self._connection, self._file, self._reached = claim, connection, file, reached
         self._path = claim.path / LEDGER
         self._inode = self._path.stat().st_ino
+        self.began_at = float(connection.execute("SELECT min(started_at) FROM epochs").fetchone()[0])
         self._words = read_words(connection)
         self._open = {(job, index) for job, index in connection.execute("SELECT job, idx FROM intents")}
         self._lock = threading.Lock()

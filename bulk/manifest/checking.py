@@ -92,6 +92,7 @@ class _Checking:
         self.flaws = Flaws()
         self._progress = progress or _untold
         self._items = self._told = self._batches = 0
+        self.salt = os.urandom(16)
         self.index: IndexBuilder | None = None
         self.saved: SavedPaths | None = None
 
@@ -301,7 +302,8 @@ class _JobChecking:
         bare = msgspec.json.encode(msgspec.structs.replace(item, id=None)) if item.id is not None else text
         keys = [lane_key(operation.resource, lane) for lane in lanes]
         label = lanes[0] if lanes else ""
-        payload = hash_63(operation.name.encode() + b" " + bare)
+        # salted, because what may hold a secret must not be guessed from its hash
+        payload = hash_63(self._whole.salt + operation.name.encode() + b" " + bare)
         index.add(keys, label, self._job.number, count, offset, size, payload)
 
     def _explain_json(self, line: int, raw: bytes) -> None:

@@ -5,6 +5,7 @@ The first is from `updated_at`, or from when the file was applied; each further 
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -46,16 +47,12 @@ class NotificationSeed(msgspec.Struct, forbid_unknown_fields=True):
     title: str = "A seeded thread"
     type: Literal["Issue", "PullRequest"] = "Issue"
     unread: bool = True
-    updated_at: str | None = None
+    updated_at: datetime | None = None
 
 
 def plant(state: State, seed: NotificationSeed, user: User, repository: Repository, now: float) -> None:
-    """Add the threads; part of a transaction that is open.
-
-    Raises:
-        ValueError: `updated_at` is no timestamp.
-    """
-    newest = now if seed.updated_at is None else parse_iso(seed.updated_at)
+    """Add the threads; part of a transaction that is open."""
+    newest = now if seed.updated_at is None else parse_iso(seed.updated_at.isoformat())
     first = state.allocate("thread", seed.count)
     state.db.executemany(
         "INSERT INTO threads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",

@@ -263,10 +263,7 @@ class _Planter:
         repository = organization and self._state.repository(organization, name)
         if not repository:
             raise self._error(f"{where}: there is no repository {seed.repository!r}")
-        try:
-            plant_notifications(self._state, seed, user, repository, self._now)
-        except ValueError as error:
-            raise self._error(f"{where}: {error}") from None
+        plant_notifications(self._state, seed, user, repository, self._now)
 
     def _token(self, seed: TokenSeed) -> None:
         user = self._user(seed.user, "tokens")

@@ -45,7 +45,7 @@ def answer(status: str, body: object, *headers: str) -> bytes:
 class Script:
     """What is answered, and the log."""
 
-    def __init__(self, refused: int, seconds: int, log: TextIO | None) -> None:
+    def __init__(self, refused: int, seconds: int, log: TextIO | None = None) -> None:
         self.log, self.refused, self.readmes = log, refused, 0
         self.off = answer("404 Not Found", {"message": "Rate limiting is not enabled."})
         self.readme = answer("200 OK", FILE, 'ETag: "canned"')
@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--certificate", type=Path)
     given = parser.parse_args()
     log = given.log.open("w") if given.log else None
-    asyncio.run(serve(Script(*given.refuse, log), given.certificate))
+    asyncio.run(serve(Script(given.refuse[0], given.refuse[1], log), given.certificate))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What a journal says: windows of a budget, effects, overlaps. Pure; times are UTC epoch seconds of the sandbox."""
 
+import itertools
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -49,7 +50,7 @@ def effects(lines: Iterable[Line], kind: str = "") -> list[str]:
 def overlaps(lines: Iterable[Line]) -> Iterator[tuple[Line, Line]]:
     """Neighbours that were under way at once."""
     ordered = sorted(lines, key=arrived)
-    for first, second in zip(ordered, ordered[1:], strict=False):
+    for first, second in itertools.pairwise(ordered):
         if arrived(second) < answered(first):
             yield first, second
 
@@ -63,7 +64,7 @@ def git(state: Path, full_name: str, *arguments: str) -> str:
 
 
 def changed_files(state: Path, full_name: str) -> list[str]:
-    """The files that its commits on `main` changed, oldest first, without the first commit: one line for each change."""
+    """The files that its commits on `main` changed, oldest first, without the first commit; one for each change."""
     log = git(state, full_name, "log", "--reverse", "--format=commit %H", "--name-only", "main")
     commits = log.split("commit ")[2:]
     return [path for commit in commits for path in commit.split("\n")[1:] if path]

@@ -72,7 +72,7 @@ def test_there_are_more_than_thirty(figure) -> None:
 
 
 def test_fifty_flaws_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
-    """Not just the first flaw: up to 50 are listed with their lines, and how many more there are (failures.md row 52)."""
+    """Up to 50 flaws are listed with their lines, and how many more there are (failures.md row 52)."""
     home = Home(tmp_path)
     home.write("a.jsonl", '{"owner":"a","repo":"b"}\n' + '{"owner":"a"}\n' * 80)
     home.manifest("http://127.0.0.1:9/api/v3", {"x": {"operation": "readme.get", "items": "a.jsonl"}})

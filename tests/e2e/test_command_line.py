@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [
-    "run", "plan", "check", "status", "report", "retry", "operations", "rate-limit", "sandbox", "demo", "completion",
+    "run", "plan", "check", "status", "report", "retry", "diff", "operations", "rate-limit", "sandbox", "demo",
+    "completion",
 ]  # fmt: skip
 HELP_S = 0.3
 
@@ -83,6 +84,8 @@ def test_version() -> None:
         (["run", "a.yaml", "--credential", "env:A", "--credential", "default=env:B"], "given twice"),
         (["operations", "contents.pt"], "did you mean contents.put"),
         (["operations", "--schema"], "needs the NAME"),
+        (["operations", "contents.put", "--markdown", "--json"], "give one of them"),
+        (["diff", "somewhere"], "Missing argument 'RUN_B'"),
         (["report", "somewhere", "--format", "html", "--only", "failed"], "--only chooses items"),
         (["sandbox", "--fault", "meteor=1"], "the kinds are"),
         (["sandbox", "--rate-limit", "core"], "core=1000/5"),
@@ -126,6 +129,13 @@ def test_operations_are_listed_for_people_and_for_programs() -> None:
     assert "contents.put" in {each["name"] for each in listed}
 
 
+def test_operations_are_a_page_in_markdown() -> None:
+    """`bulk operations --markdown` is the reference page, byte for byte, and with a NAME its section."""
+    page = bulk("operations", "--markdown").stdout
+    assert page == (Path(__file__).parents[2] / "docs" / "operations-reference.md").read_text()
+    assert bulk("operations", "contents.put", "--markdown").stdout in page
+
+
 def test_an_operation_has_a_schema() -> None:
     """`bulk operations NAME --schema` is JSON Schema that refuses unknown fields."""
     schema = json.loads(bulk("operations", "contents.put", "--schema").stdout)
@@ -148,6 +158,7 @@ def test_completion_is_printed_for_each_shell(shell: str) -> None:
         ("bulk operations contents.", {"contents.get", "contents.put", "contents.delete"}),
         ("bulk report --format ", {"text", "json", "html", "csv", "jsonl"}),
         ("bulk status ", {"runs/one"}),
+        ("bulk diff runs/one ", {"runs/one"}),
         ("bulk run --pro", {"--progress"}),
         ("bulk sandbox --fault drop", {"drop-before=", "drop-after="}),
     ],

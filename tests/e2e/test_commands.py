@@ -40,7 +40,9 @@ def put(path: str, content: bytes) -> dict[str, Any]:
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A platform for all of them."""
     folder = tmp_path_factory.mktemp("sandbox")
-    with served(folder, "--latency", str(LATENCY_MS), "--rate-limit", "core=100000/3600", seed={"repositories": FLEET}) as sandbox:
+    with served(
+        folder, "--latency", str(LATENCY_MS), "--rate-limit", "core=100000/3600", seed={"repositories": FLEET}
+    ) as sandbox:
         yield sandbox
 
 
@@ -52,7 +54,7 @@ def home(tmp_path: Path) -> Home:
 
 def test_plan_asks_for_the_limits_and_nothing_else(home: Home, sandbox: Served) -> None:
     """`bulk plan`: items, requests, longest lane and finish; only `GET /rate_limit` is sent, nothing is written."""
-    files = [{**item, "path": "A", "content": "QQ=="} for item in repositories(3)] * 1
+    files = [{**item, "path": "A", "content": "QQ=="} for item in repositories(3)]
     files += [{**repositories(1)[0], "path": f"B{number}", "content": "QQ=="} for number in range(4)]
     jobs = {**readmes(20), "files": {"operation": "contents.put", "items": files, "with": {"message": "m"}}}
     home.manifest(sandbox.base_url, jobs)
@@ -83,7 +85,7 @@ def test_check_sends_nothing_and_opens_no_credential(home: Home, sandbox: Served
 
 
 def test_a_missing_credential_is_told_before_anything_is_sent(home: Home, sandbox: Served) -> None:
-    """A credential whose source has nothing: exit 2, the source is named, nothing is sent (interface.md, exit codes)."""
+    """A credential whose source has nothing: exit 2, the source is named, nothing is sent (interface.md §4)."""
     home.variables["BULK_TOKEN"] = ""
     home.manifest(sandbox.base_url, readmes(3))
     before = len(sandbox.journal())
@@ -111,26 +113,28 @@ def test_status_during_a_run_and_after_it(home: Home, sandbox: Served) -> None:
     assert status["left"] == 500 - status["jobs"][0]["outcomes"]["succeeded"]
     after = json.loads(home.run("status", "run", "--json").out)
     assert after["state"] == "complete"
-    assert after["jobs"][0]["outcomes"] == {"succeeded": 500}
+    assert after["jobs"][0]["outcomes"]["succeeded"] == 500
     assert "500" in home.run("status", "run").out
 
 
 def test_a_report_in_every_format(home: Home, sandbox: Served) -> None:
     """`bulk report` as text, json, html, csv and jsonl: the same items and outcomes in each, and `--only`."""
-    items = [*repositories(4), {"owner": "acme-fleet", "repo": "=nothing"[1:]}]
+    items = [*repositories(4), {"owner": "acme-fleet", "repo": "nothing"}]
     home.manifest(sandbox.base_url, {"readmes": {"operation": "readme.get", "items": items}})
     ran = home.run(*COMMAND)
     assert ran.exit_code == 1, ran.err
     reports = {form: home.run("report", "run", "--format", form) for form in ("text", "json", "html", "csv", "jsonl")}
     assert {form: report.exit_code for form, report in reports.items()} == dict.fromkeys(reports, 0)
     assert json.loads(reports["json"].out) == home.report("run")
-    assert reports["html"].out.startswith("<!DOCTYPE html>") or reports["html"].out.startswith("<!doctype html>")
+    assert reports["html"].out.lower().startswith("<!doctype html>")
     rows = list(csv.DictReader(io.StringIO(reports["csv"].out)))
     assert Counter(row["outcome"] for row in rows) == {"succeeded": 4, "failed": 1}
     lines = [json.loads(line) for line in reports["jsonl"].out.splitlines()]
     assert sorted(lines, key=lambda line: line["index"]) == sorted(home.results("run"), key=lambda line: line["index"])
     assert "not_found" in reports["text"].out
-    only = [json.loads(line) for line in home.run("report", "run", "--format", "jsonl", "--only", "failed").out.splitlines()]
+    only = [
+        json.loads(line) for line in home.run("report", "run", "--format", "jsonl", "--only", "failed").out.splitlines()
+    ]
     assert [line["error"]["code"] for line in only] == ["not_found"]
     assert only[0]["index"] == 4
     assert (home.folder / "run" / "report.html").read_text() == reports["html"].out
@@ -182,17 +186,22 @@ def test_items_from_standard_input_can_be_resumed(home: Home, sandbox: Served) -
     assert {line["item"]["repo"] for line in home.results("run")} == {item["repo"] for item in repositories(60)}
 
 
+ONE, TWO = ('{"owner":"acme-fleet","repo":"repo-0000%d","id":"%s"}' % pair for pair in ((1, "a"), (2, "b")))
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
         ("items.csv", b"owner,repo,id\nacme-fleet,repo-00001,a\nacme-fleet,repo-00002,b\n"),
-        ("items.json", b'[{"owner":"acme-fleet","repo":"repo-00001","id":"a"},\n {"owner":"acme-fleet","repo":"repo-00002","id":"b"}]'),
-        ("items.yaml", b"- {owner: acme-fleet, repo: repo-00001, id: a}\n- {owner: acme-fleet, repo: repo-00002, id: b}\n"),
-        ("items.jsonl.gz", gzip.compress(b'{"owner":"acme-fleet","repo":"repo-00001","id":"a"}\r\n{"owner":"acme-fleet","repo":"repo-00002","id":"b"}')),
+        ("items.json", f"[{ONE},\n {TWO}]".encode()),
+        ("items.yaml", f"- {ONE}\n- {TWO}\n".encode()),
+        ("items.jsonl", f"\ufeff{ONE}\r\n{TWO}".encode()),
+        ("items.jsonl.gz", gzip.compress(f"{ONE}\n{TWO}".encode())),
     ],
-)  # fmt: skip
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_items_of_every_format(name: str, content: bytes, home: Home, sandbox: Served) -> None:
-    """JSON lines, JSON, CSV, YAML and gzip give the same items; the user's `id` comes back with each result."""
+    """CSV, JSON, YAML, JSON lines (BOM, CRLF) and gzip give the same items; `id` comes back with each result."""
     home.write(name, content)
     home.manifest(sandbox.base_url, readmes(0, items=name))
     ran = home.run(*COMMAND)
@@ -267,4 +276,3 @@ def test_closed_output_does_not_stop_a_run(home: Home, sandbox: Served) -> None:
     ran = home.run_any(["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh", *BULK, *COMMAND])
     assert (ran.exit_code, ran.out, ran.err) == (0, "", "")
     assert len(home.results("run")) == 10
-

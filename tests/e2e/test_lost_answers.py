@@ -83,7 +83,11 @@ def jobs() -> dict[str, Any]:
             "operation": "snapshot.create",
             "with": SNAPSHOT,
             "items": [
-                {"owner": "acme-fleet", "repo": f"repo-{n % REPOSITORIES:05d}", "job": {"id": "1", "correlator": f"{n}"}}
+                {
+                    "owner": "acme-fleet",
+                    "repo": f"repo-{n % REPOSITORIES:05d}",
+                    "job": {"id": "1", "correlator": f"{n}"},
+                }
                 for n in numbers
             ],
         },

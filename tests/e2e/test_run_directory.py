@@ -32,9 +32,7 @@ def home(tmp_path: Path, sandbox: Served) -> Home:
     """A folder with a manifest of ten items."""
     home = Home(tmp_path)
     for count in (10, 100):
-        home.lines(
-            f"{count}.jsonl", [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
-        )
+        home.lines(f"{count}.jsonl", [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)])
     home.manifest(sandbox.base_url, readmes(10))
     return home
 

@@ -3,6 +3,7 @@
 import base64
 import itertools
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def writes() -> list[dict[str, str]]:
     ]
 
 
-def by_repository(lines: list[Line]) -> dict[str, list[Line]]:
+def by_repository(lines: Sequence[Line]) -> dict[str, list[Line]]:
     """The requests of each repository, however it was written."""
     found = defaultdict(list)
     for line in lines:

@@ -60,7 +60,9 @@ def test_a_signal_lets_requests_finish_and_starts_nothing(number: int, exit_code
         done = len(home.results("run"))
         again = home.run(*COMMAND)
         everything = sandbox.requests()
-    figure(f"ended {took_s:.2f} s after signal {number:d} with exit {process.returncode}, {done} of {len(sent)} recorded")
+    figure(
+        f"ended {took_s:.2f} s after signal {number:d} with exit {process.returncode}, {done} of {len(sent)} recorded"
+    )
     assert process.returncode == exit_code, err
     assert later == []
     assert done == len(sent) < 64
@@ -73,12 +75,12 @@ def test_a_signal_lets_requests_finish_and_starts_nothing(number: int, exit_code
 def test_the_second_sigint_stops_at_once(tmp_path: Path, figure) -> None:
     """A second SIGINT ends the run within a second; what was in flight is settled by the next one (row 40)."""
     home = Home(tmp_path)
-    options = ("--latency", "1000", "--rate-limit", "off")
+    options = ("--latency", "700", "--rate-limit", "off")
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, files(6), limits={"settle": "1s"})
         index = sandbox.folder / "state" / "repositories" / "acme-fleet"
         with home.running(*COMMAND) as process:
-            # a repository exists from its first write on; the answer to that comes 1 s later
+            # a repository exists from its first write on; the answer to that comes 0.7 s later
             wait_for(lambda: index.exists() and any(index.iterdir()), process)
             process.send_signal(signal.SIGINT)
             assert not has_ended(process, 0.2), "requests in flight are waited for"
@@ -166,6 +168,19 @@ def test_too_many_failures_stop_the_run(failures: str, most: int, tmp_path: Path
     assert {line["error"]["code"] for line in done} == {"not_found"}
     assert again.exit_code == 1, again.err
     assert len(home.results("run")) == 300
+
+
+def test_many_failures_in_a_row_are_warned_of(tmp_path: Path) -> None:
+    """Without `limits.failures`, 20 items in a row that are not found give one warning with the cause (rows 20, 79)."""
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        for count, warnings in ((19, 0), (60, 1)):
+            missing = [{"owner": "acme-fleet", "repo": f"nothing-{number}"} for number in range(count)]
+            home.manifest(sandbox.base_url, {"readmes": {"operation": "readme.get", "items": missing}})
+            ran = home.run("run", "manifest.yaml", "--run-dir", f"run-{count}", "--progress", "none")
+            assert ran.exit_code == 1, ran.err
+            assert ran.err.count("20 items in a row") == warnings
+            assert ran.err.count("credential 'default'") == warnings
 
 
 def test_a_time_limit_stops_the_run(tmp_path: Path) -> None:

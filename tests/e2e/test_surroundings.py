@@ -1,4 +1,4 @@
-"""What surrounds a run: certificates, proxies, open files, full disks, modes of files, credentials of the environment."""
+"""What surrounds a run: certificates, proxies, open files, full disks, modes of files, base URLs."""
 
 import datetime
 import stat

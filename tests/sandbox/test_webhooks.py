@@ -150,7 +150,8 @@ async def test_a_mask_sent_back_becomes_the_secret(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "field"), [({"config": {"secret": "x"}}, "config.url"), ({"name": "x"}, "name"), ({"events": []}, "events")]
+    ("body", "field"),
+    [({"config": {"secret": "x"}}, "config.url"), ({"name": "x"}, "name"), ({"events": []}, "events")],
 )
 async def test_update_refused(shared: Platform, body: dict[str, object], field: str) -> None:
     """A configuration without its URL, another name, no event: 422."""

@@ -67,7 +67,7 @@ async def _in_place(function: Callable[..., T], *args: Any, **_: Any) -> T:
     return function(*args)
 
 
-def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 12 * HOURS) -> T:
+def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS) -> T:
     """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall."""
 
     async def limited() -> T:

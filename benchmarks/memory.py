@@ -1,0 +1,36 @@
+"""Peak memory of a run of READMEs, from outside, and its speed: it must not grow with the number of items.
+
+    python benchmarks/memory.py [ITEMS ...]
+
+Each size is a process of its own, against a platform of canned answers, the validators kept as in any run. The last
+column is the memory in parts of the first size's.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = (10_000, 1_000_000)
+
+
+def main() -> None:
+    sys.path.insert(0, str(ROOT))
+    from tests.e2e.canned import canned
+    from tests.e2e.platform import Home
+    from tests.e2e.test_many_items import run
+
+    sizes = [int(text.replace("_", "")) for text in sys.argv[1:]] or list(SIZES)
+    os.environ["PYTHONPATH"] = str(ROOT)
+    print(f"{'items':>12}  {'items/s':>9}  {'peak MB':>8}  {'ratio':>6}")
+    first = 0.0
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder, canned() as base_url:
+            found = run(Home(Path(folder)), base_url, size)
+        first = first or found.peak_mb
+        print(f"{size:12,}  {size / found.took_s:9,.0f}  {found.peak_mb:8.1f}  {found.peak_mb / first:6.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Secrets of items: `env:NAME` and `file:PATH` become what they hold when the item is sent, and not before.
+
+So what an index, a spool or a ledger holds of an item never has a secret in it. A file must be this user's own and
+closed to others. Nothing that a place holds is ever shown. Source: interface.md §2 and §4; failures.md rows 61, 62.
+"""
+
+import os
+import shlex
+import stat
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.operation import AnyOperation, FileError, Item
+
+MOST_BYTES = 4096
+"""Longest secret (bytes)."""
+
+
+def load_secrets(
+    folder: Path, operation: AnyOperation, item: Item, environ: Mapping[str, str], remember: Callable[[str], None]
+) -> Item:
+    """`item` with its secrets inline, as it is sent. Reads files: call it where that may block.
+
+    Args:
+        folder: the manifest's; relative paths are relative to it.
+        environ: for `env:`.
+        remember: called with each secret before anything is done with it, so that it is taken out of every text.
+
+    Raises:
+        FileError: a place holds none, or one that the operation can't use; the message never says what it holds.
+    """
+    for dotted in sorted(operation.secret_fields):
+        item = _with(item, dotted.split("."), partial(_held, folder, environ, remember, dotted))
+    for flaw in operation.check(item):
+        raise FileError(f"{flaw.field}: {flaw.message}")
+    return item
+
+
+def _with(holder: Any, names: list[str], become: Callable[[str], str]) -> Any:
+    """A struct in which the field that `names` lead to has become something else; where it was not given, the same."""
+    given = getattr(holder, names[0])
+    if given is None:
+        return holder
+    changed = _with(given, names[1:], become) if len(names) > 1 else become(given)
+    return holder if changed is given else msgspec.structs.replace(holder, **{names[0]: changed})
+
+
+def _held(folder: Path, environ: Mapping[str, str], remember: Callable[[str], None], field: str, given: str) -> str:
+    kind, colon, place = given.partition(":")
+    try:
+        if colon and kind == "env":
+            text = environ.get(place, "")
+            if not text:
+                raise FileError(f"the environment variable {place} is not set")
+        elif colon and kind == "file":
+            text = _text_of(folder / Path(place).expanduser())
+        else:
+            text = given
+    except FileError as flaw:
+        raise FileError(f"{field}: {flaw}") from None
+    remember(text)
+    return text
+
+
+def _text_of(path: Path) -> str:
+    try:
+        # without waiting, so that a FIFO can't hang us
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no file name"
+        raise FileError(f"{path} can't be read: {reason}") from None
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise FileError(f"{path} is not a regular file")
+        if about.st_uid != os.geteuid():
+            raise FileError(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
+        if stat.S_IMODE(about.st_mode) & 0o077:
+            raise FileError(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
+        raw = os.read(descriptor, MOST_BYTES + 3).rstrip(b"\r\n")
+    except OSError as error:
+        raise FileError(f"{path} can't be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+    if not raw:
+        raise FileError(f"{path} is empty")
+    if len(raw) > MOST_BYTES:
+        raise FileError(f"{path} holds more than {MOST_BYTES:,} bytes")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        del raw  # no traceback may hold it
+        raise FileError(f"{path} holds no text in UTF-8") from None

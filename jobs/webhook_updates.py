@@ -1,0 +1,195 @@
+"""Webhooks of an organization, changed. Every update overwrites the secret: one that is not sent again is gone.
+
+So an update gives the secret, or says that it shall be dropped. One that gives no secret is compared first, and sent
+only where something differs. One that gives it is always sent, and sent again after a lost answer, because a secret
+can't be read back; sending it twice is sending it once. Source: specification, Organization webhooks; operations.md,
+PATCH hook / hook config.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
+from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from jobs import hook_settings
+from jobs.hook_settings import HookItem, hook_path
+
+_KEPT = "the platform kept the secret, which it should have removed"
+_LOST = "the answer was lost; everything is as asked for"
+_UNREADABLE = "secret, user name and password can't be read back"
+_SETTLED_BY = (
+    "The webhook is read. Where it differs from what was asked for, or where a secret was sent, which can't be read "
+    "back, the request is sent again; updating twice is updating once."
+)
+
+
+class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
+    """Which webhook, and what shall change."""
+
+    config: hook_settings.HookConfig | None = None
+    name: Annotated[Literal["web"], Meta(description="the only kind there is")] | None = None
+    events: hook_settings.Events | None = None
+    active: Annotated[bool, Meta(description="whether it is told of events")] | None = None
+    drop_secret: hook_settings.DropSecret = False
+    allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+
+
+class UpdateWebhook(Operation[UpdateWebhookItem]):
+    """Change a webhook of an organization.
+
+    Requests:  1 with a secret; without one 2, or 1 where it is already so.
+    Category:  core. Lane: the webhook.
+    Result:    the webhook, its secret masked.
+    Lost answer: the webhook is read; where it differs, or where a secret was sent, the request is repeated.
+    Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}.
+    """
+
+    name = "webhook.update"
+    Item = UpdateWebhookItem
+    is_read = False
+    most_requests = 2
+    secret_fields = frozenset(("config.secret", "config.password"))
+    settled_by = _SETTLED_BY
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "events": ["push", "repository"], "drop_secret": True}
+
+    def check(self, item: UpdateWebhookItem) -> Iterator[ItemFlaw]:
+        config = item.config
+        yield from hook_settings.flaws_of_organization(item)
+        if config is not None:
+            texts = {"secret": config.secret, "username": config.username, "password": config.password}
+            yield from hook_settings.flaws_of_config(
+                config.url, config.insecure_ssl, texts, may_be_insecure=item.allow_insecure_ssl
+            )
+        secret = config.secret if config is not None else None
+        yield from hook_settings.flaws_of_dropping(secret, drops=item.drop_secret)
+        yield from hook_settings.flaws_of_events(item.events)
+        if not _body(item):
+            yield ItemFlaw("", "expected at least one of config, events and active: there is nothing to change")
+
+    def lanes(self, item: UpdateWebhookItem) -> tuple[str, ...]:
+        return _lanes(item)
+
+    def steps(self, item: UpdateWebhookItem) -> Steps:
+        body = _body(item)
+        if _is_readable(body.get("config")):
+            found = yield Request(method="GET", path=hook_path(item), is_fresh=True)
+            if isinstance(found.body, dict) and _is_so(body, found.body):
+                return unchanged(hook_settings.shown(found.body))
+        if item.name is not None:
+            body["name"] = item.name
+        reply = yield Request(method="PATCH", path=hook_path(item), body=body, effect=Effect.SET, memo={})
+        result = hook_settings.shown(reply.body)
+        is_kept = item.drop_secret and isinstance(result, dict) and hook_settings.has_secret(result.get("config"))
+        return succeeded(result, note=_KEPT if is_kept else None)
+
+    def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
+        found = yield _look(hook_path(item))
+        if found.status == 404 or not isinstance(found.body, dict):
+            return NotApplied("the webhook can't be seen")
+        body = _body(item)
+        if hook_settings.differences(body, found.body):
+            return NotApplied("the webhook differs from what was asked for")
+        if not _is_readable(body.get("config")):
+            return Undecided(_UNREADABLE)
+        if not _is_so(body, found.body):
+            return NotApplied("the secret is still there")
+        return succeeded(hook_settings.shown(found.body), note=_LOST)
+
+
+class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
+    """Which webhook, and what of its configuration shall change."""
+
+    url: hook_settings.Url | None = None
+    content_type: hook_settings.ContentType | None = None
+    secret: hook_settings.Secret | None = None
+    insecure_ssl: hook_settings.InsecureSsl | None = None
+    drop_secret: hook_settings.DropSecret = False
+    allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+
+
+class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
+    """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
+
+    Requests:  1 with a secret; without one 2, or 1 where it is already so.
+    Category:  core. Lane: the webhook.
+    Result:    url, content_type, insecure_ssl, and secret (masked) where there is one.
+    Lost answer: the configuration is read; where it differs, or where a secret was sent, the request is repeated.
+    Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}/config.
+    """
+
+    name = "webhook.update-config"
+    Item = UpdateWebhookConfigItem
+    is_read = False
+    most_requests = 2
+    secret_fields = frozenset(("secret",))
+    settled_by = _SETTLED_BY
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "content_type": "form", "drop_secret": True}
+
+    def check(self, item: UpdateWebhookConfigItem) -> Iterator[ItemFlaw]:
+        yield from hook_settings.flaws_of_organization(item)
+        yield from hook_settings.flaws_of_config(
+            item.url, item.insecure_ssl, {"secret": item.secret}, may_be_insecure=item.allow_insecure_ssl, prefix=""
+        )
+        yield from hook_settings.flaws_of_dropping(item.secret, drops=item.drop_secret, prefix="")
+
+    def lanes(self, item: UpdateWebhookConfigItem) -> tuple[str, ...]:
+        return _lanes(item)
+
+    def steps(self, item: UpdateWebhookConfigItem) -> Steps:
+        path, body = f"{hook_path(item)}/config", _config_body(item)
+        if _is_readable(body):
+            found = yield Request(method="GET", path=path, is_fresh=True)
+            if not hook_settings.config_differences(body, found.body) and not hook_settings.has_secret(found.body):
+                return unchanged(hook_settings.shown_config(found.body))
+        reply = yield Request(method="PATCH", path=path, body=body, effect=Effect.SET, memo={})
+        is_kept = item.drop_secret and hook_settings.has_secret(reply.body)
+        return succeeded(hook_settings.shown_config(reply.body), note=_KEPT if is_kept else None)
+
+    def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
+        found = yield _look(f"{hook_path(item)}/config")
+        if found.status == 404:
+            return NotApplied("the webhook can't be seen")
+        body = _config_body(item)
+        if hook_settings.config_differences(body, found.body):
+            return NotApplied("the configuration differs from what was asked for")
+        if not _is_readable(body):
+            return Undecided(_UNREADABLE)
+        if hook_settings.has_secret(found.body):
+            return NotApplied("the secret is still there")
+        return succeeded(hook_settings.shown_config(found.body), note=_LOST)
+
+
+def _lanes(item: HookItem) -> tuple[str, ...]:
+    return (f"{item.org}/{item.hook_id}",)
+
+
+def _look(path: str) -> Request:
+    return Request(method="GET", path=path, accept=frozenset((200, 404)), is_fresh=True)
+
+
+def _body(item: UpdateWebhookItem) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    if item.config is not None:
+        body["config"] = hook_settings.given(item.config)
+    if item.events is not None:
+        body["events"] = hook_settings.wanted_events(item.events)
+    if item.active is not None:
+        body["active"] = item.active
+    return body
+
+
+def _config_body(item: UpdateWebhookConfigItem) -> dict[str, Any]:
+    fields = {name: getattr(item, name) for name in ("url", "content_type", "secret", "insecure_ssl")}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _is_readable(config: Mapping[str, Any] | None) -> bool:
+    """Whether the platform shows all that would be sent."""
+    return not {"secret", "username", "password"}.intersection(config or {})
+
+
+def _is_so(body: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
+    """Whether a webhook is what an update without a secret would make of it."""
+    return not hook_settings.differences(body, hook) and not hook_settings.has_secret(hook.get("config"))

@@ -1,0 +1,74 @@
+"""Memory and time of manifests of any size: bounded by what is in flight, never by the number of items."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.canned import canned
+from tests.e2e.measured import Measured, measure
+from tests.e2e.platform import BULK, Home
+
+FEW, MANY, VERY_MANY = 10_000, 60_000, 1_000_000
+GROWTH_MB = 20.0
+"""Between few and many: caches and buffers that fill up once, and one bit for each item."""
+PEAK_MB = 200.0
+CHECKED, CHECKED_PER_S = 300_000, 50_000
+
+
+def written(home: Home, base_url: str, count: int) -> str:
+    """A manifest of so many READMEs, and its items file: its name."""
+    with (home.folder / f"{count}.jsonl").open("w") as file:
+        file.writelines(f'{{"owner":"acme-fleet","repo":"repo-{number:08}"}}\n' for number in range(count))
+    job = {"operation": "readme.get", "items": f"{count}.jsonl"}
+    return home.manifest(base_url, {"readmes": job}, name=f"{count}.yaml").name
+
+
+def run(home: Home, base_url: str, count: int) -> Measured:
+    """Run so many READMEs against the canned platform."""
+    name, run_dir = written(home, base_url, count), f"run-{count}"
+    found = measure([*BULK, "run", name, "--run-dir", run_dir, "--progress", "none"], home.folder, home.environment())
+    assert found.exit_code == 0, found.err
+    with (home.folder / run_dir / "results.jsonl").open("rb") as results:
+        assert sum(1 for _ in results) == count
+    return found
+
+
+def compare(tmp_path: Path, few: int, many: int, figure) -> tuple[Measured, Measured]:
+    """Run both sizes."""
+    home = Home(tmp_path)
+    with canned() as base_url:
+        small, large = run(home, base_url, few), run(home, base_url, many)
+    figure(
+        f"peak memory {small.peak_mb:.0f} MB for {few:,} items, {large.peak_mb:.0f} MB for {many:,}; "
+        f"{many / large.took_s:,.0f} items/s"
+    )
+    return small, large
+
+
+@pytest.mark.timeout(150)
+def test_memory_does_not_grow_with_the_items(tmp_path: Path, figure) -> None:
+    """The peak memory of a run stays below 200 MB, the same for 10,000 READMEs and for 60,000 (failures.md row 53)."""
+    small, large = compare(tmp_path, FEW, MANY, figure)
+    assert large.peak_mb < PEAK_MB
+    assert large.peak_mb - small.peak_mb < GROWTH_MB
+
+
+@pytest.mark.soak
+def test_a_million_items(tmp_path: Path, figure) -> None:
+    """1,000,000 READMEs: below 200 MB, and no more than for 10,000 but the bits of the items."""
+    small, large = compare(tmp_path, FEW, VERY_MANY, figure)
+    assert large.peak_mb < PEAK_MB
+    assert large.peak_mb - small.peak_mb < 1.5 * GROWTH_MB
+
+
+def test_checking_is_fast(tmp_path: Path, figure) -> None:
+    """`bulk check` reads and checks more than 50,000 items a second, its start included."""
+    home = Home(tmp_path)
+    name = written(home, "http://127.0.0.1:9/api/v3", CHECKED)
+    found = measure([*BULK, "check", name], home.folder, home.environment())
+    figure(
+        f"{CHECKED:,} items checked in {found.took_s:.2f} s: {CHECKED / found.took_s:,.0f}/s, {found.peak_mb:.0f} MB"
+    )
+    assert found.exit_code == 0, found.err
+    assert CHECKED / found.took_s > CHECKED_PER_S
+    assert found.peak_mb < PEAK_MB

@@ -1,0 +1,48 @@
+"""The example of every installed operation does what it says: the real engine runs it against a sandbox.
+
+A new operation is covered as soon as it is installed.
+"""
+
+import json
+
+import msgspec
+import pytest
+
+from bulk import documentation, operation
+from bulk.engine import run_manifest
+from bulk.manifest.reading import Overrides
+from bulk.report.progress import Silence
+from bulk.run import Surroundings
+from bulk.sandbox import Settings, running
+
+TOKEN = "sbx-site-admin"
+
+
+@pytest.mark.parametrize("name", operation.names())
+async def test_the_example_runs(name, tmp_path):
+    """Its manifest, as `bulk operations NAME` shows it, ends succeeded or unchanged on a sandbox's standard data."""
+    manifest = tmp_path / "example.yaml"
+    manifest.write_text(documentation.example_manifest(documentation.describe(name)))
+    run_dir = tmp_path / "run"
+    async with running(Settings(state=tmp_path / "state")) as sandbox:
+        report = await run_manifest(
+            manifest,
+            overrides=Overrides(base_url=sandbox.base_url),
+            run_dir=run_dir,
+            cache=None,
+            display=Silence(),
+            environ={"BULK_TOKEN": TOKEN},
+            surroundings=Surroundings(),
+        )
+    (line,) = (json.loads(each) for each in (run_dir / "results.jsonl").read_text().splitlines())
+    assert line["outcome"] in ("succeeded", "unchanged"), line["error"]
+    assert (report.exit_code, report.state) == (0, "complete")
+    assert report.requests > 0
+
+
+@pytest.mark.parametrize("name", operation.names())
+def test_there_is_an_example(name):
+    """Each has one, and it gives every field that is required."""
+    found = operation.find(name)
+    assert found.example or not any(field.required for field in msgspec.structs.fields(found.Item))
+    msgspec.convert(dict(found.example), found.Item)
