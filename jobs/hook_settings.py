@@ -61,6 +61,10 @@ class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     username: Annotated[str, Meta(min_length=1, description="for Basic authentication at the receiver")] | None = None
     password: Annotated[str, Meta(min_length=1, description="for Basic authentication at the receiver")] | None = None
 
+    def __repr__(self) -> str:
+        """Without its secrets."""
+        return f"HookConfig(url={self.url!r})"
+
 
 class OrganizationItem(Item, frozen=True, kw_only=True):
     """Whose webhooks."""

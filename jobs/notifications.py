@@ -18,6 +18,7 @@ from bulk.model import (
     ErrorCode,
     Lost,
     NotApplied,
+    Reply,
     Request,
     Undecided,
     failed,
@@ -41,9 +42,7 @@ Moment = Annotated[
 ThreadId = Annotated[int, Meta(ge=1, le=2**53, description="id of the thread", examples=[1])]
 LastReadAt = Annotated[
     Moment,
-    Meta(
-        description="what was updated later stays unread (ISO 8601); fixed when the run is begun where it is not given"
-    ),
+    Meta(description="what was updated later stays unread (ISO 8601); not given, it is when the run was begun"),
 ]
 
 
@@ -51,9 +50,7 @@ class ListNotificationsItem(Item, frozen=True, kw_only=True):
     """Which of the threads of the credential's user."""
 
     all: Annotated[bool, Meta(description="also those that are read")] = False
-    participating: Annotated[bool, Meta(description="only those that the user takes part in or is mentioned in")] = (
-        False
-    )
+    participating: Annotated[bool, Meta(description="only those that the user takes part in")] = False
     since: Annotated[Moment, Meta(description="only those updated since then (ISO 8601)")] | None = None
     before: Annotated[Moment, Meta(description="only those updated before then (ISO 8601)")] | None = None
 
@@ -114,8 +111,8 @@ class MarkNotifications(Operation[MarkNotificationsItem]):
     Item = MarkNotificationsItem
     is_read = False
     settled_by = (
-        "Nothing is read: the request is sent again with the same last_read_at, which was fixed when the run was begun, "
-        "so that marking twice is marking once."
+        "Nothing is read: the request is sent again with the same last_read_at, which was fixed when the run was "
+        "begun, so that marking twice is marking once."
     )
     example: ClassVar = {"last_read_at": "2025-05-15T00:00:00Z", "wait": True}
 
@@ -161,6 +158,7 @@ class MarkNotifications(Operation[MarkNotificationsItem]):
         return Undecided("whether the notifications were marked as read is not known")
 
     def _follow(self, last_read_at: str, result: dict[str, str]) -> Steps:
+        waited_s = 0.0
         for pause_s in polling.pauses():
             reply = yield Request(
                 method="GET",
@@ -174,6 +172,10 @@ class MarkNotifications(Operation[MarkNotificationsItem]):
                 return refusals.bad_answer(reply, "a list")
             if not reply.body:
                 return succeeded(result)
+            # the engine waits so long before the next poll
+            waited_s += max(pause_s, _interval_s(reply))
+            if waited_s >= polling.MOST_S:
+                break
         return unknown(f"the platform accepted it and had not marked all after {polling.MOST_S:.0f} seconds")
 
 
@@ -225,8 +227,8 @@ class MarkThread(Operation[MarkThreadItem]):
     is_read = False
     most_requests = 2
     settled_by = (
-        "The thread is read. Where it is not unread any more, it was marked. Where it has news from after last_read_at, "
-        "it is left unread and the item is skipped as superseded. Otherwise the request is sent again."
+        "The thread is read. Where it is not unread any more, it was marked. Where it has news from after "
+        "last_read_at, it is left unread and the item is skipped as superseded. Otherwise the request is sent again."
     )
     example: ClassVar = {"thread_id": 2}
 
@@ -293,6 +295,11 @@ def _has_news(thread: dict[str, Any], last_read_at: str) -> bool:
     except (KeyError, TypeError, ValueError):
         return False
     return int(updated_at.timestamp()) > datetime.fromisoformat(last_read_at).timestamp()
+
+
+def _interval_s(reply: Reply) -> float:
+    text = reply.headers.get("x-poll-interval", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _left_alone(thread: dict[str, Any]) -> str:

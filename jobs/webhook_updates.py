@@ -108,6 +108,10 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
 
+    def __repr__(self) -> str:
+        """Without its secret."""
+        return f"UpdateWebhookConfigItem(org={self.org!r}, hook_id={self.hook_id!r}, url={self.url!r})"
+
 
 class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
     """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.

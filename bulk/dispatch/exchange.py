@@ -97,12 +97,18 @@ class Exchange:
         tally.sends += 1
         self.requests += 1
         try:
-            answer = await self._transport.send(request, permit.token, stored)
+            answer = await self._transport.send(request, permit.token, stored, lambda: governor.may_leave(permit))
         except BaseException:
             # cancelled: what left can't be known, so nothing is given back
             governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
             raise
         if isinstance(answer, Failure):
+            if answer.kind is FailureKind.NOT_SENT and not governor.may_leave(permit):
+                # a 401 or a pause came while it waited for a connection
+                governor.return_unused(permit)
+                tally.requests -= 1
+                tally.sends -= 1
+                return await self.once(request, gate, tally)
             # the limit of open files may have been met (failures.md row 51)
             governor.concurrency.cap(self._transport.most_in_flight)
             governor.failed(permit, answer)

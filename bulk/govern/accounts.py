@@ -115,7 +115,7 @@ class Account:
         paused_until: nothing leaves before (monotonic). paused_why: for people.
         quiet_until: not even `/rate_limit` is asked before (monotonic).
         strikes: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
-        locked_until: the newest lock-out is waited for (monotonic).
+        locked_at, locked_until: the newest lock-out was met, and is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
     """
 
@@ -133,6 +133,7 @@ class Account:
     paused_why: str = ""
     strikes: int = 0
     lockouts: int = 0
+    locked_at: float = 0.0
     locked_until: float = 0.0
     quiet_until: float = 0.0
     polled: float = 0.0
@@ -159,14 +160,17 @@ class Account:
         """The platform rejects even valid credentials for a while: leave it alone, then try with one request."""
         if now < self.locked_until:
             return  # one of those that were under way when it began
-        self.locked_until = now + LOCKOUT_S * 2.0 ** min(6, self.lockouts)
+        self.locked_at, self.locked_until = now, now + LOCKOUT_S * 2.0 ** min(6, self.lockouts)
         self.hush(self.locked_until, f"credential {self.name} locked out")
         self.lockouts += 1
         if self.trust is Trust.PROVEN:
             self.trust = Trust.UNPROVEN
+        self.ask_soon()  # that is the one request
 
-    def prove(self) -> None:
-        """The platform took the token."""
+    def prove(self, sent: float) -> None:
+        """The platform took the token with a request of that moment (monotonic)."""
+        if sent < self.locked_at:
+            return
         self.lockouts = 0
         if self.trust is Trust.UNPROVEN:
             self.trust = Trust.PROVEN

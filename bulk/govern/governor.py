@@ -153,7 +153,7 @@ class Governor:
         if account.trust is not Trust.PROVEN:
             if account.trust is not Trust.UNPROVEN:
                 return f"credential {account.name} refused (401)"
-            if not account.is_known or account.in_flight:
+            if not account.is_known or account.must_ask or account.in_flight:
                 return f"credential {account.name} being tried"
         if now < account.paused_until:
             gate.obstacle_until = account.paused_until
@@ -296,7 +296,7 @@ class Governor:
             gate.used -= 1
         self.heard(reply, permit.granted, now)
         if permit.generation == account.generation and verdict.kind in PROVING:
-            account.prove()
+            account.prove(permit.granted)
         limits = limits_from_headers(reply.headers)
         if limits is not None and limits.category in (None, gate.category):
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)

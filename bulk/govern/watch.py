@@ -108,6 +108,7 @@ class Watch:
         governor.heard(reply, sent, now)
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
+                account.prove(sent)
                 self._take(limits_from_body(reply.body), marks, now)
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED if reply.status == 404:
                 self._useless, account.must_ask = 0, False
@@ -130,7 +131,6 @@ class Watch:
         self._useless = 0
         was_asked, account.must_ask = account.must_ask and account.is_known, False
         account.is_known, account.is_unlimited = True, False
-        account.prove()
         is_explained = False
         for name, gate in account.gates.items():
             if name not in told:

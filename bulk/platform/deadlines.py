@@ -7,6 +7,7 @@ Source: performance.md (a timer per request costs up to a third of the throughpu
 """
 
 import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from bulk.clock import Clock
@@ -22,14 +23,16 @@ class Flight:
         task: that sends it.
         due_at: when it is given up (monotonic seconds).
         is_written: bytes of it may have left.
+        may_leave: asked at the moment of writing; None: nobody minds.
         is_overdue: its time is over, and its task was cancelled because of that.
     """
 
-    __slots__ = ("_cancelling", "_is_taken_back", "due_at", "is_overdue", "is_written", "task")
+    __slots__ = ("_cancelling", "_is_taken_back", "due_at", "is_overdue", "is_written", "may_leave", "task")
 
     def __init__(self, task: "asyncio.Task[object]", due_at: float) -> None:
         self.task, self.due_at = task, due_at
         self.is_written = self.is_overdue = self._is_taken_back = False
+        self.may_leave: Callable[[], bool] | None = None
         self._cancelling = task.cancelling()
 
     def take_back(self) -> bool:

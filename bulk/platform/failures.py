@@ -33,6 +33,10 @@ class ResendRefused(aiohttp.ClientConnectionError):
     """aiohttp tried to send a request a second time, which must never happen behind our back."""
 
 
+class Withheld(aiohttp.ClientConnectionError):
+    """While a connection was made, the leave to send was taken back: nothing was sent on it."""
+
+
 class ConnectionStale(aiohttp.ClientConnectionError):
     """The connection from the pool was already closing, or held bytes that nobody asked for: nothing was sent on it."""
 
@@ -72,6 +76,8 @@ def _words(error: BaseException, *, is_written: bool, place: str) -> str:
             return f"the connection to {place} was lost, and sending the request again was refused"
         case _ if is_written:
             return f"the connection to {place} was lost before an answer came{_because(error)}"
+        case Withheld():
+            return "held back before it left"
         case ConnectionStale():
             return f"the connection to {place} closed before anything was sent"
         case OSError() if error.errno in TOO_MANY_FILES:

@@ -7,7 +7,7 @@ Source: design.md §7; performance.md; failures.md rows 1-6, 8-11, 15, 24, 26, 2
 
 import asyncio
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -28,7 +28,7 @@ from bulk.platform.bodies import Unreadable, read_body
 from bulk.platform.coding import ACCEPTED, CodingBroken, read_coded
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
-from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, failure_of
+from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
 from bulk.platform.secrets import Secret
 from bulk.platform.wire import header_name, request_headers
 
@@ -77,6 +77,8 @@ class _Request(ClientRequest):
         # a peer that closed, or that sent what nobody asked for, while the connection was idle
         if protocol is None or protocol.should_close or not protocol.is_connected():
             raise ConnectionStale
+        if flight.may_leave is not None and not flight.may_leave():
+            raise Withheld
         flight.is_written = True
         return await super().send(conn)
 
@@ -144,8 +146,17 @@ class Transport:
         self._session = self._outside = None
         await self._stack.aclose()
 
-    async def send(self, request: Request, token: Secret, stored: Stored | None = None) -> Answer | Failure:
+    async def send(
+        self,
+        request: Request,
+        token: Secret,
+        stored: Stored | None = None,
+        may_leave: Callable[[], bool] | None = None,
+    ) -> Answer | Failure:
         """Send `request` once, with the validators of `stored`, and read its answer. A 304 comes back as a 304.
+
+        Args:
+            may_leave: asked once more when a connection is there; where it says no, the Failure is NOT_SENT.
 
         Failures of the network are values; raised is only what is a bug, such as a path that is not encoded.
         """
@@ -166,7 +177,7 @@ class Transport:
             options["data"] = data
         else:
             options["data"] = io.BytesIO(data)
-        return await self._exchange(self._session, request, self._url(request), headers, options)
+        return await self._exchange(self._session, request, self._url(request), headers, options, may_leave)
 
     async def download(self, url: str, max_bytes: int) -> Answer | Failure:
         """Get what lies at an absolute URL that the platform gave, without a token. Redirects are not followed.
@@ -193,8 +204,10 @@ class Transport:
         url: URL,
         headers: CIMultiDict[str],
         options: dict[str, Any],
+        may_leave: Callable[[], bool] | None = None,
     ) -> Answer | Failure:
         flight = self._deadlines.begin()
+        flight.may_leave = may_leave
         try:
             response = await session.request(request.method, url, headers=headers, allow_redirects=False, **options)
             content, named = response.content, response.headers

@@ -74,7 +74,7 @@ class Faults:
                 refused = Refused(503, "Service unavailable, please try again later")
                 return Answer(503, refused.body(), headers={"Retry-After": "1"})
             case "limited":
-                refused = Refused(429, "You have sent too many requests, please wait before you try again")
+                refused = Refused(429, "You have exceeded a secondary rate limit. Please wait before you try again")
                 return Answer(429, refused.body(), headers={"Retry-After": "1"})
             case "forbidden":
                 return Answer(403)

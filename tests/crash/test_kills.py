@@ -113,9 +113,10 @@ def test_fifty_kills_lose_nothing_and_double_nothing(tmp_path: Path, figure) -> 
         took_s = time.monotonic() - started
         lines = sandbox.requests()
         assert last.exit_code == 0, last.err
+        lost = sum(line["fault"] == "drop-after" for line in lines)
         figure(
-            f"seed {SEED}: {KILLS} kills, {dict(seen)}, {len(lines):,} requests "
-            f"({lines_before:,} before the last kill), {sum(line['fault'] == 'drop-after' for line in lines)} answers lost, {took_s:.0f} s"
+            f"seed {SEED}: {KILLS} kills {dict(seen)}; {len(lines):,} requests, {lines_before:,} before the last kill; "
+            f"{lost} answers lost, {took_s:.0f} s"
         )
         state = sandbox.folder / "state"
 

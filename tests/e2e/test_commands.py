@@ -186,7 +186,8 @@ def test_items_from_standard_input_can_be_resumed(home: Home, sandbox: Served) -
     assert {line["item"]["repo"] for line in home.results("run")} == {item["repo"] for item in repositories(60)}
 
 
-ONE, TWO = ('{"owner":"acme-fleet","repo":"repo-0000%d","id":"%s"}' % pair for pair in ((1, "a"), (2, "b")))
+ONE = '{"owner":"acme-fleet","repo":"repo-00001","id":"a"}'
+TWO = '{"owner":"acme-fleet","repo":"repo-00002","id":"b"}'
 
 
 @pytest.mark.parametrize(

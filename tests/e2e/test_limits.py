@@ -1,5 +1,6 @@
 """What the platform says about limits and credentials is obeyed, by the real command."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,50 @@ def test_a_wrong_token_sends_one_request_and_locks_nobody_out(tmp_path: Path, fi
     assert good.exit_code == 0, good.err
     assert last["status"] == 200
     assert len(home.results("run")) == len(READMES["readmes"]["items"])
+
+
+PROVIDER = """\
+import pathlib, sys
+here = pathlib.Path(__file__).parent
+print((here / "tokens").read_text().splitlines()[0])
+rest = (here / "tokens").read_text().splitlines()[1:]
+(here / "tokens").write_text("\\n".join(rest))
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "exit_code"), [("second-token", 0), ("junk-\x07", 4), ("first-token", 4), ("", 4)],
+    ids=["renewed", "junk", "the same", "nothing"],
+)  # fmt: skip
+def test_a_token_that_ends_is_renewed_once(second: str, exit_code: int, tmp_path: Path, figure) -> None:
+    """A token that ends amidst a run is asked for again, once; without a better one: exit 4, resumable (rows 16, 36)."""
+    home = Home(tmp_path)
+    home.variables["BULK_TOKEN"] = ""
+    home.write("provider.py", PROVIDER)
+    home.write("tokens", f"first-token\n{second}\n")
+    tokens = ("--token", "first-token=octoadmin:3", "--token", "second-token=octoadmin")
+    with served(tmp_path / "sandbox", *tokens, "--latency", "200", seed={"repositories": FLEET}) as sandbox:
+        credentials = {"default": f"command:{sys.executable} provider.py"}
+        home.manifest(
+            sandbox.base_url,
+            READMES,
+            platform={"base_url": sandbox.base_url, "credentials": credentials},
+            limits={"concurrency": 8},
+        )
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--log-level", "debug")
+        refused = [line for line in sandbox.journal() if line["status"] == 401]
+        left = len(READMES["readmes"]["items"]) - len(home.results("run"))
+        home.write("tokens", "second-token\n")
+        again = home.run("run", "manifest.yaml", "--run-dir", "run")
+    figure(f"{len(refused)} requests refused, {left} items left")
+    assert ran.exit_code == exit_code, ran.err
+    # what was in flight when the token ended, and nothing after the first refusal was seen
+    assert 0 < len(refused) <= 10
+    assert bool(left) == bool(exit_code)
+    assert "-token" not in ran.err + ran.out
+    assert "junk" not in ran.err + ran.out
+    assert again.exit_code == 0, again.err
+    assert {line["outcome"] for line in home.results("run")} == {"succeeded"}
 
 
 def test_without_rate_limits_the_run_succeeds(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tests.e2e.canned import canned
 from tests.e2e.measured import Measured, measure
 from tests.e2e.platform import BULK, Home
 
-FEW, MANY, VERY_MANY = 10_000, 60_000, 1_000_000
+FEW, MANY, VERY_MANY = 10_000, 50_000, 1_000_000
 GROWTH_MB = 20.0
 """Between few and many: caches and buffers that fill up once, and one bit for each item."""
 PEAK_MB = 200.0
@@ -47,7 +47,7 @@ def compare(tmp_path: Path, few: int, many: int, figure) -> tuple[Measured, Meas
 
 @pytest.mark.timeout(150)
 def test_memory_does_not_grow_with_the_items(tmp_path: Path, figure) -> None:
-    """The peak memory of a run stays below 200 MB, the same for 10,000 READMEs and for 60,000 (failures.md row 53)."""
+    """The peak memory of a run stays below 200 MB, the same for 10,000 READMEs and for 50,000 (failures.md row 53)."""
     small, large = compare(tmp_path, FEW, MANY, figure)
     assert large.peak_mb < PEAK_MB
     assert large.peak_mb - small.peak_mb < GROWTH_MB

@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from tests.e2e.canned import canned
+from tests.e2e.judging import effects
 from tests.e2e.platform import BULK, Home, served
 
 FLEET = {"organization": "acme-fleet", "count": 1_000, "readme_bytes": 3_000}
@@ -107,25 +108,33 @@ def test_few_open_files_are_enough(tmp_path: Path, figure) -> None:
 
 
 def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(tmp_path: Path, figure) -> None:
-    """The disk takes no more: exit 3 with the file's name, no traceback; with space the run goes on (row 47).
+    """The disk takes no more: exit 3, no write leaves without its intent; with space the same run goes on (row 47).
 
     The limit for the size of a file stands for the disk's: writing fails in the same places.
     """
-    home = Home(tmp_path)
+    home, count = Home(tmp_path), 400
+    organizations = [{"login": f"new-{number:03d}", "admin": "octoadmin"} for number in range(count)]
+    jobs = {**readmes(count), "orgs": {"operation": "organization.create", "items": organizations}}
+    command = (*COMMAND, "--no-cache")
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
-        home.manifest(sandbox.base_url, readmes(1_000))
-        ran = home.run_any(within("ulimit -f 2000", *COMMAND, "--no-cache"))
-        sent = len(sandbox.requests())
+        home.manifest(sandbox.base_url, jobs)
+        ran = home.run_any(within("ulimit -f 600", *command))
+        made, sent = len(effects(sandbox.requests())), len(sandbox.requests())
         assert ran.exit_code == 3, ran.err
-        again = home.run(*COMMAND, "--no-cache")
-        everything = len(sandbox.requests())
-    figure(f"stopped after {sent} of 1,000 requests, {everything - 1_000} of them sent once more after that")
-    assert "File too large" in ran.err
+        recorded = len(home.results("run"))
+        again = home.run(*command)
+        lines = sandbox.requests()
+    figure(f"stopped after {sent} requests, {made} effects and {recorded} of {2 * count} outcomes on disk")
+    assert 0 < made < count
+    assert 0 < recorded < 2 * count
+    assert "then give the same command again" in ran.err
     assert ran.err.splitlines()[-1] == f"{GOES_ON} --no-cache"
-    assert sent < 1_000
     assert again.exit_code == 0, again.err
+    assert Counter(effects(lines)) == {f"organization new-{number:03d} created": 1 for number in range(count)}
     results = home.results("run")
-    assert Counter(line["index"] for line in results) == Counter(range(1_000))
+    assert Counter((line["job"], line["index"]) for line in results) == Counter(
+        (job, number) for job in jobs for number in range(count)
+    )
     assert {line["outcome"] for line in results} == {"succeeded"}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,7 @@ _OURS: Final = "bulk.sandbox."
 _ANY = msgspec.json.Decoder()
 
 
+@cache
 def key(method: str, pattern: str) -> str:
     """How an endpoint is found, whatever its parameters are called."""
     return f"{'GET' if method == 'HEAD' else method} {re.sub(r'{[^}]*}', '{}', pattern)}"

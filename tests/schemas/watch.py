@@ -19,8 +19,8 @@ from tests.schemas.checker import VIOLATIONS
 ROOT: Final = Path(__file__).parents[2]
 MODULE: Final = "tests.schemas.checker"
 MOST_SHOWN: Final = 10
-_READ: Final[dict[Path, int]] = {}
-"""How much of each file was read (bytes)."""
+_NOTED: Final[dict[Path, int]] = {}
+"""The file of this run, and how much of it was read (bytes)."""
 
 
 class SchemaViolation(AssertionError):
@@ -32,6 +32,7 @@ def _watched_sandboxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     """Every sandbox of this run is watched, in whatever process it is."""
     path = tmp_path_factory.mktemp("schemas") / "violations.txt"
     path.touch()
+    _NOTED[path] = 0
     found = {
         VARIABLE: MODULE,
         VIOLATIONS: str(path),
@@ -45,15 +46,13 @@ def _watched_sandboxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 def violations() -> list[str]:
     """What was noted since this was last asked."""
-    path = Path(os.environ.get(VIOLATIONS, os.devnull))
-    start = _READ.get(path, 0)
-    if path.stat().st_size <= start:
-        return []
-    with path.open("rb") as file:
-        file.seek(start)
-        found = file.read()
-    _READ[path] = start + len(found)
-    return found.decode().splitlines()
+    found: list[str] = []
+    for path, start in _NOTED.items():
+        if path.stat().st_size > start:
+            content = path.read_bytes()
+            _NOTED[path] = len(content)
+            found += content[start:].decode().splitlines()
+    return found
 
 
 def _judge() -> None:

@@ -45,13 +45,13 @@ def of_token(made: World, token: str) -> list[Exchange]:
     return [exchange for exchange in made.network.exchanges if exchange.token == token]
 
 
-@pytest.mark.parametrize("latency_ms", [2.0, 40.0])
-def test_nothing_more_leaves_after_the_first_401(folder: Path, latency_ms: float) -> None:
+@pytest.mark.parametrize(("latency_ms", "ends_s"), [(2.0, 0.06), (40.0, 0.3)])
+def test_nothing_more_leaves_after_the_first_401(folder: Path, latency_ms: float, ends_s: float) -> None:
     """failures.md row 17: a token ends with many requests in flight: exit 4, what was in flight is the last; a resume
     with a good token does the rest."""
 
     async def main() -> None:
-        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", 0.2)], latency_ms=latency_ms) as made:
+        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", ends_s)], latency_ms=latency_ms) as made:
             made.environ["BULK_TOKEN"] = SHORT
             manifest = made.write("run", jobs(900), {"concurrency": 64})
             report = await made.run(manifest)
@@ -75,7 +75,7 @@ def test_nothing_more_leaves_whenever_the_token_ends(folder: Path, ends_s: float
     async def main() -> None:
         async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", ends_s)], latency_ms=3.0) as made:
             made.environ["BULK_TOKEN"] = SHORT
-            made.network.connect = lambda: 0.02
+            made.network.connect = lambda: 0.02 if now() < 0.08 else 0.15
             manifest = made.write("run", jobs(400), {"concurrency": 64})
             assert (await made.run(manifest)).exit_code == 4
             invariants.nothing_after_the_first_401(made, SHORT)
@@ -89,7 +89,8 @@ def test_a_renewed_token_is_tried_by_one_request_alone(folder: Path) -> None:
 
     async def main() -> None:
         tokens = [ExtraToken(SHORT, "octoadmin", 0.3), ExtraToken(NEXT, "octoadmin", None)]
-        async with world(folder, tokens=tokens, latency_ms=10.0) as made:
+        async with world(folder, tokens=tokens, latency_ms=30.0) as made:
+            del made.environ["BULK_TOKEN"]
             place = folder / "token"
             place.write_text(SHORT)
             place.chmod(0o600)
@@ -118,7 +119,8 @@ def test_a_renewed_token_that_is_refused_too_ends_the_run(folder: Path) -> None:
     """failures.md row 16: renewed once, not for ever: the second 401 is the last word."""
 
     async def main() -> None:
-        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", 0.1)]) as made:
+        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", 0.1)], latency_ms=20.0) as made:
+            del made.environ["BULK_TOKEN"]
             place = folder / "token"
             place.write_text(SHORT)
             place.chmod(0o600)
@@ -173,11 +175,11 @@ def test_a_lock_out_is_waited_for_and_tried_by_one_request(folder: Path) -> None
     async def main() -> None:
         tokens = [ExtraToken(SHORT, "octoadmin", None), ExtraToken(NEXT, "alice", None)]
         async with world(folder, tokens=tokens, latency_ms=20.0) as made:
-            made.environ |= {"BULK_TOKEN": SHORT, "OTHER": NEXT}
+            made.environ = {"MINE": SHORT, "OTHER": NEXT}
             made.network.fate_of = lock_out(made, SHORT, 0.2, 1_500.0)
             both = jobs(600)
             both["others"] = {"operation": "readme.get", "items": reads(600), "credential": "other"}
-            sources = {"default": "env:BULK_TOKEN", "other": "env:OTHER"}
+            sources = {"default": "env:MINE", "other": "env:OTHER"}
             manifest = made.write("run", both, {"concurrency": 32}, credentials=sources)
             report = await made.run(manifest)
             assert report.exit_code == 0
@@ -190,7 +192,7 @@ def test_a_lock_out_is_waited_for_and_tried_by_one_request(folder: Path) -> None
             assert 1_800.0 <= after - tries[0] < 1_801.0
             assert max(each.at for each in of_token(made, NEXT) if "readme" in each.path) < 10.0
 
-    simulate(main)
+    simulate(main, tick_s=30.0)
 
 
 def test_an_error_page_proves_no_token(folder: Path) -> None:

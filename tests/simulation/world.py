@@ -20,7 +20,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from bulk import engine
+from bulk import engine, run
 from bulk.dispatch.recorder import Disk
 from bulk.manifest.reading import Overrides
 from bulk.model import Finished
@@ -67,14 +67,18 @@ async def _in_place(function: Callable[..., T], *args: Any, **_: Any) -> T:
     return function(*args)
 
 
-def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS) -> T:
-    """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall."""
+def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS, tick_s: float = run.STATUS_S) -> T:
+    """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall.
+
+    Args:
+        tick_s: how often the display is told: what costs most where hours pass.
+    """
 
     async def limited() -> T:
         with anyio.fail_after(at_most_s):
             return await main()
 
-    with mock.patch.object(anyio.to_thread, "run_sync", _in_place):
+    with mock.patch.object(anyio.to_thread, "run_sync", _in_place), mock.patch.object(run, "STATUS_S", tick_s):
         return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
 
 

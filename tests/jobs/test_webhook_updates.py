@@ -1,0 +1,159 @@
+"""`webhook.update` and `webhook.update-config`: a secret is sent again, or given up in so many words."""
+
+import pytest
+
+from bulk.model import Effect, OutcomeKind
+from jobs.hook_settings import MASK
+from jobs.webhook_updates import UpdateWebhook, UpdateWebhookConfig
+from tests.jobs.driver import flaws, item_of, reply, run, settle
+
+UPDATE, CONFIGURE = UpdateWebhook(), UpdateWebhookConfig()
+URL = "https://hooks.example.com/bulk"
+PLACE = "/orgs/acme-eng/hooks/7"
+HOOK = {"org": "acme-eng", "hook_id": 7}
+KEEPS = {**HOOK, "config": {"url": URL, "secret": "s3cret"}, "active": False}
+DROPS = {**HOOK, "active": False, "drop_secret": True}
+
+
+def hook(*, secret=True, active=False, **config):
+    """A webhook as the platform shows it."""
+    found = {"url": URL, "content_type": "json", "insecure_ssl": "0", **config}
+    if secret:
+        found["secret"] = MASK
+    return {"id": 7, "name": "web", "events": ["push"], "active": active, "config": found}
+
+
+# -- update
+
+
+def test_with_a_secret_it_is_sent_at_once():
+    """A secret can't be compared: one request, with all that was given and nothing of our own."""
+    driven = run(UPDATE, {**KEEPS, "name": "web", "events": ["push", "push"]}, reply(body=hook()))
+    assert driven.shown() == [f"PATCH {PLACE}"]
+    (patch,) = driven.requests
+    assert (patch.effect, patch.memo) == (Effect.SET, {})
+    assert patch.body == {"config": KEEPS["config"], "events": ["push"], "active": False, "name": "web"}
+    assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, hook())
+
+
+def test_without_a_secret_it_is_compared_first():
+    """Already so, and no secret to drop: nothing is sent. Otherwise it is."""
+    so = run(UPDATE, DROPS, reply(body=hook(secret=False)))
+    assert (so.shown(), so.outcome.kind) == ([f"GET {PLACE}"], OutcomeKind.UNCHANGED)
+    assert so.requests[0].is_fresh
+    for before in (hook(), hook(secret=False, active=True)):
+        driven = run(UPDATE, DROPS, reply(body=before), reply(body=hook(secret=False)))
+        assert driven.shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
+        assert driven.requests[1].body == {"active": False}
+
+
+def test_a_secret_that_stays_is_told():
+    """Where the platform keeps a secret that was to be dropped, the result says so."""
+    driven = run(UPDATE, DROPS, reply(body=hook()), reply(body=hook()))
+    assert "kept the secret" in driven.outcome.result["note"]
+
+
+def test_an_echoed_secret_is_masked():
+    """No result holds the secret, whatever the platform answers."""
+    told = hook(secret=False)
+    told["config"]["secret"] = "s3cret"
+    assert run(UPDATE, KEEPS, reply(body=told)).outcome.result == hook()
+
+
+def test_update_settled():
+    """As asked for and no secret left: applied. Different: not. A secret that was sent can't be read back."""
+    applied = settle(UPDATE, DROPS, {}, reply(body=hook(secret=False)), method="PATCH")
+    assert (applied.outcome.kind, "lost" in applied.outcome.result["note"]) == (OutcomeKind.SUCCEEDED, True)
+    assert settle(UPDATE, DROPS, {}, reply(body=hook(secret=False, active=True)), method="PATCH").is_undone
+    assert settle(UPDATE, DROPS, {}, reply(body=hook()), method="PATCH").is_undone
+    assert settle(UPDATE, DROPS, {}, reply(404), method="PATCH").is_undone
+    assert settle(UPDATE, KEEPS, {}, reply(body=hook(active=True)), method="PATCH").is_undone
+    assert settle(UPDATE, KEEPS, {}, reply(body=hook()), method="PATCH").is_undecided
+
+
+@pytest.mark.parametrize(
+    ("item", "field", "words"),
+    [
+        ({**HOOK, "active": False}, "config.secret", "drop_secret"),
+        ({**HOOK, "config": {"url": URL}}, "config.secret", "env:NAME"),
+        ({**KEEPS, "drop_secret": True}, "drop_secret", "contradicts"),
+        ({**HOOK, "drop_secret": True}, "", "nothing to change"),
+        ({**HOOK, "drop_secret": True, "name": "web"}, "", "nothing to change"),
+        ({**HOOK, "config": {"url": URL, "secret": MASK}}, "config.secret", "mask"),
+        ({**HOOK, "config": {"url": URL, "secret": "s", "insecure_ssl": "1"}}, "config.insecure_ssl", "insists"),
+        ({**DROPS, "org": "a/b"}, "org", "letters"),
+        ({**DROPS, "events": ["a b"]}, "events[0]", "name of an event"),
+    ],
+)
+def test_update_checks(item, field, words):
+    """Each says what is wrong, why, and how one insists."""
+    found = flaws(UPDATE, item)
+    assert set(found) == {field}
+    assert words in found[field]
+
+
+def test_what_passes():
+    """With its secret, or without one on purpose."""
+    assert not flaws(UPDATE, KEEPS)
+    assert not flaws(UPDATE, DROPS)
+    insists = {**HOOK, "config": {"url": URL, "secret": "env:HOOK", "insecure_ssl": "1"}, "allow_insecure_ssl": True}
+    assert not flaws(UPDATE, insists)
+
+
+# -- update-config
+
+
+def test_configuration_with_a_secret():
+    """One request, with what was given."""
+    driven = run(CONFIGURE, {**HOOK, "content_type": "json", "secret": "s3cret"}, reply(body=hook()["config"]))
+    assert driven.shown() == [f"PATCH {PLACE}/config"]
+    assert driven.requests[0].body == {"content_type": "json", "secret": "s3cret"}
+    assert driven.outcome.result == hook()["config"]
+
+
+def test_configuration_without_one():
+    """It is compared first, and only a difference or a secret to drop is sent."""
+    item, plain = {**HOOK, "content_type": "json", "drop_secret": True}, hook(secret=False)["config"]
+    assert run(CONFIGURE, item, reply(body=plain)).outcome.kind is OutcomeKind.UNCHANGED
+    for before in (hook()["config"], {**plain, "content_type": "form"}):
+        driven = run(CONFIGURE, item, reply(body=before), reply(body=plain))
+        assert driven.shown() == [f"GET {PLACE}/config", f"PATCH {PLACE}/config"]
+        assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    dropping = run(CONFIGURE, {**HOOK, "drop_secret": True}, reply(body=hook()["config"]), reply(body=plain))
+    assert dropping.requests[1].body == {}
+    kept = run(CONFIGURE, item, reply(body=hook()["config"]), reply(body=hook()["config"]))
+    assert "kept the secret" in kept.outcome.result["note"]
+
+
+def test_configuration_settled():
+    """As the update: what can be read decides, what can't be is undecided, and so is repeated."""
+    item, plain = {**HOOK, "url": URL, "drop_secret": True}, hook(secret=False)["config"]
+    assert settle(CONFIGURE, item, {}, reply(body=plain), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(CONFIGURE, item, {}, reply(body=hook()["config"]), method="PATCH").is_undone
+    assert settle(CONFIGURE, item, {}, reply(body={**plain, "url": "https://x"}), method="PATCH").is_undone
+    assert settle(CONFIGURE, item, {}, reply(404), method="PATCH").is_undone
+    secret = {**HOOK, "url": URL, "secret": "s3cret"}
+    assert settle(CONFIGURE, secret, {}, reply(body=hook()["config"]), method="PATCH").is_undecided
+
+
+@pytest.mark.parametrize(
+    ("item", "field"),
+    [
+        ({"url": URL}, "secret"),
+        ({"url": URL, "secret": "*****"}, "secret"),
+        ({"secret": "s", "drop_secret": True}, "drop_secret"),
+        ({"secret": "s", "insecure_ssl": "1"}, "insecure_ssl"),
+        ({"secret": "s", "url": "nowhere"}, "url"),
+    ],
+)
+def test_configuration_checks(item, field):
+    """The same protections, with the fields' own names."""
+    assert set(flaws(CONFIGURE, {**HOOK, **item})) == {field}
+    assert not flaws(CONFIGURE, {**HOOK, "url": URL, "secret": "file:secret", "insecure_ssl": "0"})
+
+
+def test_secrets_and_lanes():
+    """The engine knows which fields hold secrets, and that one webhook is changed by one at a time."""
+    assert CONFIGURE.secret_fields == {"secret"}
+    assert UPDATE.secret_fields == {"config.secret", "config.password"}
+    assert UPDATE.lanes(item_of(UPDATE, **DROPS)) == CONFIGURE.lanes(item_of(CONFIGURE, **HOOK)) == ("acme-eng/7",)
