@@ -21,6 +21,7 @@ from bulk.dispatch.echoes import Echo, Echoes, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.settle import Doubt, Settler, lost_again, memo_of
+from bulk.dispatch.stepping import OperationFlaw, advance
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
 from bulk.ledger.records import Intent
@@ -273,8 +274,8 @@ class _Life:
         self._tally.has_read = False
         written: Request | None = None
         try:
-            request = next(steps)
-            while True:
+            request = advance(steps, None, Outcome)
+            while isinstance(request, Request):
                 if request.effect is Effect.READ:
                     reply = await self._drive._exchange.read(request, self._gate, self._tally, self._hold.take())
                     if isinstance(reply, Outcome):
@@ -287,16 +288,13 @@ class _Life:
                         steps.close()
                         return answer
                     reply, written = answer, request
-                request = steps.send(reply)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError, LookupError) as flaw:
-            # an answer that is not what the specification says, or a bug in the operation: never the run's end
+                request = advance(steps, reply, Outcome)
+            return request
+        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             log.warning("%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw)
             if written is not None:
                 return self._lost(written, self._tally.http_status)
-            message = f"the answer can't be used ({type(flaw).__name__}: {flaw})"
+            message = f"the answer can't be used ({flaw})"
             return failed(ErrorCode.BAD_RESPONSE, message, http_status=self._tally.http_status)
 
     async def _write(self, request: Request) -> Reply | Outcome | Doubt | _Again:

@@ -6,16 +6,20 @@ was refused, no trace means the refusal stands, but only once the settle time is
 operations.md.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bulk.clock import Clock
 from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.stepping import OperationFlaw, advance
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate
-from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Undecided, succeeded, unknown
+from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unknown
 from bulk.operation import AnyOperation, Item
+
+log = logging.getLogger("bulk.dispatch")
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
 NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
@@ -89,19 +93,21 @@ class Settler:
     ) -> Outcome | NotApplied | Undecided:
         reading = operation.settle(item, lost)
         try:
-            request = next(reading)
-            while True:
+            request = advance(reading, None, (Outcome, NotApplied, Undecided))
+            while isinstance(request, Request):
                 if request.effect is not Effect.READ:
+                    reading.close()
                     return Undecided(f"{operation.name} tried to write while reading back")
                 reply = await self._exchange.read(request, gate, tally)
                 if isinstance(reply, Outcome):
                     reading.close()
                     message = reply.error.message if reply.error else "no answer"
                     return Undecided(f"reading back failed: {message}")
-                request = reading.send(reply)
-        except StopIteration as end:
-            found: Outcome | NotApplied | Undecided = end.value
-            return found
+                request = advance(reading, reply, (Outcome, NotApplied, Undecided))
+            return request
+        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
+            log.warning("%s can't read back", operation.name, exc_info=flaw)
+            return Undecided(f"reading back failed ({flaw})")
 
 
 def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:

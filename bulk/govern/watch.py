@@ -61,6 +61,8 @@ class Watch:
             account.trust = Trust.UNPROVEN
             account.trust_before_freeze = Trust.UNPROVEN
             account.must_ask = True
+            for gate in account.gates.values():
+                gate.wake()
             return
         self._governor.refuse(account)
 

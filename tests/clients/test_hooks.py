@@ -61,13 +61,14 @@ def test_pygithub_reads_deliveries(pygithub: Connect) -> None:
     """PyGithub lists what a webhook was told, newest first."""
     deliveries = list(pygithub().get_organization("acme-ops").get_hook_deliveries(4001))
     assert [(each.id, each.event) for each in deliveries] == [(9003, "push"), (9002, "push"), (9001, "push")]
-    assert deliveries[0].delivered_at is not None
-    assert deliveries[0].delivered_at > deliveries[-1].delivered_at
+    moments = [each.delivered_at for each in deliveries if each.delivered_at is not None]
+    assert len(moments) == 3
+    assert moments == sorted(moments, reverse=True)
 
 
 async def test_a_webhook_of_pygithub_is_pinged(pygithub: Connect, receiver: Receiver, githubkit: Any) -> None:
     """A webhook that PyGithub makes gets a ping, signed so that githubkit verifies it, and recorded as delivered."""
-    organization = pygithub().get_organization("acme-labs")
+    organization = pygithub().get_organization("acme-eng")
     made = await to_thread.run_sync(lambda: organization.create_hook("web", hook_at(receiver.url), ["push"], True))
     (ping,) = await receiver.wait(1)
     assert (ping.headers["x-github-event"], ping.headers["x-github-hook-id"]) == ("ping", str(made.id))

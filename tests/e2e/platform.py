@@ -146,7 +146,7 @@ class Home:
         with self.start_any(command, subprocess.DEVNULL if stdin is None else subprocess.PIPE) as process:
             try:
                 out, err = process.communicate(stdin, timeout=timeout_s)
-            except subprocess.TimeoutExpired:
+            except BaseException:
                 process.kill()
                 raise
         assert "Traceback" not in err, err

@@ -16,6 +16,8 @@ READMES = {
         "items": [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(200)],
     }
 }
+LOCK_OUT_AFTER = 5
+"""So many bad requests lock a user out of the sandbox (count)."""
 ON_THEIR_WAY_S = 0.15
 """Requests that had left before the answer with Retry-After was read arrive within this time (seconds)."""
 
@@ -51,38 +53,55 @@ rest = (here / "tokens").read_text().splitlines()[1:]
 
 
 @pytest.mark.parametrize(
-    ("second", "exit_code"), [("second-token", 0), ("junk-\x07", 4), ("first-token", 4), ("", 4)],
-    ids=["renewed", "junk", "the same", "nothing"],
+    ("second", "exit_code"), [("second-token", 0), ("junk-\x07", 4), ("first-token", 4)],
+    ids=["renewed", "junk", "the same"],
 )  # fmt: skip
 def test_a_token_that_ends_is_renewed_once(second: str, exit_code: int, tmp_path: Path, figure) -> None:
-    """A token that ends amidst a run is asked for again, once; without a better one: exit 4, resumable (rows 16, 36)."""
+    """A token that ends amidst a run is asked for again, once; without a better one: exit 4 (rows 16, 36)."""
     home = Home(tmp_path)
     home.variables["BULK_TOKEN"] = ""
     home.write("provider.py", PROVIDER)
     home.write("tokens", f"first-token\n{second}\n")
-    tokens = ("--token", "first-token=octoadmin:3", "--token", "second-token=octoadmin")
-    with served(tmp_path / "sandbox", *tokens, "--latency", "200", seed={"repositories": FLEET}) as sandbox:
+    tokens = ("--token", "first-token=octoadmin:2", "--token", "second-token=octoadmin")
+    with served(tmp_path / "sandbox", *tokens, "--latency", "100", seed={"repositories": FLEET}) as sandbox:
         credentials = {"default": f"command:{sys.executable} provider.py"}
         home.manifest(
             sandbox.base_url,
-            READMES,
+            {"readmes": {**READMES["readmes"], "items": READMES["readmes"]["items"][:120]}},
             platform={"base_url": sandbox.base_url, "credentials": credentials},
-            limits={"concurrency": 8},
+            limits={"concurrency": LOCK_OUT_AFTER - 1},
         )
         ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--log-level", "debug")
         refused = [line for line in sandbox.journal() if line["status"] == 401]
-        left = len(READMES["readmes"]["items"]) - len(home.results("run"))
+        left = 120 - len(home.results("run"))
         home.write("tokens", "second-token\n")
         again = home.run("run", "manifest.yaml", "--run-dir", "run")
     figure(f"{len(refused)} requests refused, {left} items left")
     assert ran.exit_code == exit_code, ran.err
     # what was in flight when the token ended, and nothing after the first refusal was seen
-    assert 0 < len(refused) <= 10
+    assert 0 < len(refused) < LOCK_OUT_AFTER
     assert bool(left) == bool(exit_code)
     assert "-token" not in ran.err + ran.out
     assert "junk" not in ran.err + ran.out
     assert again.exit_code == 0, again.err
     assert {line["outcome"] for line in home.results("run")} == {"succeeded"}
+
+
+def test_a_lock_out_on_top_of_a_refusal_does_not_hide_it(tmp_path: Path, figure) -> None:
+    """A token of the environment ends with many requests in flight: locked out or not, exit 4 at once (rows 17, 18)."""
+    home = Home(tmp_path, token="short-lived")
+    options = ("--token", "short-lived=octoadmin:3", "--latency", "300")
+    with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, READMES, limits={"concurrency": 16})
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run")
+        lines = sandbox.requests()
+    last_good = max(arrived(line) for line in lines if line["status"] == 200)
+    refused = [line for line in lines if line["status"] in (401, 403)]
+    figure(f"{len(refused)} requests refused, {sum(line['status'] == 403 for line in refused)} of them as locked out")
+    assert ran.exit_code == 4, ran.err
+    assert any(line["status"] == 403 for line in refused)
+    assert len(refused) <= 16
+    assert max(map(arrived, refused)) - last_good < 1.0
 
 
 def test_without_rate_limits_the_run_succeeds(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Secrets of items: where they are, what is refused, and that no message shows one."""
 
+import contextlib
 import os
+import sqlite3
 
 import msgspec
 import pytest
@@ -9,6 +11,7 @@ from bulk.manifest.secret_fields import MOST_BYTES, load_secrets
 from bulk.operation import FileError
 from jobs.webhook_updates import UpdateWebhookConfig
 from jobs.webhooks import CreateWebhook
+from tests.manifest.making import a_job, check_in
 
 CREATE, CONFIGURE = CreateWebhook(), UpdateWebhookConfig()
 SECRET = "s3cret-of-the-hook"
@@ -123,3 +126,17 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "secret", 0o600)
     with pytest.raises(FileError, match="not a regular file"):
         loaded(tmp_path, item(secret="file:secret"))
+
+
+def test_the_index_says_nothing_about_a_secret(tmp_path):
+    """Not even a hash that guesses could be compared with; items that ask for the same are found all the same."""
+    fields = {"org": "acme-eng", "config": {"url": "https://hooks.example.com", "secret": "hunter2"}}
+    kept = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        checked, workspace = check_in(tmp_path / name, a_job(CREATE, [fields, fields]))
+        assert len(checked.notes) == 1
+        with contextlib.closing(sqlite3.connect(workspace / "index.db")) as database:
+            kept.append(database.execute("SELECT payload FROM entries").fetchall())
+        assert b"hunter2" not in (workspace / "index.db").read_bytes()
+    assert kept[0] != kept[1]

@@ -19,6 +19,7 @@ from bulk.sandbox.areas import AREAS
 from bulk.sandbox.deliveries import signatures
 from bulk.sandbox.delivery_addresses import Addresses, AddressRefused, LoopbackResolver, is_loopback
 from bulk.sandbox.organizations import RENAME_S
+from bulk.sandbox.settings import SettingError
 from tests.sandbox.receiver import Receiver, receiving
 
 if TYPE_CHECKING:
@@ -242,7 +243,26 @@ async def test_one_that_is_gone_hears_nothing_more(
     assert [each.path for each in receiver.posted] == ["/hook", "/hook/later"]
 
 
+async def test_without_webhooks(start: Start) -> None:
+    """A sandbox that serves no webhooks writes files all the same."""
+    platform = await start(areas=(contents.AREA,))
+    await write(platform)
+
+
 # Where deliveries may go
+
+
+@pytest.mark.parametrize("host", ["hooks.example.com", "10.0.0.1", "fd00::1", "a_b"])
+def test_the_option(host: str) -> None:
+    """`--deliver-to` takes names and addresses, several of them."""
+    assert Settings.from_options(deliver_to=(host, "other.test")).deliver_to == (host, "other.test")
+
+
+@pytest.mark.parametrize("host", ["", "https://hooks.example.com", "hooks.example.com:80", "a b", "*", "a/b"])
+def test_the_option_refused(host: str) -> None:
+    """What is more than a host is an error that shows how it is written."""
+    with pytest.raises(SettingError, match=r"hooks\.example\.com"):
+        Settings(deliver_to=(host,))
 
 
 @pytest.mark.parametrize(

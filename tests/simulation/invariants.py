@@ -170,3 +170,26 @@ def told_is_durable(world: World) -> None:
         (known,) = ledger.execute("SELECT count(*) FROM outcomes").fetchone()
     told = len({(each.job, each.index) for each in world.told})
     assert known >= told, f"{told} outcomes were told, {known} are in the ledger"
+
+
+def budgets_are_accounted(world: World, run: Run) -> None:
+    """What the governor took from its buckets is what left, answers that cost nothing apart: for a world of one run."""
+    for account in run.governor.accounts.values():
+        for category, gate in account.gates.items():
+            bucket = gate.bucket
+            if bucket is None:
+                continue
+            left = [
+                exchange
+                for exchange in world.network.exchanges
+                if category_of(exchange) == category and exchange.status != 304
+            ]
+            taken = bucket.sent - bucket.given_back
+            assert taken == len(left), f"{category}: {taken} taken, {len(left)} left"
+
+
+def category_of(exchange: Exchange) -> str | None:
+    """Which budget pays; None for what is free."""
+    if exchange.path == f"{PREFIX}/rate_limit":
+        return None
+    return "dependency_snapshots" if exchange.path.endswith("/snapshots") else "core"

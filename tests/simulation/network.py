@@ -328,7 +328,9 @@ class Wire(asyncio.Transport):
         cut = ALL if fate.request_cut is None else fate.request_cut
         self._send(data[: max(0, cut - before)], fate.request_s)
         if course.sent > cut >= before:
-            self._loop.call_later(fate.request_s + END_S, self._reset, f"request of #{course.exchange.number} cut at {cut}")
+            self._loop.call_later(
+                fate.request_s + END_S, self._reset, f"request of #{course.exchange.number} cut at {cut}"
+            )
 
     def _answer_by_proxy(self, course: _Course, seconds: float) -> None:
         course.is_answered_by_proxy = True

@@ -6,11 +6,12 @@ be one that can be read, and the resume must bring every item to its end, with e
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import anyio
 import pytest
 
+from bulk.errors import Interrupted
 from bulk.ledger.view import LedgerView
 from tests.simulation import invariants
 from tests.simulation.network import DROP_AFTER, FINE, Exchange, Fate, answer
@@ -18,6 +19,7 @@ from tests.simulation.schedules import Expected, Schedule, put, snapshot
 from tests.simulation.storm import running_loop
 from tests.simulation.world import World, simulate, world
 
+Cancel: TypeAlias = Callable[[anyio.CancelScope, World], None]
 FLEET = "repositories:\n  - {organization: fleet, count: 3000, readme_bytes: 60}\n"
 
 
@@ -55,17 +57,19 @@ class Rough:
         return DROP_AFTER if is_put else answer(502)
 
 
-async def cancel_at(made: World, manifest: Path, turns: int, cancel: Callable[[anyio.CancelScope], None]) -> bool:
-    """Run, and call `cancel` after so many turns; whether the run was still going on then."""
-    loop = running_loop()
-    last, was_reached = loop.turns + turns, False
+async def cancel_at(made: World, manifest: Path, turns: int, cancel: Cancel) -> bool:
+    """Run, and call `cancel` so many turns after it began; whether it was still going on then."""
+    loop, runs = running_loop(), len(made.runs)
+    last, was_reached = None, False
     with anyio.CancelScope() as scope:
 
         def look(turn: int) -> None:
-            nonlocal was_reached
-            if turn >= last:
+            nonlocal last, was_reached
+            if len(made.runs) > runs and last is None:
+                last = turn + turns
+            if last is not None and turn >= last:
                 loop.at_turn, was_reached = None, True
-                cancel(scope)
+                cancel(scope, made)
 
         loop.at_turn = look
         await made.run(manifest)
@@ -73,7 +77,7 @@ async def cancel_at(made: World, manifest: Path, turns: int, cancel: Callable[[a
     return was_reached
 
 
-async def one(made: World, number: int, turns: int, cancel: Callable[[anyio.CancelScope], None]) -> bool:
+async def one(made: World, number: int, turns: int, cancel: Cancel) -> bool:
     """Cancel a run at one turn, look at what it left, resume it; whether it was still going on at that turn."""
     schedule = small(number)
     manifest = made.write(f"run-{number}", schedule.jobs, {"request_timeout": 5, "settle": 2, "concurrency": 4})
@@ -94,27 +98,46 @@ async def one(made: World, number: int, turns: int, cancel: Callable[[anyio.Canc
     return was_reached
 
 
-def cancel_at_every(folder: Path, first: int, step: int, cancel: Any, fate_of: Any = None) -> int:
-    """Cancel at turns `first`, `first + step`, … until a run ends before; how many runs were cancelled."""
+def cancel_at_every(folder: Path, step: int, cancel: Cancel, fate_of: Rough | None = None) -> int:
+    """Cancel at turns 0, `step`, 2 · `step`, … until a run ends before; how many runs were cancelled."""
 
     async def main() -> int:
         async with world(folder, fate_of=fate_of, seed_data=FLEET, latency_ms=2.0) as made:
             invariants.watch(made)
             number = 0
-            while await one(made, number, first + number * step, cancel):
+            while await one(made, number, number * step, cancel):
                 number += 1
             return number
 
     return simulate(main)
 
 
-def test_cancelled_at_every_turn(folder: Path) -> None:
-    """Row 75: cancelled as a whole, at every seventh turn (every one of them in the long run of tests)."""
-    assert cancel_at_every(folder, 1, 7, lambda scope: scope.cancel()) > 5
+def all_of_it(scope: anyio.CancelScope, made: World) -> None:
+    """Whoever called the engine cancels it."""
+    scope.cancel()
+
+
+def second_signal(scope: anyio.CancelScope, made: World) -> None:
+    """What the second signal does: nothing new, and what is under way is cancelled."""
+    run = made.runs[-1]
+    run.stop(Interrupted("SIGINT", 130))
+    run._worker_scope.cancel()
+
+
+def first_signal(scope: anyio.CancelScope, made: World) -> None:
+    """What the first signal does: nothing new, what is under way ends."""
+    made.runs[-1].stop(Interrupted("SIGINT", 130))
+
+
+@pytest.mark.parametrize(("cancel", "step"), [(all_of_it, 5), (second_signal, 9), (first_signal, 13)])
+def test_cancelled_at_many_turns(folder: Path, cancel: Cancel, step: int) -> None:
+    """Row 75: at every so-manyth turn (every one of them in the long run of tests)."""
+    assert cancel_at_every(folder, step, cancel) > 5
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("fate_of", [None, Rough()])
-def test_cancelled_at_really_every_turn(folder: Path, fate_of: Any) -> None:
+@pytest.mark.parametrize("is_rough", [False, True])
+@pytest.mark.parametrize("cancel", [all_of_it, second_signal, first_signal])
+def test_cancelled_at_every_turn(folder: Path, cancel: Cancel, is_rough: bool) -> None:
     """Row 75: every turn, in good weather and with lost answers."""
-    n = cancel_at_every(folder, 1, 1, lambda scope: scope.cancel(), fate_of); print("TURNS", n)
+    assert cancel_at_every(folder, 1, cancel, Rough() if is_rough else None) > 90

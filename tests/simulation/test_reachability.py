@@ -165,5 +165,3 @@ def test_a_page_of_the_proxy_is_never_shown_raw(folder: Path) -> None:
             assert all(other["outcome"] == "succeeded" for other in made.lines(manifest)[1:])
 
     simulate(main)
-
-

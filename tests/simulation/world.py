@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from unittest import mock
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+from anyio._backends._asyncio import CancelScope
 
 from bulk import engine, run
 from bulk.dispatch.recorder import Disk
@@ -61,6 +62,35 @@ class SteppedLoop(VirtualLoop):
         super()._run_once()  # type: ignore[misc]  # asyncio's own, which typeshed leaves out
 
 
+class _InOrder(dict[Any, None]):
+    """A set that keeps the order in which things were added."""
+
+    def add(self, thing: Any) -> None:
+        """Add it, if it is not there."""
+        self[thing] = None
+
+    def remove(self, thing: Any) -> None:
+        """Take it out."""
+        del self[thing]
+
+    def discard(self, thing: Any) -> None:
+        """Take it out, if it is there."""
+        self.pop(thing, None)
+
+
+@contextlib.contextmanager
+def _cancelled_in_order() -> Iterator[None]:
+    """anyio keeps the tasks of a scope in sets, so that they are cancelled in the order of their addresses in memory."""
+    real = CancelScope.__init__
+
+    def init(self: Any, *args: Any, **more: Any) -> None:
+        real(self, *args, **more)
+        self._tasks, self._child_scopes = _InOrder(), _InOrder()
+
+    with mock.patch.object(CancelScope, "__init__", init):
+        yield
+
+
 async def _in_place(function: Callable[..., T], *args: Any, **_: Any) -> T:
     """Instead of a worker thread: at once, on the loop."""
     await anyio.lowlevel.checkpoint()
@@ -78,7 +108,11 @@ def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS, 
         with anyio.fail_after(at_most_s):
             return await main()
 
-    with mock.patch.object(anyio.to_thread, "run_sync", _in_place), mock.patch.object(run, "STATUS_S", tick_s):
+    with (
+        _cancelled_in_order(),
+        mock.patch.object(anyio.to_thread, "run_sync", _in_place),
+        mock.patch.object(run, "STATUS_S", tick_s),
+    ):
         return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
 
 
@@ -170,7 +204,7 @@ class World:
                 display=more.pop("display", self.display()),
                 environ=self.environ,
                 surroundings=around,
-            )
+            ),
         )
 
     async def retry(self, manifest: Path) -> Report:
@@ -184,7 +218,7 @@ class World:
                 display=self.display(),
                 environ=self.environ,
                 surroundings=around,
-            )
+            ),
         )
 
     async def _watched(self, run_dir: Path, call: Callable[[Surroundings], Awaitable[Report]]) -> Report:

@@ -1,0 +1,36 @@
+"""One step of an operation's generator, whatever bug it has: never the run's end, always its item's.
+
+Source: design.md §3, §10; failures.md row 76.
+"""
+
+from collections.abc import Generator
+from typing import TypeVar
+
+from bulk.model import Reply, Request
+
+T = TypeVar("T")
+
+
+class OperationFlaw(Exception):
+    """An operation raised something: an answer is not what the specification says, or the operation has a bug."""
+
+
+def advance(steps: Generator[Request, Reply, T], reply: Reply | None, ends: type[T] | tuple[type, ...]) -> Request | T:
+    """The next request, or how it ended.
+
+    Args:
+        reply: the answer to the last request; None at the beginning.
+        ends: what may come at the end.
+
+    Raises:
+        OperationFlaw: the operation raised; the cause is attached.
+    """
+    try:
+        return next(steps) if reply is None else steps.send(reply)
+    except StopIteration as end:
+        value: T = end.value
+    except Exception as flaw:
+        raise OperationFlaw(f"{type(flaw).__name__}: {flaw}") from flaw
+    if not isinstance(value, ends):
+        raise OperationFlaw(f"it ended with {type(value).__name__} instead of an outcome")
+    return value

@@ -1,0 +1,192 @@
+"""Deliberate bugs of the engine, switched on one at a time, to show that the harness sees them.
+
+Each is the smallest change that a tired engineer could make. A harness that can't fail proves nothing.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import aiohttp
+
+from bulk.dispatch import drive, recorder, settle
+from bulk.dispatch.exchange import Exchange, Tried
+from bulk.govern.accounts import Account, Permit
+from bulk.govern.governor import Governor
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Intent, Record
+from bulk.manifest import checking, index
+from bulk.model import Failure, FailureKind, Request
+from bulk.platform import transport
+
+
+@contextlib.contextmanager
+def _patched(target: Any, name: str, replacement: Any) -> Iterator[None]:
+    with mock.patch.object(target, name, replacement):
+        yield
+
+
+def intent_written_late() -> contextlib.AbstractContextManager[None]:
+    """A write leaves without waiting until its intent is durable."""
+
+    async def intend(self: recorder.Recorder, intent: Intent) -> None:
+        self._add(intent, 200)
+
+    return _patched(recorder.Recorder, "intend", intend)
+
+
+def no_read_back() -> contextlib.AbstractContextManager[None]:
+    """A lost answer counts as not applied, without a look."""
+
+    async def settled(self: settle.Settler, *args: Any, **more: Any) -> None:
+        return None
+
+    return _patched(settle.Settler, "settle", settled)
+
+
+def blind_repeat() -> contextlib.AbstractContextManager[None]:
+    """A write whose answer was lost is sent again at once."""
+    real = Exchange.once
+
+    async def once(self: Exchange, request: Request, *args: Any) -> Tried:
+        tried = await real(self, request, *args)
+        if tried.failure is not None and tried.failure.kind is FailureKind.LOST:
+            return await real(self, request, *args[:2])
+        return tried
+
+    return _patched(Exchange, "once", once)
+
+
+@contextlib.contextmanager
+def hidden_re_send() -> Iterator[None]:
+    """aiohttp's own repeat after a dropped connection is left on."""
+    real = transport.Transport._new_session
+
+    def new_session(self: transport.Transport, *args: Any) -> aiohttp.ClientSession:
+        session = real(self, *args)
+        session._retry_connection = True
+        return session
+
+    with _patched(transport.Transport, "_new_session", new_session), _patched(transport._Request, "send", _send):
+        yield
+
+
+async def _send(self: Any, conn: Any) -> aiohttp.ClientResponse:
+    """Without the guard against a second sending."""
+    transport.CURRENT.get().is_written = True
+    return await super(transport._Request, self).send(conn)
+
+
+@contextlib.contextmanager
+def no_settle_time() -> Iterator[None]:
+    """What was not found at once is believed to be gone for good."""
+    real = settle.Settler.__init__
+
+    def made(self: settle.Settler, *args: Any) -> None:
+        real(self, *args)
+        self.settle_s = 0.0
+
+    with _patched(settle.Settler, "__init__", made):
+        yield
+
+
+def lane_not_folded() -> contextlib.AbstractContextManager[None]:
+    """`Acme/Api` and `acme/api` are two lanes."""
+    return _patched(checking, "lane_key", lambda resource, lane: index.hash_63(f"{resource}:{lane}".encode()))
+
+
+def conditional_read_back() -> contextlib.AbstractContextManager[None]:
+    """A read-back takes what the store has for the truth."""
+    real = settle.Settler._read_back
+
+    async def read_back(self: settle.Settler, *args: Any) -> Any:
+        send = Exchange.read
+
+        async def read(of: Exchange, request: Request, *more: Any) -> Any:
+            return await send(of, _stale(request), *more)
+
+        with mock.patch.object(Exchange, "read", read):
+            return await real(self, *args)
+
+    return _patched(settle.Settler, "_read_back", read_back)
+
+
+def _stale(request: Request) -> Request:
+    import msgspec
+
+    return msgspec.structs.replace(request, is_fresh=False)
+
+
+def budget_given_back_when_lost() -> contextlib.AbstractContextManager[None]:
+    """A request without an answer costs nothing, it is thought."""
+    real = Governor.failed
+
+    def failed(self: Governor, permit: Permit, failure: Failure) -> None:
+        kind = FailureKind.NOT_SENT
+        real(self, permit, Failure(kind=kind, code=failure.code, message=failure.message))
+
+    return _patched(Governor, "failed", failed)
+
+
+def epoch_not_checked() -> contextlib.AbstractContextManager[None]:
+    """A ledger goes on although another process took the run over."""
+    return _patched(Ledger, "_check_epoch", lambda self, connection, results_bytes: None)
+
+
+@contextlib.contextmanager
+def redirected_write_followed() -> Iterator[None]:
+    """aiohttp follows redirects, as it does by default, and nothing guards against a second sending."""
+    real = aiohttp.ClientSession.request
+
+    def request(self: aiohttp.ClientSession, *args: Any, **options: Any) -> Any:
+        return real(self, *args, **{**options, "allow_redirects": True})
+
+    with _patched(aiohttp.ClientSession, "request", request), _patched(transport._Request, "send", _send):
+        yield
+
+
+@contextlib.contextmanager
+def token_used_after_its_end() -> Iterator[None]:
+    """A 401 stops nobody but the request that met it."""
+    with _patched(Governor, "may_leave", lambda self, permit: True), _patched(Account, "freeze", lambda self: None):
+        yield
+
+
+def told_before_durable() -> contextlib.AbstractContextManager[None]:
+    """An outcome is reported when it is known, not when it is on disk."""
+    real = recorder.Recorder.record
+
+    def record(self: recorder.Recorder, entry: Record, size_bytes: int) -> None:
+        telling = self._durable([entry])
+        with contextlib.suppress(StopIteration):
+            telling.send(None)  # type: ignore[attr-defined]
+        real(self, entry, size_bytes)
+
+    return _patched(recorder.Recorder, "record", record)
+
+
+def doubt_forgotten() -> contextlib.AbstractContextManager[None]:
+    """A repeat that finds everything as it should be is taken for "nothing had to be done"."""
+
+    async def as_it_is(self: Any, outcome: Any) -> Any:
+        return outcome
+
+    return _patched(drive._Life, "_in_the_light_of_doubt", as_it_is)
+
+
+EVERY: Sequence[Any] = (
+    intent_written_late,
+    no_read_back,
+    blind_repeat,
+    hidden_re_send,
+    no_settle_time,
+    lane_not_folded,
+    conditional_read_back,
+    budget_given_back_when_lost,
+    epoch_not_checked,
+    redirected_write_followed,
+    token_used_after_its_end,
+    told_before_durable,
+    doubt_forgotten,
+)

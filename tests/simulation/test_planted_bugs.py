@@ -1,0 +1,224 @@
+"""Each planted bug is seen by a scenario that passes without it: the harness can fail (issue 4, item 3)."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bulk.errors import RunDirectoryError
+from bulk.sandbox.settings import ExtraToken, RateLimit
+from tests.simulation import invariants, planted
+from tests.simulation.network import DROP_AFTER, FINE, Exchange, Fate, answer, late
+from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected, Schedule, put, snapshot
+from tests.simulation.world import PREFIX, simulate, world
+
+CORE = {"core": RateLimit(200, 600), "dependency_snapshots": RateLimit(50, 600)}
+LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S, "concurrency": 8}
+
+
+def many_writes(fate: Fate) -> Callable[[Exchange], Fate]:
+    """That fate for the first send of two writes of five."""
+    seen: set[tuple[str, str]] = set()
+
+    def fate_of(exchange: Exchange) -> Fate:
+        key = (exchange.method, exchange.path)
+        if not exchange.is_write or key in seen:
+            return FINE
+        seen.add(key)
+        return fate if len(seen) % 5 in (1, 3) else FINE
+
+    return fate_of
+
+
+def writes(count: int = 12) -> Schedule:
+    """Writes of every kind, the names in mixed case."""
+    schedule = Schedule()
+    for name, operation in (
+        ("puts", "contents.put"),
+        ("snapshots", "snapshot.create"),
+        ("orgs", "organization.create"),
+    ):
+        schedule.job(name, operation)
+    for number in range(count):
+        repo = f"repo-{number % 3:05d}"
+        named = repo.upper() if number % 2 else repo
+        done = Expected("succeeded", effect=f"commit fleet/{repo} f{number}")
+        schedule.expect("puts", put(named, f"f{number}", "a"), done)
+        done = Expected("succeeded", effect=f"snapshot fleet/{repo} build-{number} detector")
+        schedule.expect("snapshots", snapshot(repo, f"build-{number}"), done)
+        done = Expected("succeeded", effect=f"organization made-{number} created")
+        schedule.expect("orgs", {"login": f"made-{number}", "admin": "octoadmin"}, done)
+    return schedule
+
+
+def rough_work(folder: Path) -> None:
+    """Writes of every kind lose their answers after the effect; everything must hold."""
+
+    async def main() -> None:
+        async with world(folder, limits=CORE, fate_of=many_writes(DROP_AFTER)) as made:
+            invariants.watch(made)
+            schedule = writes()
+            manifest = made.write("run", schedule.jobs, LIMITS)
+            await made.run(manifest)
+            invariants.every_item_ended_once_and_right(made, manifest, schedule.expected)
+            invariants.every_effect_is_there_once(made, schedule.expected)
+            invariants.lanes_never_overlap(made)
+            invariants.budgets_are_accounted(made, made.runs[-1])
+            assert not made.violations
+
+    simulate(main)
+
+
+def late_snapshot(folder: Path) -> None:
+    """The older of two snapshots of one lane arrives late: the newer one must be what stays."""
+
+    async def main() -> None:
+        fates = iter((late(TIMEOUT_S + 8.0),))
+        async with world(folder, fate_of=lambda each: next(fates, FINE) if each.is_write else FINE) as made:
+            items = [snapshot("repo-00000", "build", sha * 40) for sha in "ab"]
+            manifest = made.write("run", {"snapshots": {"operation": "snapshot.create", "items": items}}, LIMITS)
+            await made.run(manifest)
+            await anyio.sleep(60.0)
+            assert len(made.effects()) == 2
+
+    simulate(main)
+
+
+def between(folder: Path) -> None:
+    """A write arrives when it has just been read that it is not there: it is found done when it is begun anew."""
+
+    async def main() -> None:
+        fates = iter((late(TIMEOUT_S + 0.05),))
+        async with world(folder, fate_of=lambda each: next(fates, FINE) if each.is_write else FINE) as made:
+            manifest = made.write(
+                "run", {"puts": {"operation": "contents.put", "items": [put("repo-00000", "a", "a")]}}, LIMITS
+            )
+            await made.run(manifest)
+            assert made.lines(manifest)[0]["outcome"] == "succeeded"
+            assert len(made.effects()) == 1
+
+    simulate(main)
+
+
+def stale_proxy(folder: Path) -> None:
+    """A proxy says "not changed" to whoever asks with validators: a read-back must not."""
+
+    async def main() -> None:
+        path = f"{PREFIX}/repos/fleet/repo-00000/contents/README.md"
+
+        def fate_of(exchange: Exchange) -> Fate:
+            if exchange.path != path:
+                return FINE
+            if exchange.is_conditional:
+                return answer(304, b"", "application/json")
+            return DROP_AFTER if exchange.is_write else FINE
+
+        async with world(folder, fate_of=fate_of) as made:
+            made.cache = folder / "cache"
+            read = {"owner": "fleet", "repo": "repo-00000", "path": "README.md", "media_type": "object"}
+            await made.run(made.write("look", {"reads": {"operation": "contents.get", "items": [read]}}))
+            item = put("repo-00000", "README.md", "new")
+            manifest = made.write("run", {"puts": {"operation": "contents.put", "items": [item]}}, LIMITS)
+            assert (await made.run(manifest)).exit_code == 0
+            assert len([each for each in made.network.exchanges if each.is_write]) == 1
+
+    simulate(main)
+
+
+def taken_over(folder: Path) -> None:
+    """Another process raises the epoch in the middle of the run: this one must stop, and write nothing more."""
+
+    async def main() -> None:
+        async with world(folder, latency_ms=20.0) as made:
+            manifest = made.write("run", writes(20).jobs, LIMITS)
+
+            async def take_over() -> None:
+                await anyio.sleep(0.1)
+                with sqlite3.connect(made.run_dir(manifest) / "ledger.db") as ledger:
+                    ledger.execute("UPDATE meta SET epoch = epoch + 1")
+                ledger.close()
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(take_over)
+                try:
+                    await made.run(manifest)
+                except RunDirectoryError:
+                    return
+            raise AssertionError("it went on")
+
+    simulate(main)
+
+
+def redirected(folder: Path) -> None:
+    """A write is redirected to another repository."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            elsewhere = answer(307, b"", Location=f"{PREFIX}/repos/fleet/repo-00001/contents/a")
+            made.network.fate_of = lambda each: elsewhere if "repo-00000" in each.path and each.is_write else FINE
+            items = [put("repo-00000", "a", "a")]
+            await made.run(made.write("run", {"puts": {"operation": "contents.put", "items": items}}))
+            assert not made.effects()
+
+    simulate(main)
+
+
+def ended_token(folder: Path) -> None:
+    """A token ends in the middle of the run."""
+
+    async def main() -> None:
+        async with world(folder, tokens=[ExtraToken("tok-ends", "octoadmin", 0.1)], latency_ms=20.0) as made:
+            made.environ["BULK_TOKEN"] = "tok-ends"
+            items: list[dict[str, Any]] = [{"owner": "fleet", "repo": f"repo-{n % 60:05d}"} for n in range(300)]
+            with anyio.move_on_after(1_000.0):
+                await made.run(made.write("run", {"reads": {"operation": "readme.get", "items": items}}))
+            invariants.nothing_after_the_first_401(made, "tok-ends")
+
+    simulate(main, tick_s=30.0)
+
+
+def hidden(folder: Path) -> None:
+    """Pooled connections break while a write is under way: each request on the wire must have had its permit."""
+
+    async def main() -> None:
+        cut = Fate(kind="cut", answer_cut=0)
+        async with world(folder, limits=CORE, fate_of=many_writes(cut)) as made:
+            jobs = {"puts": {"operation": "contents.put", "items": [put("repo-00000", f"f{n}", "a") for n in range(9)]}}
+            manifest = made.write("run", jobs, LIMITS)
+            await made.run(manifest)
+            invariants.budgets_are_accounted(made, made.runs[-1])
+
+    simulate(main)
+
+
+SEEN_BY: dict[Any, Callable[[Path], None]] = {
+    planted.intent_written_late: rough_work,
+    planted.no_read_back: rough_work,
+    planted.blind_repeat: rough_work,
+    planted.hidden_re_send: hidden,
+    planted.no_settle_time: late_snapshot,
+    planted.lane_not_folded: rough_work,
+    planted.conditional_read_back: stale_proxy,
+    planted.budget_given_back_when_lost: rough_work,
+    planted.epoch_not_checked: taken_over,
+    planted.redirected_write_followed: redirected,
+    planted.token_used_after_its_end: ended_token,
+    planted.told_before_durable: rough_work,
+    planted.doubt_forgotten: between,
+}
+
+
+@pytest.mark.parametrize("scenario", sorted(set(SEEN_BY.values()), key=lambda each: each.__name__))
+def test_the_scenario_passes_without_a_bug(folder: Path, scenario: Callable[[Path], None]) -> None:
+    """What a bug is to be seen by holds as long as there is none."""
+    scenario(folder)
+
+
+@pytest.mark.parametrize("bug", planted.EVERY, ids=lambda each: each.__name__)
+def test_the_bug_is_seen(folder: Path, bug: Any) -> None:
+    """With the bug switched on, the same scenario fails, and says that a promise is broken."""
+    with bug(), pytest.raises(AssertionError):
+        SEEN_BY[bug](folder)
