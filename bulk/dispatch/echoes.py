@@ -53,7 +53,8 @@ class Echoes:
 
     def wait_s(self, owner: tuple[int, int], lanes: frozenset[str], path: str, now: float) -> float:
         """Seconds that a write of that item has to wait; 0.0: it may leave."""
-        return max((each.until - now for each in self._echoes if each.hinders(owner, lanes, path)), default=0.0)
+        waits = (each.until - now for each in self._echoes if each.hinders(owner, lanes, path))
+        return max((0.0, *waits))
 
 
 def folded(resource: str, lanes: Sequence[str]) -> frozenset[str]:

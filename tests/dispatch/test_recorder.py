@@ -1,0 +1,280 @@
+"""The way to disk: groups in order, intents awaited, a disk that refuses for a while or for good, and back pressure."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import anyio
+import pytest
+
+from bulk.dispatch import recorder as module
+from bulk.dispatch.recorder import GATHER_S, GRACE_S, Disk, Recorder, thread_disk
+from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Intent, Record
+from bulk.ledger.view import LedgerView
+from bulk.model import OutcomeKind
+from tests.ledger import samples
+from tests.virtual_time import VirtualClock, run_virtual
+
+FULL = RunStopped("no space left on device")
+
+
+class Bench:
+    """A recorder with its task, a real ledger, and a disk that does as it is told.
+
+    Attributes:
+        refusals: what the disk raises next, one for each call; then it works.
+        groups: what was committed, group by group, with the moment.
+    """
+
+    def __init__(self, folder: Path, flush: Callable[[], None] | None = None) -> None:
+        self.folder, self.clock = folder / "run", VirtualClock()
+        self.ledger = samples.opened(self.folder)
+        self.refusals: list[BulkError] = []
+        self.slow_s = 0.001
+        self.told: list[tuple[float, int]] = []
+        self.stops: list[RunStopped] = []
+        self.groups: list[tuple[float, list[Intent | Record]]] = []
+        self.recorder = Recorder(
+            self._noting(self.ledger), self.clock, self.disk, self.durable, self.stops.append, flush
+        )
+
+    def _noting(self, ledger: Ledger) -> Ledger:
+        real = ledger.commit
+
+        def commit(batch: Sequence[Intent | Record], status: Any = None) -> None:
+            real(batch, status)
+            self.groups.append((self.clock.monotonic(), list(batch)))
+
+        ledger.commit = commit  # type: ignore[method-assign]  # it still writes: the real one is called
+        return ledger
+
+    async def disk(self, call: Callable[[], None]) -> None:
+        """Takes its time, and may refuse."""
+        await self.clock.sleep(self.slow_s)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        call()
+
+    async def durable(self, records: Sequence[Record]) -> None:
+        """What is told is on disk."""
+        on_disk = set(samples.keys(self.folder))
+        assert {(record.finished.job, record.finished.index) for record in records} <= on_disk
+        self.told += [(self.clock.monotonic(), record.finished.index) for record in records]
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run the recorder around `work`."""
+        with self.ledger:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self.recorder.run)
+                await work()
+                self.recorder.close()
+
+
+def simulate(folder: Path, main: Callable[[Bench], Awaitable[None]], **more: Any) -> Bench:
+    """Play `main` in virtual time."""
+    made: list[Bench] = []
+
+    async def play() -> None:
+        made.append(Bench(folder, **more))
+        with anyio.fail_after(600.0):
+            await made[0].run(lambda: main(made[0]))
+
+    run_virtual(play)
+    return made[0]
+
+
+def test_outcomes_gather_and_keep_their_order(folder: Path) -> None:
+    """Outcomes of reads wait a moment for each other and are written in one group, in the order in which they came."""
+
+    async def main(bench: Bench) -> None:
+        for index in range(50):
+            bench.recorder.record(samples.record(index), 100)
+            await bench.clock.sleep(0.0001)
+
+    bench = simulate(folder, main)
+    written = [entry.finished.index for _, group in bench.groups for entry in group if isinstance(entry, Record)]
+    assert written == list(range(50))
+    assert len(bench.groups) <= 2
+    assert [index for _, index in bench.told] == list(range(50))
+
+
+def test_an_intent_is_durable_when_the_wait_is_over(folder: Path) -> None:
+    """`intend` returns when the ledger on disk has the intent, with every outcome that came before it, and does not
+    wait for the gathering of outcomes."""
+
+    async def main(bench: Bench) -> None:
+        bench.recorder.record(samples.record(0), 100)
+        began = bench.clock.monotonic()
+        await bench.recorder.intend(samples.intent(1))
+        assert bench.clock.monotonic() - began < GATHER_S
+        assert samples.keys(bench.folder) == [("readmes", 0)]
+        assert list(bench.ledger.open_intents()) == [(1, 1)]
+
+    simulate(folder, main)
+
+
+def test_what_comes_meanwhile_goes_into_the_next_group(folder: Path) -> None:
+    """While one group is written, later entries wait for the next one: no group overtakes another."""
+
+    async def main(bench: Bench) -> None:
+        bench.slow_s = 0.5
+        async with anyio.create_task_group() as group:
+            for index in range(6):
+                group.start_soon(bench.recorder.intend, samples.intent(index))
+                await bench.clock.sleep(0.2)
+
+    bench = simulate(folder, main)
+    order = [entry.index for _, group in bench.groups for entry in group if isinstance(entry, Intent)]
+    assert order == list(range(6))
+    assert len(bench.groups) < 6
+
+
+def test_a_group_has_a_largest_size(folder: Path) -> None:
+    """A full group does not wait for more: memory is bounded by the group, not by the gathering."""
+
+    async def main(bench: Bench) -> None:
+        with mock.patch.object(module, "GROUP_MOST", 10):
+            for index in range(10):
+                bench.recorder.record(samples.record(index), 100)
+            await bench.clock.sleep(GATHER_S / 2)
+            assert len(bench.groups) == 1
+
+    simulate(folder, main)
+
+
+def test_a_disk_that_refuses_for_a_while_loses_nothing(folder: Path) -> None:
+    """failures.md row 47: the run is told to stop at once, what is in memory is kept and written when the disk takes it;
+    an intent that waits gets through."""
+
+    async def main(bench: Bench) -> None:
+        bench.refusals = [FULL] * 20
+        bench.recorder.record(samples.record(0), 100)
+        async with anyio.create_task_group() as group:
+            group.start_soon(bench.recorder.intend, samples.intent(1))
+            await bench.clock.sleep(1.0)
+            assert bench.stops
+            assert not bench.groups
+            bench.recorder.record(samples.record(2), 100)
+        assert bench.recorder.failure is None
+
+    bench = simulate(folder, main)
+    assert samples.keys(bench.folder) == [("readmes", 0), ("readmes", 2)]
+    assert bench.clock is not None
+
+
+def test_a_disk_that_refuses_for_good_ends_the_wait(folder: Path) -> None:
+    """failures.md row 47: after the grace an intent is refused, so that its write does not leave; what was durable
+    before stays."""
+
+    async def main(bench: Bench) -> None:
+        bench.recorder.record(samples.record(0), 100)
+        await bench.clock.sleep(1.0)
+        bench.refusals = [FULL] * 10_000
+        bench.recorder.record(samples.record(1), 100)
+        began = bench.clock.monotonic()
+        with pytest.raises(RunStopped):
+            await bench.recorder.intend(samples.intent(2))
+        assert GRACE_S < bench.clock.monotonic() - began < GRACE_S + 1.0
+        with pytest.raises(RunStopped):
+            await bench.recorder.intend(samples.intent(3))
+        await bench.recorder.wait_room()
+
+    bench = simulate(folder, main)
+    assert samples.keys(bench.folder) == [("readmes", 0)]
+    assert bench.recorder.failure is FULL
+
+
+def test_a_run_that_was_taken_over_is_not_tried_again(folder: Path) -> None:
+    """failures.md row 45: another process has the run: nothing is repeated, and nothing more is written."""
+
+    async def main(bench: Bench) -> None:
+        bench.refusals = [RunDirectoryError("taken over")]
+        with pytest.raises(RunStopped):
+            await bench.recorder.intend(samples.intent(0))
+        bench.recorder.record(samples.record(1), 100)
+
+    bench = simulate(folder, main)
+    assert isinstance(bench.recorder.failure, RunDirectoryError)
+    assert not bench.groups
+    assert len(bench.stops) == 1
+
+
+@pytest.mark.parametrize("workers", [1, 5])
+def test_workers_wait_while_too_much_is_on_its_way(folder: Path, workers: int) -> None:
+    """Back pressure: however many wait for room, all of them go on once the disk has caught up, and never much more
+    than the limit is in memory."""
+
+    async def main(bench: Bench) -> None:
+        bench.slow_s = 0.1
+        numbers = iter(range(200))
+        most = 0
+
+        async def work() -> None:
+            nonlocal most
+            for index in numbers:
+                if bench.recorder.is_full:
+                    await bench.recorder.wait_room()
+                bench.recorder.record(samples.record(index), 1_000)
+                most = max(most, bench.recorder._waiting_bytes)
+                await bench.clock.sleep(0.001)
+
+        with mock.patch.object(module, "ROOM_BYTES", 10_000):
+            async with anyio.create_task_group() as group:
+                for _ in range(workers):
+                    group.start_soon(work)
+        assert most <= 10_000 + workers * 1_000
+
+    bench = simulate(folder, main)
+    assert len(samples.keys(bench.folder)) == 200
+
+
+def test_the_last_outcome_finds_its_reader(folder: Path) -> None:
+    """What was recorded before `close` is durable when `run` ends, however slow the disk is."""
+
+    async def main(bench: Bench) -> None:
+        bench.slow_s = 2.0
+        for index in range(3):
+            bench.recorder.record(samples.record(index), 100)
+            await bench.clock.sleep(0.5)
+        bench.recorder.record(samples.record(3, OutcomeKind.FAILED), 100)
+
+    bench = simulate(folder, main)
+    assert len(samples.keys(bench.folder)) == 4
+
+
+def test_a_status_goes_with_the_next_group(folder: Path) -> None:
+    """`note_status` is stored soon, also when nothing else is to be written; the stores are flushed with each group."""
+    flushed: list[None] = []
+
+    async def main(bench: Bench) -> None:
+        bench.recorder.note_status(samples.STATUS)
+        await bench.clock.sleep(1.0)
+        assert LedgerView(bench.folder).status() == samples.STATUS
+
+    simulate(folder, main, flush=lambda: flushed.append(None))
+    assert flushed
+
+
+def test_the_ordinary_disk_is_a_thread_that_is_not_torn(folder: Path) -> None:
+    """A commit in a thread is ended when the run is cancelled, not abandoned."""
+    import threading
+
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def commit() -> None:
+        begun.set()
+        may_end.wait(10.0)
+        ended.set()
+
+    async def main(disk: Disk) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(disk, commit)
+            await anyio.to_thread.run_sync(begun.wait)
+            group.cancel_scope.cancel()
+            may_end.set()
+        assert ended.is_set()
+
+    anyio.run(main, thread_disk)
