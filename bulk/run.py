@@ -55,6 +55,8 @@ STORE_STATUS_S = 1.0
 DRAIN_EXTRA_S = 5.0
 """After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
 SKIP_BATCH = 500
+SUPERSEDED_BATCH = 16
+"""Superseded items that are read at once (count): they may be large."""
 
 ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
 
@@ -262,6 +264,7 @@ class Run:
                     services.start_soon(self.governor.attend, gate)
             with self._worker_scope:
                 async with anyio.create_task_group() as group:
+                    self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()
                     group.start_soon(self._record_skipped, workers)
                     for queue in self.scheduler.queues.values():
@@ -282,7 +285,8 @@ class Run:
         self._skip_wanted.set()
 
     async def _record_skipped(self, workers: Workers) -> None:
-        """Record the items of jobs that are not to run; ends with the scheduler."""
+        """Record the items that are not sent, and those of jobs that are not to run; ends with the scheduler."""
+        await self._pass_by_superseded(workers)
         while not self.scheduler.is_stopped:
             if self._to_skip:
                 await self._skip_items(self._to_skip.pop(0), workers)
@@ -292,6 +296,21 @@ class Run:
             self._skip_wanted = anyio.Event()
             with anyio.move_on_after(STATUS_S):
                 await self._skip_wanted.wait()
+
+    async def _pass_by_superseded(self, workers: Workers) -> None:
+        outcome = skipped(ErrorCode.SUPERSEDED, "not sent: a later item of this run takes the place of this one")
+        after = 0
+        while found := self._index.superseded(after=after, count=SUPERSEDED_BATCH):
+            after = found[-1][0]
+            for _, entry in found:
+                if not self._progress[entry.job].is_done(entry.index):
+                    workers.end_skipped(self._manifest.jobs[entry.job], Work(entry), outcome, Tally())
+            await anyio.lowlevel.checkpoint()
+            await workers.wait_room()
+            if self.scheduler.is_stopped:
+                return
+        self.scheduler.is_passing_by = False
+        self.scheduler.skipped_all()
 
     async def _skip_items(self, job: Job, workers: Workers) -> None:
         numbers = {other.name: other.number for other in self._manifest.jobs}
@@ -304,7 +323,7 @@ class Run:
             await workers.wait_room()
             if self.scheduler.is_stopped:
                 return
-        self.scheduler.skipped_all(job)
+        self.scheduler.skipped_all()
 
     # -- beside the work
 

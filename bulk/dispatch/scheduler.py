@@ -107,6 +107,7 @@ class Scheduler:
     """Args:
     jobs: in running order. progress: one for each. streams: makes the stream of a job. index: the lanes on disk.
     skip: called for a job that is not to run because what it needs did not succeed.
+    is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
     on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
     """
 
@@ -126,6 +127,7 @@ class Scheduler:
         self.queues: dict[tuple[str, str], Queue] = {}
         self.in_flight = 0
         self.is_stopped = False
+        self.is_passing_by = False
         self._streams, self._index, self._skip = streams, index, skip
         self._window = window * LANES_FOR_EACH
         self._parked: dict[int, list[Lane]] = {}
@@ -327,8 +329,8 @@ class Scheduler:
         if outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED:
             progress.superseded += 1
 
-    def skipped_all(self, job: Job) -> None:
-        """Every item of a skipped job has its outcome."""
+    def skipped_all(self) -> None:
+        """Every item of a skipped job has its outcome, or all those that were passed by."""
         self._advance()
 
     def abandoned(self, work: Work) -> None:
@@ -355,7 +357,9 @@ class Scheduler:
         if self.is_complete:
             self.stop()
             return
-        is_skipping = any(skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped))
+        is_skipping = self.is_passing_by or any(
+            skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped)
+        )
         if self.in_flight == 0 and not is_skipping and not any(self.has_work(queue) for queue in self.queues.values()):
             self.stop()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from bulk.errors import RunDirectoryError
-from bulk.manifest.index import INDEX
+from bulk.manifest.index import INDEX, SUPERSEDED
 from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.lines import Given, Row, SourceFlaw
 from bulk.manifest.manifest import Entry, Job
@@ -119,7 +119,7 @@ class LaneIndex:
     def __init__(self, checked: Checked, workspace: Path) -> None:
         self._checked, self._workspace = checked, workspace
         self._database = _opened(workspace)
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, Place] = {}
         self._first_ranks: dict[int, int] = {}
         if self._database is not None:
             query = "SELECT job, min(rank) FROM lanes GROUP BY job"
@@ -153,6 +153,10 @@ class LaneIndex:
         rows = self._database.execute(query, (lane_key, max(after, 0), count)).fetchall()
         return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in rows]
 
+    def superseded(self, *, after: int, count: int) -> list[tuple[int, Entry]]:
+        """Items that are not sent, because a later one takes their place: as `entries`, over all jobs."""
+        return self.entries(SUPERSEDED, after=after, count=count)
+
     def close(self) -> None:
         """Let go of the index and of the sources."""
         for place in self._places.values():
@@ -162,14 +166,14 @@ class LaneIndex:
             self._database.close()
             self._database = None
 
-    def _place(self, number: int) -> "_Place":
+    def _place(self, number: int) -> "Place":
         place = self._places.get(number)
         if place is None:
-            place = self._places[number] = _Place(self._checked, number, self._workspace)
+            place = self._places[number] = Place(self._checked, number, self._workspace)
         return place
 
 
-class _Place:
+class Place:
     """Where the items of one job are read again: its own file at an offset, a spool, or the manifest."""
 
     def __init__(self, checked: Checked, number: int, workspace: Path) -> None:
@@ -182,6 +186,11 @@ class _Place:
         self._fd = -1
 
     def entry(self, number: int, at: int, size: int) -> Entry:
+        """The item of that index, `size` bytes at offset `at`.
+
+        Raises:
+            RunDirectoryError: the source is gone or not what was checked.
+        """
         try:
             item = self._item(number, at, size)
         except (*UNREADABLE, OSError, SourceFlaw) as error:
@@ -203,6 +212,7 @@ class _Place:
         return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
 
     def close(self) -> None:
+        """Let go of the source."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

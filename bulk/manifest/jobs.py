@@ -62,6 +62,7 @@ class _JobReader:
         needs = self._needs()
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
         priority = fields.scalar("priority", 0, _priority)
+        allow_overwrites = fields.flag("allow_overwrites", False)
         defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
         fields.finish()
         if not fields.is_object:
@@ -78,6 +79,7 @@ class _JobReader:
             needs_policy=policy,
             priority=priority,
             defaults=self._defaults(defaults, operation),
+            allow_overwrites=allow_overwrites,
             save=save,
             line=fields.line,
         )

@@ -89,6 +89,7 @@ class Job:
         items: inline items, or None where `items_path` names a file (`-` for standard input).
         item_lines: line of every field of each inline item, by dotted name; `""` is the item itself.
         items_path: absolute path of the items file, or None.
+        allow_overwrites: its items may undo what items before them do, in the order of the manifest.
         save: template of a file name below `saved/`, such as `{owner}/{repo}.md`; None: nothing is saved.
         line: line of the job in the manifest, for messages.
     """
@@ -104,6 +105,7 @@ class Job:
     items: tuple[Mapping[str, Any], ...] | None = None
     item_lines: tuple[Mapping[str, int], ...] = ()
     items_path: Path | None = None
+    allow_overwrites: bool = False
     save: str | None = None
     line: int = 0
 

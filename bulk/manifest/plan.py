@@ -26,6 +26,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
         least_requests, most_requests: of all its items, when no answer is lost (count).
         lanes: lanes that begin in it (count); 0 for reads.
         longest_lane, longest_lane_items: name of the longest of them, and its items (count).
+        superseded: items that are not sent, because a later one takes their place (count).
         is_irreversible: what it does can't be undone.
         save: template of the files that are written; None: none.
     """
@@ -43,6 +44,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     is_irreversible: bool
     needs: tuple[str, ...]
     save: str | None
+    superseded: int = 0
 
 
 class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,12 +162,13 @@ def _job(job: Job, found: JobCheck) -> JobPlan:
         is_irreversible=job.operation.is_irreversible,
         needs=job.needs,
         save=job.save,
+        superseded=found.superseded,
     )
 
 
 def _lane_requests(job: JobPlan) -> int:
     """Requests of a job's longest lane, at most (count)."""
-    return job.longest_lane_items * job.most_requests // max(1, job.items)
+    return job.longest_lane_items * job.most_requests // max(1, job.items - job.superseded)
 
 
 def _buckets(
