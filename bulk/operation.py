@@ -45,7 +45,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
     Attributes:
         message: said of the later item: what can't be meant, and the way out; `{other}` stands for the earlier one.
-        may_insist: `allow_overwrites: true` on the later item's job lets it pass.
+        may_insist: `allow_overwrites: true` on the later item's job lets it pass, or that it needs the other's.
     """
 
     message: str

@@ -159,7 +159,7 @@ class _Checking:
             job, other = jobs[later.job], f"item {earlier.item:,}"
             if earlier.job != later.job:
                 other = f"{other} of job {jobs[earlier.job].name}"
-            insist = "; allow_overwrites: true on the job lets it pass" if found.may_insist else ""
+            insist = "; allow_overwrites: true lets it pass, or needs between two jobs" if found.may_insist else ""
             message = f"{found.message.replace('{other}', other)} (counted from 0){insist}"
             self.flaws.add(_place(self.manifest, job), later.line, "", message)
             if self.flaws.is_full:
@@ -221,6 +221,8 @@ class _JobChecking:
 
     def run(self) -> JobCheck:
         source = None
+        if self._job.derivation is not None:
+            return JobCheck(items=0)
         if self._job.items is not None:
             self._check_rows(self._inline())
         else:

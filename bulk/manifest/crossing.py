@@ -124,7 +124,7 @@ class Crossings:
 
 
 def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
-    """Pairs that can't both be meant, in the order of the later item; overwriting that a job insists on is none.
+    """Pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
 
     Args:
         checked: as far as it is known: jobs and their sources.
@@ -133,6 +133,7 @@ def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterat
         RunDirectoryError: an items file was edited meanwhile.
     """
     jobs = checked.manifest.jobs
+    before = _before(jobs)
     with contextlib.ExitStack() as stack:
         places: dict[int, Place] = {}
 
@@ -145,8 +146,19 @@ def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterat
         for earlier, later in crossings.pairs():
             job = jobs[later.job]
             found = job.operation.conflict(read(earlier), read(later))
-            if found is not None and not (found.may_insist and job.allow_overwrites):
+            is_meant = job.allow_overwrites or earlier.job in before[later.job]
+            if found is not None and not (found.may_insist and is_meant):
                 yield earlier, later, found
+
+
+def _before(jobs: Sequence[Job]) -> list[set[int]]:
+    """For each job the numbers of those that are complete before it starts: who writes `needs` means the order."""
+    numbers = {job.name: job.number for job in jobs}
+    found: list[set[int]] = []
+    for job in jobs:
+        needed = {numbers[name] for name in job.needs}
+        found.append(needed.union(*(found[number] for number in needed)))
+    return found
 
 
 def notes_on_names(crossings: Crossings, jobs: Sequence[Job]) -> Iterator[str]:

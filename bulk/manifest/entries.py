@@ -17,7 +17,7 @@ from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.lines import Given, Row, SourceFlaw
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.sources import ItemsFile, format_of, open_regular
-from bulk.manifest.summary import Checked, SourceCheck, source_path, spool_path
+from bulk.manifest.summary import Checked, SourceCheck, derived_path, index_name, source_path, spool_path
 from bulk.operation import Item
 
 _NO_FILES: Mapping[str, str] = {}
@@ -116,9 +116,9 @@ class EntryStream:
 class LaneIndex:
     """The lanes of a checked manifest and their items, from `index.db`. Made to be asked often."""
 
-    def __init__(self, checked: Checked, workspace: Path) -> None:
+    def __init__(self, checked: Checked, workspace: Path, name: str = INDEX) -> None:
         self._checked, self._workspace = checked, workspace
-        self._database = _opened(workspace)
+        self._database = _opened(workspace, name)
         self._places: dict[int, Place] = {}
         self._first_ranks: dict[int, int] = {}
         if self._database is not None:
@@ -153,6 +153,31 @@ class LaneIndex:
         rows = self._database.execute(query, (lane_key, max(after, 0), count)).fetchall()
         return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in rows]
 
+    def holds(self, lane_key: int) -> frozenset[int]:
+        """The keys of all names that a lane stands for: other indexes may know them one by one."""
+        if self._database is None:
+            return frozenset((lane_key,))
+        rows = self._database.execute("SELECT lane FROM joined WHERE root = ?", (lane_key,)).fetchall()
+        return frozenset((lane_key, *(row[0] for row in rows)))
+
+    def in_order(self, *, after: int, count: int) -> list[tuple[int, int, int, int, int]]:
+        """(sequence number, job, index, offset, size) of the next items behind sequence number `after`."""
+        if self._database is None:
+            return []
+        query = "SELECT sequence, job, item, at, size FROM entries WHERE sequence > ? ORDER BY sequence LIMIT ?"
+        return self._database.execute(query, (after, count)).fetchall()
+
+    def entry(self, job: int, item: int, at: int, size: int) -> Entry:
+        """The entry that `in_order` found."""
+        return self._place(job).entry(item, at, size)
+
+    def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
+        """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
+        if self._database is None:
+            return []
+        query = "SELECT item, message, given FROM flaws WHERE item > ? ORDER BY item LIMIT ?"
+        return self._database.execute(query, (after, count)).fetchall()
+
     def superseded(self, *, after: int, count: int) -> list[tuple[int, Entry]]:
         """Items that are not sent, because a later one takes their place: as `entries`, over all jobs."""
         return self.entries(SUPERSEDED, after=after, count=count)
@@ -183,6 +208,8 @@ class Place:
         path = source_path(self._job, workspace)
         self._is_spooled = path is not None and format_of(path) != ("jsonl", "")
         self._path = spool_path(self._job, workspace) if self._is_spooled else path
+        if self._job.derivation is not None:
+            self._path, self._is_spooled = derived_path(self._job, workspace), True
         self._fd = -1
 
     def entry(self, number: int, at: int, size: int) -> Entry:
@@ -230,7 +257,7 @@ class _Files:
 
     def __init__(self, workspace: Path, job: Job) -> None:
         self._fields = tuple(job.operation.file_fields)
-        self._database = _opened(workspace) if self._fields else None
+        self._database = _opened(workspace, index_name(job)) if self._fields else None
 
     def digests(self, item: Item) -> Mapping[str, str]:
         if self._database is None:
@@ -250,8 +277,8 @@ class _Files:
             self._database = None
 
 
-def _opened(workspace: Path) -> sqlite3.Connection | None:
-    path = workspace / INDEX
+def _opened(workspace: Path, name: str) -> sqlite3.Connection | None:
+    path = workspace / name
     if not path.is_file():
         return None
     uri = path.absolute().as_uri() + "?mode=ro&immutable=1"

@@ -62,9 +62,9 @@ class IndexBuilder:
     finished is thrown away.
     """
 
-    def __init__(self, workspace: Path) -> None:
-        self._path = workspace / INDEX
-        self._part = workspace / (INDEX + ".part")
+    def __init__(self, workspace: Path, name: str = INDEX) -> None:
+        self._path = workspace / name
+        self._part = workspace / (name + ".part")
         self._part.unlink(missing_ok=True)
         os.close(os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         self._database = sqlite3.connect(self._part, isolation_level=None, check_same_thread=False)
@@ -121,6 +121,10 @@ class IndexBuilder:
         self._rows.append((self._sequence, lane, job, item, at, size, payload, label if is_new else None))
         if len(self._rows) >= _BATCH_ROWS:
             self._flush()
+
+    def add_flaw(self, item: int, message: str, given: str) -> None:
+        """An item that can't be used, of a job whose items are made while the run goes on."""
+        self._database.execute("INSERT INTO flaws VALUES (?, ?, ?)", (item, message, given))
 
     def add_files(self, digests: dict[str, bytes]) -> None:
         """Files that items name: SHA-256 by name."""

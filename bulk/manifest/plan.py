@@ -143,7 +143,7 @@ def plan(
         longest_lane_s=longest_s[1],
         least_finish_at=_latest([bucket.least_done_at for bucket in used], now, least / rate, longest_s[0]),
         most_finish_at=_latest([bucket.most_done_at for bucket in used], now, most / rate, longest_s[1]),
-        notes=(*_notes(jobs), *checked.notes),
+        notes=(*_notes(jobs), *_unknown(manifest.jobs), *checked.notes),
     )
 
 
@@ -246,6 +246,14 @@ def _notes(jobs: Sequence[JobPlan]) -> list[str]:
     ]
     notes += [f"job {job.name}: each result is saved to saved/{job.save}" for job in jobs if job.save is not None]
     return notes
+
+
+def _unknown(jobs: Sequence[Job]) -> list[str]:
+    return [
+        f"job {job.name}: items from {job.derivation.job}, count unknown; what they cost is not in this plan"
+        for job in jobs
+        if job.derivation is not None
+    ]
 
 
 def _items(count: int) -> str:

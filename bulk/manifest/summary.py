@@ -92,6 +92,16 @@ def spool_path(job: Job, workspace: Path) -> Path:
     return workspace / f"items-{job.name}.jsonl"
 
 
+def derived_path(job: Job, workspace: Path) -> Path:
+    """Where the items of a job are kept that are made from another job's results, one JSON line each."""
+    return workspace / f"from-{job.name}.jsonl"
+
+
+def index_name(job: Job) -> str:
+    """The index that knows the items of `job`: of their own where they are made while the run goes on."""
+    return f"from-{job.name}.db" if job.derivation is not None else INDEX
+
+
 def digest_over(jobs: Iterable[JobCheck]) -> str:
     """`Checked.digest` of these jobs."""
     found = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Items against each other: what can't both be meant is refused before anything is sent, and what is not sent is said."""
+"""Items against each other: what can't both be meant is refused before anything is sent; what is not sent is told."""
 
 import itertools
 import json
@@ -72,6 +72,14 @@ def test_the_job_of_the_later_write_insists(tmp_path):
     check_in(tmp_path, write, job("contents.delete", gone, number=1, allow_overwrites=True))
 
 
+def test_needs_between_jobs_is_an_order_that_is_meant(tmp_path):
+    """A job that needs the other, also over a third, may overwrite what it wrote; within a job nothing changes."""
+    later = {**FILE, "content": "Qg=="}
+    between = job("organization.create", {"login": "acme", "admin": "x"}, number=1, needs=("j0",))
+    check_in(tmp_path, job("contents.put", FILE), between, job("contents.put", later, number=2, needs=("j1",)))
+    assert flaws_of(tmp_path, job("contents.put", FILE), between, job("contents.put", later, number=2))
+
+
 def test_overwrites_are_allowed_in_the_manifest(tmp_path):
     """`allow_overwrites: true` is a field of a job, and nothing else than true or false; files of items name lines."""
     items = "".join(json.dumps({**FILE, "content": content}) + "\n" for content in ("QQ==", "Qg=="))
@@ -128,7 +136,7 @@ def test_no_order_of_a_circle_is_accepted(tmp_path):
 
 
 def test_names_that_differ_only_by_case(tmp_path):
-    """Two creations of one name, in another case or with another admin, are refused with both; equal ones are a note."""
+    """Two creations of one name, in another case or with another admin, are refused with both; equal ones are noted."""
     web, capital = {"login": "acme-web", "admin": "x"}, {"login": "Acme-Web", "admin": "x"}
     ((line, message),) = flaws_of(tmp_path, job("organization.create", web, capital))
     assert line == 11
