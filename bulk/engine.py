@@ -36,6 +36,9 @@ from bulk.status import BucketStatus, JobStatus, RunStatus
 RUNS = Path("runs")
 """Where runs live that were given no directory."""
 
+UNKNOWN_ITEMS = -1
+"""Items of a job in the ledger while they are not known, because they are made from another job's results."""
+
 RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
 
 
@@ -236,7 +239,8 @@ def _identity(checked: Checked) -> RunIdentity:
         manifest_digest=manifest.digest,
         items_digest=checked.digest,
         jobs=tuple(
-            (job.name, job.operation.name, found.items) for job, found in zip(manifest.jobs, checked.jobs, strict=True)
+            (job.name, job.operation.name, found.items if job.derivation is None else UNKNOWN_ITEMS)
+            for job, found in zip(manifest.jobs, checked.jobs, strict=True)
         ),
     )
 

@@ -40,6 +40,18 @@ class ItemFlaw(msgspec.Struct, frozen=True):
     message: str
 
 
+class Conflict(msgspec.Struct, frozen=True):
+    """Two items of one manifest that can't both be meant.
+
+    Attributes:
+        message: said of the later item: what can't be meant, and the way out; `{other}` stands for the earlier one.
+        may_insist: `allow_overwrites: true` on the later item's job lets it pass, or that it needs the other's.
+    """
+
+    message: str
+    may_insist: bool = False
+
+
 class FileError(ValueError):
     """What a `content_file` (or the like) holds can't be sent; the message says why."""
 
@@ -56,6 +68,7 @@ class Operation(Generic[ItemT]):
         most_requests: most requests of one item when no answer is lost (count); the budget is planned with it.
         least_requests: fewest of one item (count).
         file_fields: field that names a file -> field that holds the same inline, as `content_file` -> `content`.
+        keeps_only_last: of the items of a lane the last one alone counts, so that the ones before it aren't sent.
         unreported: fields left out of results, because they are large.
         secret_fields: dotted fields that hold a secret; `env:NAME` or `file:PATH` in a manifest, never reported.
         settled_by: one sentence for the documentation: how a lost answer is settled.
@@ -70,6 +83,7 @@ class Operation(Generic[ItemT]):
     least_requests: ClassVar[int] = 1
     most_requests: ClassVar[int] = 1
     file_fields: ClassVar[Mapping[str, str]] = {}
+    keeps_only_last: ClassVar[bool] = False
     unreported: ClassVar[frozenset[str]] = frozenset()
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     settled_by: ClassVar[str] = "Reads change nothing: the request is repeated."
@@ -89,6 +103,25 @@ class Operation(Generic[ItemT]):
 
         Case is folded and the resource put in front by the engine. Reads have none.
         """
+        return ()
+
+    def identities(self, item: ItemT) -> tuple[str, ...]:
+        """The things whose state `item` decides, such as one file: where two items share one, `conflict` is asked.
+
+        They are compared as they are, among the operations of one resource: fold the case where it does not matter.
+        """
+        return ()
+
+    def conflict(self, earlier: object, later: ItemT) -> Conflict | None:
+        """Why `later` can't be meant to follow `earlier`, the item before it that shares an identity with it.
+
+        Args:
+            earlier: an item of this or another operation of the resource, different from `later`.
+        """
+        return None
+
+    def new_names(self, item: ItemT) -> tuple[str, ...]:
+        """Names that `item` brings into the world: the plan tells of two that look alike."""
         return ()
 
     def with_file(self, item: ItemT, field: str, data: bytes) -> ItemT:

@@ -80,7 +80,7 @@ class Overview:
         return JobStatus(
             name=job.name,
             operation=job.operation.name,
-            items=progress.items,
+            items=progress.items if progress.is_known else None,
             outcomes={kind.value: count for kind, count in progress.ended.items()},
             in_flight=progress.in_flight,
             state=scheduler.states[number].value,
@@ -121,7 +121,9 @@ class Overview:
         for job in self._scheduler.jobs:
             if self._scheduler.states[job.number] is JobState.WAITING:
                 names = ", ".join(self._scheduler.waits_for(job))
-                waits.append(Wait(f"job {job.name} for {names}", None, self._scheduler.progress[job.number].items))
+                waits.append(
+                    Wait(f"job {job.name} for {names}", None, max(1, self._scheduler.progress[job.number].items))
+                )
         return waits[:WAITS_MOST]
 
     def _finish_at(self, gates: list[Gate], per_second: float, now: float, wall: float) -> float | None:

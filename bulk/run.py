@@ -19,17 +19,16 @@ from typing import Protocol
 
 import aiohttp
 import anyio
-import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.dispatch.drive import Drive
 from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.passing import Passing
 from bulk.dispatch.progress import JobProgress
 from bulk.dispatch.recorder import Disk, Recorder, thread_disk
-from bulk.dispatch.scheduler import Scheduler, Stream, Work, dependency_failed
+from bulk.dispatch.scheduler import Scheduler
 from bulk.dispatch.settle import Settler
 from bulk.dispatch.streak import Streak
-from bulk.dispatch.tally import Tally
 from bulk.dispatch.workers import Workers
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.govern.governor import Governor, Policy
@@ -38,9 +37,9 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Record
 from bulk.ledger.view import LedgerView
 from bulk.manifest.checking import Checked
-from bulk.manifest.entries import EntryStream, LaneIndex
+from bulk.manifest.entries import LaneIndex
 from bulk.manifest.manifest import Job
-from bulk.model import Effect, ErrorCode, Failure, Finished, Outcome, OutcomeKind, Reply, Request, skipped
+from bulk.model import Effect, ErrorCode, Failure, Finished, Outcome, OutcomeKind, Reply, Request
 from bulk.overview import Overview
 from bulk.platform.credentials import Credential, Secret
 from bulk.platform.transport import Transport
@@ -56,7 +55,6 @@ STORE_STATUS_S = 1.0
 """How often the display is told, and how often the ledger (seconds)."""
 DRAIN_EXTRA_S = 5.0
 """After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
-SKIP_BATCH = 500
 
 ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
 
@@ -112,12 +110,20 @@ class Run:
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
         self._progress = self._progress_from(ledger)
-        self._to_skip: list[Job] = []
-        self._skip_wanted = anyio.Event()
         self._index = LaneIndex(checked, workspace)
-        self.scheduler = Scheduler(
-            manifest.jobs, self._progress, self._stream, self._index, limits.concurrency, self._skip_job
+        self._passing = Passing(
+            checked, workspace, ledger, self._progress, self._index, self._clock, surroundings.disk, self.stop
         )
+        self.scheduler = Scheduler(
+            manifest.jobs,
+            self._progress,
+            self._passing.stream,
+            self._index,
+            limits.concurrency,
+            self._passing.skip,
+        )
+        self.scheduler.on_make = self._passing.make
+        self._passing.scheduler = self.scheduler
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
         self.scheduler.on_stop = self.governor.drain
@@ -138,13 +144,12 @@ class Run:
         for number, check in enumerate(self._checked.jobs):
             ended = {OutcomeKind(kind): count for kind, count in counts.get(number, {}).items() if count}
             done = ledger.done_bits(number, check.items)
+            job = self._manifest.jobs[number]
+            known = job.derivation is None
             progress.append(
-                JobProgress(check.items, done, ended, superseded=superseded.get(self._manifest.jobs[number].name, 0))
+                JobProgress(check.items, done, ended, superseded=superseded.get(job.name, 0), is_known=known)
             )
         return progress
-
-    def _stream(self, number: int) -> Stream:
-        return EntryStream(self._checked, number, self._workspace)
 
     # -- stopping
 
@@ -210,6 +215,7 @@ class Run:
             for store in stores.values():
                 store.close()
             self._index.close()
+            self._passing.close()
         return self._ended()
 
     def _open_stores(self) -> dict[str, ValidatorStore]:
@@ -285,8 +291,9 @@ class Run:
                     services.start_soon(self.governor.attend, gate)
             with self._worker_scope:
                 async with anyio.create_task_group() as group:
+                    self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()
-                    group.start_soon(self._record_skipped, workers)
+                    group.start_soon(self._passing.run, workers)
                     for queue in self.scheduler.queues.values():
                         gate = self.governor.gate(queue.credential, queue.category)
                         for _ in range(self._limits.concurrency):
@@ -299,35 +306,6 @@ class Run:
         if isinstance(answer, Failure):
             return answer
         return answer, judge(ASK_LIMITS, answer, self._manifest.platform.vendor)
-
-    def _skip_job(self, job: Job) -> None:
-        self._to_skip.append(job)
-        self._skip_wanted.set()
-
-    async def _record_skipped(self, workers: Workers) -> None:
-        """Record the items of jobs that are not to run; ends with the scheduler."""
-        while not self.scheduler.is_stopped:
-            if self._to_skip:
-                await self._skip_items(self._to_skip.pop(0), workers)
-                continue
-            if all(self.scheduler.is_over(queue) for queue in self.scheduler.queues.values()):
-                return
-            self._skip_wanted = anyio.Event()
-            with anyio.move_on_after(STATUS_S):
-                await self._skip_wanted.wait()
-
-    async def _skip_items(self, job: Job, workers: Workers) -> None:
-        numbers = {other.name: other.number for other in self._manifest.jobs}
-        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
-        stream, progress = self._stream(job.number), self._progress[job.number]
-        while entries := stream.take(SKIP_BATCH, progress.is_done):
-            for entry in entries:
-                workers.end_skipped(job, Work(entry), outcome, Tally())
-            await anyio.lowlevel.checkpoint()
-            await workers.wait_room()
-            if self.scheduler.is_stopped:
-                return
-        self.scheduler.skipped_all(job)
 
     # -- beside the work
 

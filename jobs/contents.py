@@ -25,7 +25,7 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import FileError, Item, ItemFlaw, Operation, Settling, Steps
-from jobs import blobs, file_writes, files, names, refusals
+from jobs import blobs, file_writes, files, names, overwrites, refusals
 from jobs.file_writes import FileWrite, conflict, file_result
 from jobs.standing import Look, Standing, can_see, contents_url, look
 
@@ -114,7 +114,7 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
     ] = "ensure"
 
 
-class PutContents(Operation[PutContentsItem]):
+class PutContents(overwrites.OneFile[PutContentsItem]):
     """Make one file of a repository hold the given content.
 
     Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create, replace: 1.
@@ -156,9 +156,6 @@ class PutContents(Operation[PutContentsItem]):
             if flaw:
                 yield ItemFlaw("content", flaw)
         yield from _flaws_of_sha(item)
-
-    def lanes(self, item: PutContentsItem) -> tuple[str, ...]:
-        return (f"{item.owner}/{item.repo}",)
 
     def with_file(self, item: PutContentsItem, field: str, data: bytes) -> PutContentsItem:
         if field not in self.file_fields:
@@ -226,7 +223,7 @@ class DeleteContentsItem(Item, frozen=True, kw_only=True):
     author: Annotated[names.Person, Meta(description="who did it; without it the committer")] | None = None
 
 
-class DeleteContents(Operation[DeleteContentsItem]):
+class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
     """Delete one file of a repository. One that is not there is unchanged.
 
     Requests:  2, or 1 where `sha` is given; 2 where there is nothing to delete.
@@ -260,9 +257,6 @@ class DeleteContents(Operation[DeleteContentsItem]):
         flaw = names.flaw_of_sha(item.sha) if item.sha is not None else ""
         if flaw:
             yield ItemFlaw("sha", flaw)
-
-    def lanes(self, item: DeleteContentsItem) -> tuple[str, ...]:
-        return (f"{item.owner}/{item.repo}",)
 
     def steps(self, item: DeleteContentsItem) -> Steps:
         before = item.sha.lower() if item.sha is not None else None

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged, unknown
-from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
+from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
 from jobs import enterprises, names, polling, refusals
 
 LINK = "secret_scanning_push_protection_custom_link"
@@ -134,6 +134,18 @@ class UpdateEnterpriseSecurity(Operation[UpdateEnterpriseSecurityItem]):
     def lanes(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
         return (item.enterprise,)
 
+    def identities(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
+        return tuple(f"{item.enterprise.casefold()} {name}" for name in _given(item))
+
+    def conflict(self, earlier: object, later: UpdateEnterpriseSecurityItem) -> Conflict | None:
+        if not isinstance(earlier, UpdateEnterpriseSecurityItem):
+            return None
+        before, now = _given(earlier), _given(later)
+        for name in before:
+            if name in now and _plain(name, before[name]) != _plain(name, now[name]):
+                return Conflict(f"sets {name} to another value than {{other}}; leave one of them out", may_insist=True)
+        return None
+
     def steps(self, item: UpdateEnterpriseSecurityItem) -> Steps:
         given = _given(item)
         found = yield _look(item)
@@ -200,6 +212,17 @@ class EnableSecurityProduct(Operation[EnableSecurityProductItem]):
 
     def lanes(self, item: EnableSecurityProductItem) -> tuple[str, ...]:
         return (item.enterprise, f"{item.enterprise}/{item.security_product}")
+
+    def identities(self, item: EnableSecurityProductItem) -> tuple[str, ...]:
+        return (f"{item.enterprise.casefold()}/{item.security_product}",)
+
+    def conflict(self, earlier: object, later: EnableSecurityProductItem) -> Conflict | None:
+        if not isinstance(earlier, EnableSecurityProductItem) or earlier.enablement == later.enablement:
+            return None
+        message = (
+            f"is {later.enablement} for {later.security_product}, and {{other}} the opposite; leave one of them out"
+        )
+        return Conflict(message, may_insist=True)
 
     def steps(self, item: EnableSecurityProductItem) -> Steps:
         root = enterprises.enterprise_path(item.enterprise)

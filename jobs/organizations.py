@@ -25,8 +25,8 @@ from bulk.model import (
     unchanged,
     unknown,
 )
-from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
-from jobs import names, refusals
+from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
+from jobs import names, overwrites, refusals
 
 RENAME_MOST_S = 600.0
 """How long an accepted rename is followed before its outcome is `unknown` (seconds of pauses)."""
@@ -83,6 +83,15 @@ class CreateOrganization(Operation[CreateOrganizationItem]):
                 yield ItemFlaw(field, flaw)
 
     def lanes(self, item: CreateOrganizationItem) -> tuple[str, ...]:
+        return (item.login,)
+
+    def identities(self, item: CreateOrganizationItem) -> tuple[str, ...]:
+        return (item.login.casefold(),)
+
+    def conflict(self, earlier: object, later: CreateOrganizationItem) -> Conflict | None:
+        return overwrites.of_organizations(earlier, later)
+
+    def new_names(self, item: CreateOrganizationItem) -> tuple[str, ...]:
         return (item.login,)
 
     def steps(self, item: CreateOrganizationItem) -> Steps:
@@ -161,6 +170,15 @@ class RenameOrganization(Operation[RenameOrganizationItem]):
 
     def lanes(self, item: RenameOrganizationItem) -> tuple[str, ...]:
         return (item.org, item.login)
+
+    def identities(self, item: RenameOrganizationItem) -> tuple[str, ...]:
+        return (item.org.casefold(), item.login.casefold())
+
+    def conflict(self, earlier: object, later: RenameOrganizationItem) -> Conflict | None:
+        return overwrites.of_organizations(earlier, later)
+
+    def new_names(self, item: RenameOrganizationItem) -> tuple[str, ...]:
+        return (item.login,)
 
     def steps(self, item: RenameOrganizationItem) -> Steps:
         has_new = yield from _exists(item.login)

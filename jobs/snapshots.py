@@ -7,6 +7,7 @@ Source: specification, Dependency snapshot; operations.md, POST dependency snaps
 import functools
 import math
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from packageurl import PackageURL
 
 from bulk import urls
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Request, failed, succeeded
-from bulk.operation import FileError, Item, ItemFlaw, Operation, Settling, Steps
+from bulk.operation import Conflict, FileError, Item, ItemFlaw, Operation, Settling, Steps
 from jobs import names, refusals
 
 GOOD_RESULTS = frozenset(("success", "accepted"))
@@ -109,6 +110,8 @@ class CreateSnapshot(Operation[SnapshotItem]):
     Requests:  1.
     Category:  dependency_snapshots. Lane: the repository, job.correlator and detector.name, of which the latest wins.
     Result:    id, created_at, message, result. One that was taken and reported as failed is `rejected`.
+    Superseded: of those of one lane in a manifest the last alone is sent; one that was scanned before an earlier one is
+               refused, unless `allow_overwrites` is true.
     Lost answer: nothing reads a snapshot. It is sent again while nothing later of its lane was.
     Source:    Dependency snapshot, POST /repos/{owner}/{repo}/dependency-graph/snapshots.
     """
@@ -118,6 +121,7 @@ class CreateSnapshot(Operation[SnapshotItem]):
     category = "dependency_snapshots"
     is_read = False
     file_fields: ClassVar = {"manifest_file": "manifests"}
+    keeps_only_last = True
     unreported = frozenset({"manifests"})
     settled_by = (
         "The platform offers no read of snapshots. The same one is sent again, which changes nothing where it arrived, "
@@ -159,6 +163,18 @@ class CreateSnapshot(Operation[SnapshotItem]):
     def lanes(self, item: SnapshotItem) -> tuple[str, ...]:
         return (f"{item.owner}/{item.repo} {item.job.correlator} {item.detector.name}",)
 
+    def identities(self, item: SnapshotItem) -> tuple[str, ...]:
+        return (self.lanes(item)[0].casefold(),)
+
+    def conflict(self, earlier: object, later: SnapshotItem) -> Conflict | None:
+        if not isinstance(earlier, SnapshotItem) or _instant(earlier) <= _instant(later):
+            return None
+        message = (
+            f"was scanned at {later.scanned}, before {{other}} of the same repository, correlator and detector "
+            f"({earlier.scanned}), and would take its place: put the newest last"
+        )
+        return Conflict(message, may_insist=True)
+
     def with_file(self, item: SnapshotItem, field: str, data: bytes) -> SnapshotItem:
         if field not in self.file_fields:
             return super().with_file(item, field, data)
@@ -196,6 +212,10 @@ class CreateSnapshot(Operation[SnapshotItem]):
     def settle(self, item: SnapshotItem, lost: Lost) -> Settling:
         yield from ()
         return NotApplied("the platform offers no read")
+
+
+def _instant(item: SnapshotItem) -> datetime:
+    return datetime.fromisoformat(item.scanned)
 
 
 def flaws_of_manifests(manifests: Mapping[str, Manifest]) -> Iterator[ItemFlaw]:

@@ -36,6 +36,9 @@ class Index(Protocol):
     def lanes(self, job_number: int, *, after: int, count: int) -> Sequence[IndexedLane]:
         """Lanes whose first item belongs to that job, most items first, from the `after`-th on."""
 
+    def holds(self, lane_key: int) -> frozenset[int]:
+        """The keys of all names that a lane stands for."""
+
     def entries(self, lane_key: int, *, after: int, count: int) -> Sequence[tuple[int, Entry]]:
         """(sequence number, entry) of that lane behind sequence number `after`, in manifest order across jobs."""
 
@@ -44,15 +47,18 @@ class Index(Protocol):
 class Lane:
     """Attributes:
     left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
+    index: where its items are. holds: the keys that no lane of another index may hold while one of its items is sent.
     """
 
     key: int
     label: str
     left: int
+    index: Index
+    holds: frozenset[int] = frozenset()
     after: int = -1
     ahead: deque[Entry] = field(default_factory=deque)
 
-    def head(self, index: Index, is_over: Callable[[Entry], bool]) -> Entry | None:
+    def head(self, is_over: Callable[[Entry], bool]) -> Entry | None:
         """The next item that is still to be done; None when the lane is done. `is_over` tells of those to pass by."""
         while True:
             while self.ahead:
@@ -60,8 +66,30 @@ class Lane:
                     return self.ahead[0]
                 self.ahead.popleft()
                 self.left -= 1
-            found = index.entries(self.key, after=self.after, count=AHEAD)
+            found = self.index.entries(self.key, after=self.after, count=AHEAD)
             if not found:
                 return None
             self.after = found[-1][0]
             self.ahead.extend(entry for _, entry in found)
+
+
+class Held:
+    """Keys of lanes with an item in flight, where lanes of several indexes may share one; and who waits for them."""
+
+    def __init__(self) -> None:
+        self._keys: set[int] = set()
+        self._waiting: dict[int, list[Lane]] = {}
+
+    def take(self, lane: Lane) -> bool:
+        """Hold the keys of `lane`; where another lane holds one, it waits and False is returned."""
+        busy = self._keys & lane.holds
+        if busy:
+            self._waiting.setdefault(next(iter(busy)), []).append(lane)
+            return False
+        self._keys |= lane.holds
+        return True
+
+    def release(self, lane: Lane) -> list[Lane]:
+        """Let go of them; returns the lanes that waited for one."""
+        self._keys -= lane.holds
+        return [other for key in lane.holds for other in self._waiting.pop(key, ())]

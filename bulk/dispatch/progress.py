@@ -1,7 +1,9 @@
 """How far each job is: counts and one bit per item, the only thing kept in memory for every item of a manifest."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bulk.manifest.manifest import Job
 from bulk.model import OutcomeKind
 
 REMEMBERED = 200
@@ -16,6 +18,7 @@ class JobProgress:
     ended: how many ended how.
     paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
     finished: items of it that ended in this process (count).
+    is_known: its items are known; not yet where they are made from another job's results.
     """
 
     items: int
@@ -25,6 +28,7 @@ class JobProgress:
     superseded: int = 0
     paid_each: float = 0.0
     finished: int = 0
+    is_known: bool = True
 
     def note_paid(self, requests: int) -> None:
         """An item has ended that cost so many requests."""
@@ -43,6 +47,8 @@ class JobProgress:
     @property
     def left(self) -> int:
         """Items without an outcome (count)."""
+        if not self.is_known:
+            return 0
         return self.items - sum(self.ended.values())
 
     @property
@@ -51,3 +57,10 @@ class JobProgress:
         ended = self.ended
         bad = (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN)
         return sum(ended.get(kind, 0) for kind in bad) - self.superseded
+
+
+def dependency_failed(job: Job, progress: Sequence[JobProgress], numbers: Mapping[str, int]) -> str:
+    """The message for the items of a job that is not to run."""
+    culprits = [name for name in job.needs if progress[numbers[name]].unsuccessful]
+    counts = ", ".join(f"{name} ({progress[numbers[name]].unsuccessful:,} not successful)" for name in culprits)
+    return f"not tried: {job.name} needs {counts}"

@@ -69,6 +69,7 @@ class Recorder:
         self._ledger, self._clock, self._disk = ledger, clock, disk
         self._durable, self._stop, self._flush = durable, stop, flush
         self._group = _Group()
+        self._writing: _Group | None = None
         self._waiting_bytes = 0
         self._wanted = anyio.Event()
         self._urgent = anyio.Event()
@@ -106,6 +107,17 @@ class Recorder:
                 self._has_room = anyio.Event()
             await self._has_room.wait()
 
+    async def caught_up(self) -> None:
+        """Wait until all that was handed over so far is durable.
+
+        Raises:
+            RunStopped: the disk refuses.
+        """
+        while self._waiting_bytes > 0 and self.failure is None:
+            await (self._writing or self._group).done.wait()
+        if self.failure is not None:
+            raise RunStopped(str(self.failure))
+
     def note_status(self, status: RunStatus) -> None:
         """Store this status with the next group, or soon."""
         self._status = status
@@ -137,7 +149,9 @@ class Recorder:
                     await self._urgent.wait()
             group, self._group = self._group, _Group()
             self._wanted, self._urgent = anyio.Event(), anyio.Event()
+            self._writing = group
             await self._write(group)
+            self._writing = None
             if self._group.entries or self._is_closing:
                 self._wanted.set()
             if self._is_closing and not self._group.entries:

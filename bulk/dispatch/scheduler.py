@@ -9,34 +9,24 @@ Source: design.md §5.
 
 import heapq
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 import anyio
 
-from bulk.dispatch.lanes import Index, Lane
+from bulk.dispatch.lanes import Held, Index, Lane
 from bulk.dispatch.progress import JobProgress
+from bulk.dispatch.queues import Feed, Queue, Stream, Tier, Work
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome
 
-BATCH = 256
-"""Items that a stream is read ahead (count)."""
+__all__ = ["JobState", "Queue", "Scheduler", "Stream", "Work"]
 
 LANES_FOR_EACH = 4
 """Lanes in memory for each request that may be in flight (count)."""
 
 ESTIMATE_FROM = 20
 """From so many finished items on, what an item costs is estimated from them."""
-
-
-class Stream(Protocol):
-    """The items of a job without lanes, in order; `manifest.entries.EntryStream` is one."""
-
-    def take(self, count: int, is_done: Callable[[int], bool]) -> Sequence[Entry]:
-        """The next ones that are not done, at most `count`; none at the end."""
 
 
 class JobState(StrEnum):
@@ -47,66 +37,12 @@ class JobState(StrEnum):
     COMPLETE = "complete"
 
 
-@dataclass(slots=True, eq=False)
-class Work:
-    """One item handed to a worker, with the lane that it holds."""
-
-    entry: Entry
-    lane: Lane | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Feed:
-    """A stream and what was read ahead of it."""
-
-    stream: Stream
-    progress: JobProgress
-    ahead: deque[Entry] = field(default_factory=deque)
-    is_at_end: bool = False
-
-    def next(self) -> Entry | None:
-        if not self.ahead and not self.is_at_end:
-            self.ahead.extend(self.stream.take(BATCH, self.progress.is_done))
-            self.is_at_end = not self.ahead
-        return self.ahead.popleft() if self.ahead else None
-
-
-@dataclass(slots=True, eq=False)
-class _Tier:
-    """One priority of one queue."""
-
-    feeds: deque[_Feed] = field(default_factory=deque)
-    ready: list[tuple[int, int, Lane]] = field(default_factory=list)
-    cursors: deque[tuple[int, int]] = field(default_factory=deque)
-    lanes: int = 0
-    is_lanes_turn: bool = True
-
-
-@dataclass(slots=True, eq=False)
-class Queue:
-    """The work that one bucket pays for.
-
-    Attributes:
-        idle: workers that wait for work.
-        is_closed: nothing more is offered (its credential was refused).
-    """
-
-    credential: str
-    category: str
-    tiers: dict[int, _Tier] = field(default_factory=dict)
-    idle: deque[anyio.Event] = field(default_factory=deque)
-    is_closed: bool = False
-
-    def wake(self, count: int) -> None:
-        """Wake so many idle workers."""
-        for _ in range(min(count, len(self.idle))):
-            self.idle.popleft().set()
-
-
 class Scheduler:
     """Args:
     jobs: in running order. progress: one for each. streams: makes the stream of a job. index: the lanes on disk.
     skip: called for a job that is not to run because what it needs did not succeed.
+    is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
+    on_make: called for a job whose items are to be made now; `made` is the answer.
     on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
     """
 
@@ -126,14 +62,20 @@ class Scheduler:
         self.queues: dict[tuple[str, str], Queue] = {}
         self.in_flight = 0
         self.is_stopped = False
+        self.is_passing_by = False
         self._streams, self._index, self._skip = streams, index, skip
         self._window = window * LANES_FOR_EACH
         self._parked: dict[int, list[Lane]] = {}
+        self._held = Held()
+        self._made: dict[int, Index] = {}
+        self._making: set[int] = set()
+        self.on_make: Callable[[Job], None] = lambda _: None
         self._order = itertools.count()
+        self._has_several = any(job.derivation is not None for job in jobs)
         self._numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
         for job in jobs:
             queue = self.queues.setdefault(self._key(job), Queue(*self._key(job)))
-            queue.tiers.setdefault(job.priority, _Tier())
+            queue.tiers.setdefault(job.priority, Tier())
         for queue in self.queues.values():
             queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
 
@@ -159,6 +101,11 @@ class Scheduler:
             for job in self.jobs:
                 number = job.number
                 if self.states[number] is JobState.WAITING and self._may_start(job):
+                    if not self.progress[number].is_known:
+                        if number not in self._making:
+                            self._making.add(number)
+                            self.on_make(job)
+                        continue
                     has_changed = True
                     self._start(job)
                 if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
@@ -172,8 +119,9 @@ class Scheduler:
     def _start(self, job: Job) -> None:
         number = job.number
         self.states[number] = JobState.RUNNING
-        needed = [self.progress[self._numbers[name]] for name in job.needs]
-        if job.needs_policy == "all" and any(progress.unsuccessful for progress in needed):
+        needed = [self._numbers[name] for name in job.needs]
+        is_bad = any(self.progress[other].unsuccessful or self.is_skipped[other] for other in needed)
+        if job.needs_policy == "all" and is_bad:
             self.is_skipped[number] = True
             if self.progress[number].left:
                 self._skip(job)
@@ -182,10 +130,17 @@ class Scheduler:
         if not job.operation.is_read:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
-            tier.feeds.append(_Feed(self._streams(number), self.progress[number]))
+            tier.feeds.append(Feed(self._streams(number), self.progress[number]))
         for lane in self._parked.pop(number, ()):
             self._place(lane)
         queue.wake(len(queue.idle))
+
+    def made(self, job: Job, index: Index) -> None:
+        """The items of a job are known now, and their outcomes so far; `index` has its lanes."""
+        self.progress[job.number].is_known = True
+        self._made[job.number] = index
+        self._making.discard(job.number)
+        self._advance()
 
     def waits_for(self, job: Job) -> tuple[str, ...]:
         """Names of the jobs that hold it up."""
@@ -210,13 +165,13 @@ class Scheduler:
                 return work
         return None
 
-    def _take_from(self, tier: _Tier) -> Work | None:
+    def _take_from(self, tier: Tier) -> Work | None:
         tier.is_lanes_turn = not tier.is_lanes_turn
         if tier.is_lanes_turn or not tier.feeds:
             return self._take_laned(tier) or self._take_streamed(tier)
         return self._take_streamed(tier) or self._take_laned(tier)
 
-    def _take_streamed(self, tier: _Tier) -> Work | None:
+    def _take_streamed(self, tier: Tier) -> Work | None:
         while tier.feeds:
             feed = tier.feeds[0]
             entry = feed.next()
@@ -226,38 +181,42 @@ class Scheduler:
             tier.feeds.popleft()
         return None
 
-    def _take_laned(self, tier: _Tier) -> Work | None:
+    def _take_laned(self, tier: Tier) -> Work | None:
         self._open_lanes(tier)
         while tier.ready:
             lane = heapq.heappop(tier.ready)[2]
             tier.lanes -= 1
-            entry = lane.head(self._index, self._is_over)
+            entry = lane.head(self._is_over)
             if entry is None:
                 self._open_lanes(tier)
                 continue
             if self._tier_of(entry) is tier and self.states[entry.job] is JobState.RUNNING:
+                if not self._held.take(lane):
+                    continue
                 lane.ahead.popleft()
                 return Work(entry, lane)
             self._place(lane)
         return None
 
-    def _open_lanes(self, tier: _Tier) -> None:
+    def _open_lanes(self, tier: Tier) -> None:
         """Fill the window from the index, longest lanes first."""
         while tier.cursors and tier.lanes < self._window:
             number, after = tier.cursors.popleft()
-            found = self._index.lanes(number, after=after, count=self._window)
+            index = self._made.get(number, self._index)
+            found = index.lanes(number, after=after, count=self._window)
             for lane in found:
-                self._push(tier, Lane(lane.key, lane.label, lane.items))
+                holds = index.holds(lane.key) if self._has_several else frozenset[int]()
+                self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds))
             if len(found) == self._window:
                 tier.cursors.append((number, after + len(found)))
 
-    def _push(self, tier: _Tier, lane: Lane) -> None:
+    def _push(self, tier: Tier, lane: Lane) -> None:
         tier.lanes += 1
         heapq.heappush(tier.ready, (-lane.left, next(self._order), lane))
 
     def _place(self, lane: Lane) -> Queue | None:
         """Put a free lane where its next item is offered; returns that queue."""
-        entry = lane.head(self._index, self._is_over)
+        entry = lane.head(self._is_over)
         if entry is None:
             return None
         if self.states[entry.job] is JobState.WAITING:
@@ -266,7 +225,7 @@ class Scheduler:
         self._push(self._tier_of(entry), lane)
         return self.queue_of(self.jobs[entry.job])
 
-    def _tier_of(self, entry: Entry) -> _Tier:
+    def _tier_of(self, entry: Entry) -> Tier:
         job = self.jobs[entry.job]
         return self.queue_of(job).tiers[job.priority]
 
@@ -314,9 +273,10 @@ class Scheduler:
         self.mark_ended(work.entry.job, work.entry.index, outcome)
         if work.lane is not None:
             work.lane.left -= 1
-            queue = self._place(work.lane)
-            if queue is not None:
-                queue.wake(1)
+            for lane in (work.lane, *self._held.release(work.lane)):
+                queue = self._place(lane)
+                if queue is not None:
+                    queue.wake(1)
         if progress.left == 0 or self.in_flight == 0:
             self._advance()
 
@@ -327,8 +287,8 @@ class Scheduler:
         if outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED:
             progress.superseded += 1
 
-    def skipped_all(self, job: Job) -> None:
-        """Every item of a skipped job has its outcome."""
+    def skipped_all(self) -> None:
+        """Every item of a skipped job has its outcome, or all those that were passed by."""
         self._advance()
 
     def abandoned(self, work: Work) -> None:
@@ -355,7 +315,11 @@ class Scheduler:
         if self.is_complete:
             self.stop()
             return
-        is_skipping = any(skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped))
+        is_skipping = (
+            self.is_passing_by
+            or self._making
+            or any(skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped))
+        )
         if self.in_flight == 0 and not is_skipping and not any(self.has_work(queue) for queue in self.queues.values()):
             self.stop()
 
@@ -379,10 +343,3 @@ class Scheduler:
         """Lanes that wait with the most items ahead, for the display."""
         waiting = (item[2] for queue in self.queues.values() for tier in queue.tiers.values() for item in tier.ready)
         return iter(heapq.nlargest(count, waiting, key=lambda lane: lane.left))
-
-
-def dependency_failed(job: Job, progress: Sequence[JobProgress], numbers: Mapping[str, int]) -> str:
-    """The message for the items of a job that is not to run."""
-    culprits = [name for name in job.needs if progress[numbers[name]].unsuccessful]
-    counts = ", ".join(f"{name} ({progress[numbers[name]].unsuccessful:,} not successful)" for name in culprits)
-    return f"not tried: {job.name} needs {counts}"

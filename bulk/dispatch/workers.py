@@ -93,6 +93,30 @@ class Workers:
         self._recorder.record(self.record_of(job, work.entry, outcome, tally), RESULT_BYTES)
         self._scheduler.mark_ended(job.number, work.entry.index, outcome)
 
+    def end_invalid(self, job: Job, index: int, fields: dict[str, Any], outcome: Outcome) -> None:
+        """Record an item that was made while the run goes on and can't be used; `fields` is what was made."""
+        error = outcome.error
+        finished = Finished(
+            job=job.name,
+            index=index,
+            id=fields.pop("id", None) if isinstance(fields.get("id"), str) else None,
+            item=fields,
+            outcome=outcome.kind,
+            http_status=None,
+            attempts=0,
+            started_at=self._clock.now(),
+            elapsed_ms=0.0,
+            request_id=None,
+            result=None,
+            error=None if error is None else ItemError(error.code, redact(error.message), None, 0),
+        )
+        self._recorder.record(Record(job=job.number, finished=finished, save=None), RESULT_BYTES)
+        self._scheduler.mark_ended(job.number, index, outcome)
+
+    async def caught_up(self) -> None:
+        """Wait until every outcome so far is durable."""
+        await self._recorder.caught_up()
+
     async def wait_room(self) -> None:
         """Wait until the recorder has caught up."""
         await self._recorder.wait_room()

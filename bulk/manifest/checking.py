@@ -8,15 +8,16 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from bulk.errors import RunDirectoryError, RunStopped
-from bulk.manifest import json_text, saving, summary
+from bulk.manifest import json_text, notes, saving, summary
 from bulk.manifest.collisions import SavedPaths
+from bulk.manifest.crossing import Crossings, Spot, conflicts, notes_on_names
 from bulk.manifest.files import FileCheck
 from bulk.manifest.flaws import Flaws
 from bulk.manifest.index import IndexBuilder, LaneCount, Repeats, hash_63, lane_key
@@ -95,26 +96,40 @@ class _Checking:
         self.salt = os.urandom(16)
         self.index: IndexBuilder | None = None
         self.saved: SavedPaths | None = None
+        self.crossings: Crossings | None = None
 
     def run(self) -> Checked:
         jobs = self.manifest.jobs
         repeats: dict[int, Repeats] = {}
         lanes: dict[int, LaneCount] = {}
+        superseded: dict[int, int] = {}
+        alike: tuple[str, ...] = ()
         (self.workspace / summary.SUMMARY).unlink(missing_ok=True)
         with contextlib.ExitStack() as stack:
             if any(not job.operation.is_read or job.operation.file_fields for job in jobs):
                 self.index = stack.enter_context(IndexBuilder(self.workspace))
             if any(job.save is not None for job in jobs):
                 self.saved = stack.enter_context(SavedPaths())
+            if any(_decides(job) for job in jobs):
+                self.crossings = stack.enter_context(Crossings())
             found = [_JobChecking(self, job).run() for job in jobs]
             self._progress(self._items)
             self._note_collisions()
             self.flaws.raise_if_any()
+            if self.crossings is not None:
+                self._note_conflicts(self.crossings, Checked(self.manifest, tuple(found), (), ""))
+                self.flaws.raise_if_any()
+                alike = tuple(notes_on_names(self.crossings, jobs))
             if self.index is not None:
                 repeats = self.index.repeats()
-                lanes = self.index.finish()
-        counted = tuple(_with_lanes(one, lanes.get(job.number)) for job, one in zip(jobs, found, strict=True))
-        checked = Checked(self.manifest, counted, self._notes(repeats), summary.digest_over(counted))
+                lanes = self.index.finish(_kept_together(jobs))
+                superseded = self.index.superseded
+        counted = tuple(
+            _with_lanes(job, one, lanes.get(job.number), superseded.get(job.number, 0))
+            for job, one in zip(jobs, found, strict=True)
+        )
+        found_notes = (*notes.on_repeats(jobs, repeats), *notes.on_superseded(jobs, superseded), *alike)
+        checked = Checked(self.manifest, counted, found_notes, summary.digest_over(counted))
         summary.keep(checked, self.workspace)
         return checked
 
@@ -139,24 +154,50 @@ class _Checking:
             )
             self.flaws.add(_place(self.manifest, job), collision.line, "save", message)
 
-    def _notes(self, repeats: Mapping[int, Repeats]) -> tuple[str, ...]:
-        notes: list[str] = []
-        for number, (count, earlier, later) in sorted(repeats.items()):
-            names = [self.manifest.jobs[job].name for job, _ in (earlier, later)]
-            many = "1 item asks" if count == 1 else f"{count:,} items ask"
-            where = "" if names[0] == names[1] else f" of {names[0]}"
-            notes.append(
-                f"job {self.manifest.jobs[number].name}: {many} for the same as an earlier one "
-                f"(first: item {later[1]:,} as item {earlier[1]:,}{where}, counted from 0)"
-            )
-        return tuple(notes)
+    def _note_conflicts(self, crossings: Crossings, checked: Checked) -> None:
+        jobs = self.manifest.jobs
+        for earlier, later, found in conflicts(crossings, checked, self.workspace):
+            job, other = jobs[later.job], f"item {earlier.item:,}"
+            if earlier.job != later.job:
+                other = f"{other} of job {jobs[earlier.job].name}"
+            insist = "; allow_overwrites: true lets it pass, or needs between two jobs" if found.may_insist else ""
+            message = f"{found.message.replace('{other}', other)} (counted from 0){insist}"
+            self.flaws.add(_place(self.manifest, job), later.line, "", message)
+            if self.flaws.is_full:
+                return
 
 
-def _with_lanes(found: JobCheck, lanes: LaneCount | None) -> JobCheck:
+def _with_lanes(job: Job, found: JobCheck, lanes: LaneCount | None, superseded: int) -> JobCheck:
+    if superseded:
+        least, most = job.operation.least_requests, job.operation.most_requests
+        sent = found.items - superseded
+        found = msgspec.structs.replace(
+            found, superseded=superseded, least_requests=sent * least, most_requests=sent * most
+        )
     if lanes is None:
         return found
     longest = (lanes.longest.label, lanes.longest.items) if lanes.longest else None
     return msgspec.structs.replace(found, lanes=lanes.lanes, longest_lane=longest)
+
+
+def _decides(job: Job) -> bool:
+    """Whether items of this job are checked against others."""
+    kind = type(job.operation)
+    return kind.identities is not Operation.identities or kind.new_names is not Operation.new_names
+
+
+def _kept_together(jobs: Sequence[Job]) -> dict[int, int]:
+    """Jobs of which only the last item of a lane is sent, and a number that is the same for those that count as one:
+
+    they run or are skipped together, with one credential, so that the last item is sent whenever the others would be.
+    """
+    numbers: dict[tuple[object, ...], int] = {}
+    kept: dict[int, int] = {}
+    for job in jobs:
+        if job.operation.keeps_only_last:
+            together = (job.operation.name, job.credential, job.needs_policy, *sorted(job.needs))
+            kept[job.number] = numbers.setdefault(together, len(numbers))
+    return kept
 
 
 def _place(manifest: Manifest, job: Job) -> str:
@@ -175,11 +216,14 @@ class _JobChecking:
         has_files = bool(job.operation.file_fields)
         self._files = FileCheck(whole.manifest.path.parent, job.operation) if has_files else None
         self._template = saving.Template(job.save, job.operation) if job.save is not None else None
+        self._decides = _decides(job)
         self._spool: BinaryIO | None = None
         self._spooled_bytes = 0
 
     def run(self) -> JobCheck:
         source = None
+        if self._job.derivation is not None:
+            return JobCheck(items=0)
         if self._job.items is not None:
             self._check_rows(self._inline())
         else:
@@ -289,9 +333,9 @@ class _JobChecking:
         if self._operation.secret_fields and self._spool is not None:
             self._refuse_secrets(item, line)
         if not self._operation.is_read and whole.index is not None and not len(self._flaws):
-            self._index(whole.index, item, count, offset, len(data) if isinstance(data, bytes) else 0)
+            self._index(whole.index, item, count, line, offset, len(data) if isinstance(data, bytes) else 0)
 
-    def _index(self, index: IndexBuilder, item: Item, count: int, offset: int, size: int) -> None:
+    def _index(self, index: IndexBuilder, item: Item, count: int, line: int, offset: int, size: int) -> None:
         operation = self._operation
         lanes = operation.lanes(item)
         text = msgspec.json.encode(item)
@@ -304,7 +348,12 @@ class _JobChecking:
         label = lanes[0] if lanes else ""
         # salted, because what may hold a secret must not be guessed from its hash
         payload = hash_63(self._whole.salt + operation.name.encode() + b" " + bare)
-        index.add(keys, label, self._job.number, count, offset, size, payload)
+        number, crossings = self._job.number, self._whole.crossings
+        index.add(keys, label, number, count, offset, size, payload, is_last_kept=operation.keeps_only_last)
+        if crossings is not None and self._decides:
+            spot = Spot(number, count, offset, size, line, payload)
+            crossings.add(operation.resource, operation.identities(item), spot)
+            crossings.add_names(operation.resource, operation.new_names(item), number)
 
     def _explain_json(self, line: int, raw: bytes) -> None:
         if self._flaws.is_full:

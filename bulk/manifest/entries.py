@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Self
 
 from bulk.errors import RunDirectoryError
-from bulk.manifest.index import INDEX
+from bulk.manifest.index import INDEX, SUPERSEDED
 from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.lines import Given, Row, SourceFlaw
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.sources import ItemsFile, format_of, open_regular
-from bulk.manifest.summary import Checked, SourceCheck, source_path, spool_path
+from bulk.manifest.summary import Checked, SourceCheck, derived_path, index_name, source_path, spool_path
 from bulk.operation import Item
 
 _NO_FILES: Mapping[str, str] = {}
@@ -116,10 +116,10 @@ class EntryStream:
 class LaneIndex:
     """The lanes of a checked manifest and their items, from `index.db`. Made to be asked often."""
 
-    def __init__(self, checked: Checked, workspace: Path) -> None:
+    def __init__(self, checked: Checked, workspace: Path, name: str = INDEX) -> None:
         self._checked, self._workspace = checked, workspace
-        self._database = _opened(workspace)
-        self._places: dict[int, _Place] = {}
+        self._database = _opened(workspace, name)
+        self._places: dict[int, Place] = {}
         self._first_ranks: dict[int, int] = {}
         if self._database is not None:
             query = "SELECT job, min(rank) FROM lanes GROUP BY job"
@@ -153,6 +153,35 @@ class LaneIndex:
         rows = self._database.execute(query, (lane_key, max(after, 0), count)).fetchall()
         return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in rows]
 
+    def holds(self, lane_key: int) -> frozenset[int]:
+        """The keys of all names that a lane stands for: other indexes may know them one by one."""
+        if self._database is None:
+            return frozenset((lane_key,))
+        rows = self._database.execute("SELECT lane FROM joined WHERE root = ?", (lane_key,)).fetchall()
+        return frozenset((lane_key, *(row[0] for row in rows)))
+
+    def in_order(self, *, after: int, count: int) -> list[tuple[int, int, int, int, int]]:
+        """(sequence number, job, index, offset, size) of the next items behind sequence number `after`."""
+        if self._database is None:
+            return []
+        query = "SELECT sequence, job, item, at, size FROM entries WHERE sequence > ? ORDER BY sequence LIMIT ?"
+        return self._database.execute(query, (after, count)).fetchall()
+
+    def entry(self, job: int, item: int, at: int, size: int) -> Entry:
+        """The entry that `in_order` found."""
+        return self._place(job).entry(item, at, size)
+
+    def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
+        """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
+        if self._database is None:
+            return []
+        query = "SELECT item, message, given FROM flaws WHERE item > ? ORDER BY item LIMIT ?"
+        return self._database.execute(query, (after, count)).fetchall()
+
+    def superseded(self, *, after: int, count: int) -> list[tuple[int, Entry]]:
+        """Items that are not sent, because a later one takes their place: as `entries`, over all jobs."""
+        return self.entries(SUPERSEDED, after=after, count=count)
+
     def close(self) -> None:
         """Let go of the index and of the sources."""
         for place in self._places.values():
@@ -162,14 +191,14 @@ class LaneIndex:
             self._database.close()
             self._database = None
 
-    def _place(self, number: int) -> "_Place":
+    def _place(self, number: int) -> "Place":
         place = self._places.get(number)
         if place is None:
-            place = self._places[number] = _Place(self._checked, number, self._workspace)
+            place = self._places[number] = Place(self._checked, number, self._workspace)
         return place
 
 
-class _Place:
+class Place:
     """Where the items of one job are read again: its own file at an offset, a spool, or the manifest."""
 
     def __init__(self, checked: Checked, number: int, workspace: Path) -> None:
@@ -179,9 +208,16 @@ class _Place:
         path = source_path(self._job, workspace)
         self._is_spooled = path is not None and format_of(path) != ("jsonl", "")
         self._path = spool_path(self._job, workspace) if self._is_spooled else path
+        if self._job.derivation is not None:
+            self._path, self._is_spooled = derived_path(self._job, workspace), True
         self._fd = -1
 
     def entry(self, number: int, at: int, size: int) -> Entry:
+        """The item of that index, `size` bytes at offset `at`.
+
+        Raises:
+            RunDirectoryError: the source is gone or not what was checked.
+        """
         try:
             item = self._item(number, at, size)
         except (*UNREADABLE, OSError, SourceFlaw) as error:
@@ -203,6 +239,7 @@ class _Place:
         return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
 
     def close(self) -> None:
+        """Let go of the source."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -220,7 +257,7 @@ class _Files:
 
     def __init__(self, workspace: Path, job: Job) -> None:
         self._fields = tuple(job.operation.file_fields)
-        self._database = _opened(workspace) if self._fields else None
+        self._database = _opened(workspace, index_name(job)) if self._fields else None
 
     def digests(self, item: Item) -> Mapping[str, str]:
         if self._database is None:
@@ -240,8 +277,8 @@ class _Files:
             self._database = None
 
 
-def _opened(workspace: Path) -> sqlite3.Connection | None:
-    path = workspace / INDEX
+def _opened(workspace: Path, name: str) -> sqlite3.Connection | None:
+    path = workspace / name
     if not path.is_file():
         return None
     uri = path.absolute().as_uri() + "?mode=ro&immutable=1"

@@ -2,16 +2,21 @@
 
 SQLite without a journal, because a half-built file is thrown away: it gets its name when it is complete. Memory is
 bounded: rows are written in batches and sorted on disk. Items with several lanes (a rename has two) join them into one.
+Items that a later one supersedes leave their lane.
 """
 
 import hashlib
 import os
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 INDEX = "index.db"
 SCHEMA = Path(__file__).with_name("index.sql")
+
+SUPERSEDED = -1
+"""The lane of items that are not sent, because a later one takes their place: no hash is negative."""
 
 _BATCH_ROWS = 5_000
 _REMEMBERED_LANES = 100_000
@@ -57,9 +62,9 @@ class IndexBuilder:
     finished is thrown away.
     """
 
-    def __init__(self, workspace: Path) -> None:
-        self._path = workspace / INDEX
-        self._part = workspace / (INDEX + ".part")
+    def __init__(self, workspace: Path, name: str = INDEX) -> None:
+        self._path = workspace / name
+        self._part = workspace / (name + ".part")
         self._part.unlink(missing_ok=True)
         os.close(os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         self._database = sqlite3.connect(self._part, isolation_level=None, check_same_thread=False)
@@ -71,6 +76,8 @@ class IndexBuilder:
         self._rows: list[EntryRow] = []
         self._sequence = 0
         self._seen: set[int] = set()
+        self.superseded: dict[int, int] = {}
+        """Items that are not sent, by the number of their job (count), once it is finished."""
 
     def __enter__(self) -> "IndexBuilder":
         return self
@@ -79,7 +86,18 @@ class IndexBuilder:
         self._database.close()
         self._part.unlink(missing_ok=True)
 
-    def add(self, lanes: list[int], label: str, job: int, item: int, at: int, size: int, payload: int) -> None:
+    def add(
+        self,
+        lanes: list[int],
+        label: str,
+        job: int,
+        item: int,
+        at: int,
+        size: int,
+        payload: int,
+        *,
+        is_last_kept: bool = False,
+    ) -> None:
         """One item.
 
         Args:
@@ -87,6 +105,7 @@ class IndexBuilder:
             label: name of the first.
             at, size: where its JSON can be read again (bytes).
             payload: `hash_63` of what it asks for.
+            is_last_kept: of its lane the last item alone may remain, so that each needs the name.
         """
         self._sequence += 1
         if not lanes:
@@ -94,14 +113,18 @@ class IndexBuilder:
         elif len(lanes) > 1:
             self._join(lanes)
         lane = lanes[0]
-        is_new = lane not in self._seen
-        if is_new:
+        is_new = is_last_kept or lane not in self._seen
+        if is_new and not is_last_kept:
             if len(self._seen) >= _REMEMBERED_LANES:
                 self._seen.clear()
             self._seen.add(lane)
         self._rows.append((self._sequence, lane, job, item, at, size, payload, label if is_new else None))
         if len(self._rows) >= _BATCH_ROWS:
             self._flush()
+
+    def add_flaw(self, item: int, message: str, given: str) -> None:
+        """An item that can't be used, of a job whose items are made while the run goes on."""
+        self._database.execute("INSERT INTO flaws VALUES (?, ?, ?)", (item, message, given))
 
     def add_files(self, digests: dict[str, bytes]) -> None:
         """Files that items name: SHA-256 by name."""
@@ -121,8 +144,13 @@ class IndexBuilder:
             found[job] = Repeats(count, (first_job, first_item), (job, item))
         return found
 
-    def finish(self) -> dict[int, LaneCount]:
-        """Make the lanes and give the file its name; returns the lanes of each job that has some."""
+    def finish(self, keep_last: Mapping[int, int] | None = None) -> dict[int, LaneCount]:
+        """Make the lanes and give the file its name; returns the lanes of each job that has some.
+
+        Args:
+            keep_last: for each job of which only the last item of a lane is sent, a number: jobs of one number count
+                as one.
+        """
         self._flush()
         database = self._database
         self._flatten()
@@ -130,6 +158,8 @@ class IndexBuilder:
             "UPDATE entries SET lane = (SELECT root FROM joined WHERE joined.lane = entries.lane) "
             "WHERE lane IN (SELECT lane FROM joined)"
         )
+        if keep_last:
+            self._supersede(keep_last)
         database.execute("CREATE INDEX entries_by_lane ON entries (lane)")
         database.execute(
             "CREATE TABLE lanes (rank INTEGER PRIMARY KEY, lane INTEGER NOT NULL, label TEXT NOT NULL, "
@@ -137,8 +167,10 @@ class IndexBuilder:
         )
         database.execute(
             "INSERT INTO lanes (lane, label, job, items) SELECT lane, label, job, items FROM "
-            "(SELECT lane, label, job, count(*) AS items, min(sequence) AS first FROM entries GROUP BY lane) "
-            "ORDER BY job, items DESC, first"
+            "(SELECT lane, label, job, count(*) AS items, min(sequence) AS first FROM entries "
+            "WHERE lane != ? GROUP BY lane) "
+            "ORDER BY job, items DESC, first",
+            (SUPERSEDED,),
         )
         found = {
             job: LaneCount(lanes, LongestLane(label, items))
@@ -154,6 +186,18 @@ class IndexBuilder:
     def _flush(self) -> None:
         self._database.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         self._rows.clear()
+
+    def _supersede(self, keep_last: Mapping[int, int]) -> None:
+        database = self._database
+        database.execute("CREATE TEMP TABLE kept (job INTEGER PRIMARY KEY, together INTEGER NOT NULL)")
+        database.executemany("INSERT INTO kept VALUES (?, ?)", keep_last.items())
+        database.execute(
+            "UPDATE entries SET lane = ? WHERE job IN (SELECT job FROM kept) AND sequence NOT IN "
+            "(SELECT max(sequence) FROM entries JOIN kept USING (job) GROUP BY lane, together)",
+            (SUPERSEDED,),
+        )
+        counts = database.execute("SELECT job, count(*) FROM entries WHERE lane = ? GROUP BY job", (SUPERSEDED,))
+        self.superseded = dict(counts.fetchall())
 
     def _join(self, lanes: list[int]) -> None:
         first = self._root(lanes[0])

@@ -17,3 +17,6 @@ CREATE TABLE joined (lane INTEGER PRIMARY KEY, root INTEGER NOT NULL);
 
 -- Files that items name, as they were when they were checked.
 CREATE TABLE files (name TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID;
+
+-- Items of a job whose items are made while the run goes on, that can't be used, why, and what was made (JSON).
+CREATE TABLE flaws (item INTEGER PRIMARY KEY, message TEXT NOT NULL, given TEXT NOT NULL);

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bulk.manifest import addresses, expectations, quantities, sources
+from bulk.manifest import addresses, deriving, expectations, quantities, sources
 from bulk.manifest.fields import Fields
 from bulk.manifest.flaws import shown, unknown_name
 from bulk.manifest.items import literal_secrets
@@ -39,6 +39,7 @@ def jobs_of(part: Fields, folder: Path, credentials: Mapping[str, str]) -> tuple
     part.finish()
     jobs = [job for job in found if job is not None]
     _refuse_second_stdin(part, jobs)
+    deriving.refuse_unknown_paths(part, jobs)
     return _in_order(part, jobs)
 
 
@@ -62,6 +63,7 @@ class _JobReader:
         needs = self._needs()
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
         priority = fields.scalar("priority", 0, _priority)
+        allow_overwrites = fields.flag("allow_overwrites", False)
         defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
         fields.finish()
         if not fields.is_object:
@@ -78,6 +80,7 @@ class _JobReader:
             needs_policy=policy,
             priority=priority,
             defaults=self._defaults(defaults, operation),
+            allow_overwrites=allow_overwrites,
             save=save,
             line=fields.line,
         )
@@ -133,8 +136,7 @@ class _JobReader:
                     return False
                 return True
             case {"from": _}:
-                later = "items from another job's results ({from: JOB}) are not available yet in this version"
-                self._fields.flaw("items", later)
+                return True
             case _ if node is None:
                 self._fields.flaw("items", f"is missing; {expected}")
             case value:
@@ -144,6 +146,12 @@ class _JobReader:
     def _with_items(self, job: Job, node: Node) -> Job:
         if isinstance(node.value, list):
             return self._with_inline(job, node.value)
+        if isinstance(node.value, dict):
+            part = self._fields.inner("items")
+            derivation = deriving.read(part, job.operation)
+            self._refuse_secrets("items.map.", derivation.fields, {}, job.operation)
+            needs = tuple(dict.fromkeys((*job.needs, derivation.job)))
+            return replace(job, derivation=derivation, needs=needs)
         if node.value != "-":
             return replace(job, items_path=addresses.absolute(str(node.value), self._folder))
         if job.operation.secret_fields:
@@ -197,7 +205,9 @@ def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
     for job in jobs:
         for need in job.needs:
             if need not in names:
-                part.flaw(f"{job.name}.needs", f"{shown(need)}: {unknown_name(need, names, 'job')}", _line(part, job))
+                is_from = job.derivation is not None and job.derivation.job == need
+                where = f"{job.name}.items.from" if is_from else f"{job.name}.needs"
+                part.flaw(where, f"{shown(need)}: {unknown_name(need, names, 'job')}", _line(part, job))
         waits.append({places[need] for need in job.needs if need in places})
     wanted: dict[int, list[int]] = {}
     for place, before in enumerate(waits):
@@ -224,7 +234,8 @@ def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 def _line(part: Fields, job: Job) -> int:
     node = part.node(job.name)
-    inner = node.value.get("needs") if node is not None and isinstance(node.value, dict) else None
+    values = node.value if node is not None and isinstance(node.value, dict) else {}
+    inner = values.get("items" if job.derivation is not None and "needs" not in values else "needs")
     return inner.line if inner is not None else job.line
 
 

@@ -78,6 +78,21 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True)
+class Derivation:
+    """How the items of a job are made from another job's results.
+
+    Attributes:
+        job: name of the job whose results they are made from.
+        each: `result`: an item for each entry of a result that is a list, or for the one result; `item`: one for each.
+        fields: `map`: what each field becomes; `item.…` and `result.…` are paths, everything else is literal.
+    """
+
+    job: str
+    each: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One operation over many items.
 
@@ -89,6 +104,8 @@ class Job:
         items: inline items, or None where `items_path` names a file (`-` for standard input).
         item_lines: line of every field of each inline item, by dotted name; `""` is the item itself.
         items_path: absolute path of the items file, or None.
+        derivation: how its items are made, where they are made from another job's results; it has no others then.
+        allow_overwrites: its items may undo what items before them do, in the order of the manifest.
         save: template of a file name below `saved/`, such as `{owner}/{repo}.md`; None: nothing is saved.
         line: line of the job in the manifest, for messages.
     """
@@ -104,6 +121,8 @@ class Job:
     items: tuple[Mapping[str, Any], ...] | None = None
     item_lines: tuple[Mapping[str, int], ...] = ()
     items_path: Path | None = None
+    derivation: Derivation | None = None
+    allow_overwrites: bool = False
     save: str | None = None
     line: int = 0
 

@@ -26,6 +26,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
         least_requests, most_requests: of all its items, when no answer is lost (count).
         lanes: lanes that begin in it (count); 0 for reads.
         longest_lane, longest_lane_items: name of the longest of them, and its items (count).
+        superseded: items that are not sent, because a later one takes their place (count).
         is_irreversible: what it does can't be undone.
         save: template of the files that are written; None: none.
     """
@@ -43,6 +44,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     is_irreversible: bool
     needs: tuple[str, ...]
     save: str | None
+    superseded: int = 0
 
 
 class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +143,7 @@ def plan(
         longest_lane_s=longest_s[1],
         least_finish_at=_latest([bucket.least_done_at for bucket in used], now, least / rate, longest_s[0]),
         most_finish_at=_latest([bucket.most_done_at for bucket in used], now, most / rate, longest_s[1]),
-        notes=(*_notes(jobs), *checked.notes),
+        notes=(*_notes(jobs), *_unknown(manifest.jobs), *checked.notes),
     )
 
 
@@ -160,12 +162,13 @@ def _job(job: Job, found: JobCheck) -> JobPlan:
         is_irreversible=job.operation.is_irreversible,
         needs=job.needs,
         save=job.save,
+        superseded=found.superseded,
     )
 
 
 def _lane_requests(job: JobPlan) -> int:
     """Requests of a job's longest lane, at most (count)."""
-    return job.longest_lane_items * job.most_requests // max(1, job.items)
+    return job.longest_lane_items * job.most_requests // max(1, job.items - job.superseded)
 
 
 def _buckets(
@@ -243,6 +246,14 @@ def _notes(jobs: Sequence[JobPlan]) -> list[str]:
     ]
     notes += [f"job {job.name}: each result is saved to saved/{job.save}" for job in jobs if job.save is not None]
     return notes
+
+
+def _unknown(jobs: Sequence[Job]) -> list[str]:
+    return [
+        f"job {job.name}: items from {job.derivation.job}, count unknown; what they cost is not in this plan"
+        for job in jobs
+        if job.derivation is not None
+    ]
 
 
 def _items(count: int) -> str:

@@ -19,7 +19,7 @@ from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.sources import STDIN, digest_of
 
 SUMMARY = "check.json"
-_FORM = 1
+_FORM = 2
 
 
 class SourceCheck(msgspec.Struct, frozen=True):
@@ -43,6 +43,7 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
         items: its items (count), no more than `--limit`.
         lanes: lanes whose first item it has (count); 0 for reads.
         longest_lane: (name, items) of the longest of them, items of later jobs counted in.
+        superseded: items that are not sent, because a later one takes their place (count).
         least_requests, most_requests: of all its items together, when no answer is lost (count).
         source: its items file; None for inline items.
     """
@@ -50,6 +51,7 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
     items: int
     lanes: int = 0
     longest_lane: tuple[str, int] | None = None
+    superseded: int = 0
     least_requests: int = 0
     most_requests: int = 0
     source: SourceCheck | None = None
@@ -88,6 +90,16 @@ def source_path(job: Job, workspace: Path) -> Path | None:
 def spool_path(job: Job, workspace: Path) -> Path:
     """Where the items of a job that writes are kept as JSON lines, when its source can't be read at an offset."""
     return workspace / f"items-{job.name}.jsonl"
+
+
+def derived_path(job: Job, workspace: Path) -> Path:
+    """Where the items of a job are kept that are made from another job's results, one JSON line each."""
+    return workspace / f"from-{job.name}.jsonl"
+
+
+def index_name(job: Job) -> str:
+    """The index that knows the items of `job`: of their own where they are made while the run goes on."""
+    return f"from-{job.name}.db" if job.derivation is not None else INDEX
 
 
 def digest_over(jobs: Iterable[JobCheck]) -> str:

@@ -118,7 +118,7 @@ def stand(view: LedgerView, now: float) -> Standing:
 
 def _known(seen: int | None, recorded: int) -> int | None:
     """What the last epoch said wins: items made from another job's results are counted only while it runs."""
-    return recorded if seen is None else seen
+    return seen if seen is not None else recorded if recorded >= 0 else None
 
 
 def _with_newest(epochs: tuple[Epoch, ...], newest: RunStatus | None) -> tuple[Epoch, ...]:

@@ -72,6 +72,10 @@ class ListIndex:
         found = [IndexedLane(key, len(items)) for key, items in self._lanes.items() if items[0].job == job_number]
         return sorted(found, key=lambda lane: -lane.items)[after : after + count]
 
+    def holds(self, lane_key: int) -> frozenset[int]:
+        """Each lane has one name."""
+        return frozenset((lane_key,))
+
     def entries(self, lane_key: int, *, after: int, count: int) -> Sequence[tuple[int, Entry]]:
         """In manifest order."""
         return list(enumerate(self._lanes[lane_key]))[after + 1 : after + 1 + count]

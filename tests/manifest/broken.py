@@ -212,7 +212,9 @@ MANIFESTS = (
     ),
     job("no-items", READ, (4, "jobs.x.items", "is missing")),
     job("items-number", READ + "    items: 5\n", (6, "jobs.x.items", "got a whole number")),
-    job("items-from", READ + "    items: {from: y}\n", (6, "jobs.x.items", "not available yet in this version")),
+    job(
+        "items-from", READ + "    items: {from: y, map: {repo: result.name}}\n", (6, "jobs.x.items.from", "unknown job")
+    ),
     job("missing-file", READ + "    items: gone.jsonl\n", (6, "jobs.x.items", "there is no such file")),
     job("unknown-format", READ + "    items: m.toml\n", (6, "jobs.x.items", "expected the name of a .jsonl")),
     Broken(

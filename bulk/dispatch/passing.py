@@ -1,0 +1,159 @@
+"""Items that never reach a worker, and items that are made on the way: of skipped jobs, superseded, from other results.
+
+One task (`run`) beside the workers does these one after the other; the scheduler says when. It ends with the scheduler.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from bulk.clock import Clock
+from bulk.dispatch.progress import JobProgress, dependency_failed
+from bulk.dispatch.recorder import Disk
+from bulk.dispatch.scheduler import Scheduler, Stream, Work
+from bulk.dispatch.tally import Tally
+from bulk.dispatch.workers import Workers
+from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.view import LedgerView
+from bulk.manifest import derived
+from bulk.manifest.checking import Checked
+from bulk.manifest.entries import EntryStream, LaneIndex
+from bulk.manifest.manifest import Job
+from bulk.manifest.summary import index_name
+from bulk.model import ErrorCode, OutcomeKind, failed, skipped
+
+SKIP_BATCH = 500
+SUPERSEDED_BATCH = 16
+"""Superseded items that are read at once (count): they may be large."""
+LOOK_S = 0.25
+"""How often it looks whether the run is over (seconds)."""
+
+_SUCCESSFUL = frozenset((OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED))
+
+
+class Passing:
+    """`scheduler` and `index` are set by the run that it is part of."""
+
+    scheduler: Scheduler
+
+    def __init__(
+        self,
+        checked: Checked,
+        workspace: Path,
+        ledger: Ledger,
+        progress: Sequence[JobProgress],
+        index: LaneIndex,
+        clock: Clock,
+        disk: Disk,
+        stop: Callable[[BulkError], None],
+    ) -> None:
+        self._checked, self._manifest, self._workspace = checked, checked.manifest, workspace
+        self._ledger, self._progress, self._index, self._clock, self._disk = ledger, progress, index, clock, disk
+        self._stop = stop
+        self._indexes: dict[int, LaneIndex] = {}
+        self._to_skip: list[Job] = []
+        self._to_make: list[Job] = []
+        self._wanted = anyio.Event()
+
+    def stream(self, number: int) -> Stream:
+        """The items of a job, in order."""
+        if number in self._indexes:
+            return derived.DerivedStream(self._indexes[number])
+        return EntryStream(self._checked, number, self._workspace)
+
+    def skip(self, job: Job) -> None:
+        """Record soon that the items of this job are not tried."""
+        self._to_skip.append(job)
+        self._wanted.set()
+
+    def make(self, job: Job) -> None:
+        """Make the items of this job soon."""
+        self._to_make.append(job)
+        self._wanted.set()
+
+    def close(self) -> None:
+        """Let go of the indexes of items that were made."""
+        for index in self._indexes.values():
+            index.close()
+
+    async def run(self, workers: Workers) -> None:
+        """Do what is wanted until nothing more will be offered."""
+        scheduler = self.scheduler
+        try:
+            await self._pass_by_superseded(workers)
+            while not scheduler.is_stopped:
+                if self._to_skip:
+                    await self._skip_items(self._to_skip.pop(0), workers)
+                    continue
+                if self._to_make:
+                    await self._make_items(self._to_make.pop(0), workers)
+                    continue
+                if all(scheduler.is_over(queue) for queue in scheduler.queues.values()):
+                    return
+                self._wanted = anyio.Event()
+                with anyio.move_on_after(LOOK_S):
+                    await self._wanted.wait()
+        except (RunStopped, RunDirectoryError) as refusal:
+            self._stop(refusal)
+
+    async def _pass_by_superseded(self, workers: Workers) -> None:
+        outcome = skipped(ErrorCode.SUPERSEDED, "not sent: a later item of this run takes the place of this one")
+        after = 0
+        while found := self._index.superseded(after=after, count=SUPERSEDED_BATCH):
+            after = found[-1][0]
+            for _, entry in found:
+                if not self._progress[entry.job].is_done(entry.index):
+                    workers.end_skipped(self._manifest.jobs[entry.job], Work(entry), outcome, Tally())
+            if not await self._goes_on(workers):
+                return
+        self.scheduler.is_passing_by = False
+        self.scheduler.skipped_all()
+
+    async def _skip_items(self, job: Job, workers: Workers) -> None:
+        numbers = {other.name: other.number for other in self._manifest.jobs}
+        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
+        stream, progress = self.stream(job.number), self._progress[job.number]
+        while entries := stream.take(SKIP_BATCH, progress.is_done):
+            for entry in entries:
+                workers.end_skipped(job, Work(entry), outcome, Tally())
+            if not await self._goes_on(workers):
+                return
+        self.scheduler.skipped_all()
+
+    async def _make_items(self, job: Job, workers: Workers) -> None:
+        """Make the items of a job from results that are durable, and record those that can't be used."""
+        await workers.caught_up()
+        made: list[int] = []
+        await self._disk(lambda: made.append(self._made(job)))
+        number, progress = job.number, self._progress[job.number]
+        index = self._indexes[number] = LaneIndex(self._checked, self._workspace, index_name(job))
+        progress.items, progress.done = made[0], self._ledger.done_bits(number, made[0])
+        after = -1
+        while found := index.flaws(after=after, count=SKIP_BATCH):
+            after = found[-1][0]
+            for item, message, given in found:
+                if not progress.is_done(item):
+                    outcome = failed(ErrorCode.INVALID_ITEM, message)
+                    workers.end_invalid(job, item, msgspec.json.decode(given, type=dict), outcome)
+            if not await self._goes_on(workers):
+                return
+        self.scheduler.made(job, index)
+
+    def _made(self, job: Job) -> int:
+        assert job.derivation is not None, "only such jobs are made"
+        view = LedgerView(self._workspace)
+        lines = view.finished(kinds=_SUCCESSFUL, job=job.derivation.job)
+        try:
+            return derived.make(job, self._manifest, self._workspace, lines)
+        except (OSError, sqlite3.Error) as error:
+            raise RunStopped(f"{self._workspace}: the items of {job.name} can't be kept: {error}") from error
+
+    async def _goes_on(self, workers: Workers) -> bool:
+        await anyio.lowlevel.checkpoint()
+        await workers.wait_room()
+        return not self.scheduler.is_stopped

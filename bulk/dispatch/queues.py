@@ -1,0 +1,79 @@
+"""The work that one bucket pays for: its priorities, what is read ahead of its streams, the lanes that are free."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+
+from bulk.dispatch.lanes import Lane
+from bulk.dispatch.progress import JobProgress
+from bulk.manifest.manifest import Entry
+
+BATCH = 256
+"""Items that a stream is read ahead (count)."""
+
+
+class Stream(Protocol):
+    """The items of a job without lanes, in order; `manifest.entries.EntryStream` is one."""
+
+    def take(self, count: int, is_done: Callable[[int], bool]) -> Sequence[Entry]:
+        """The next ones that are not done, at most `count`; none at the end."""
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One item handed to a worker, with the lane that it holds."""
+
+    entry: Entry
+    lane: Lane | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Feed:
+    """A stream and what was read ahead of it."""
+
+    stream: Stream
+    progress: JobProgress
+    ahead: deque[Entry] = field(default_factory=deque)
+    is_at_end: bool = False
+
+    def next(self) -> Entry | None:
+        """The next item; None at the end."""
+        if not self.ahead and not self.is_at_end:
+            self.ahead.extend(self.stream.take(BATCH, self.progress.is_done))
+            self.is_at_end = not self.ahead
+        return self.ahead.popleft() if self.ahead else None
+
+
+@dataclass(slots=True, eq=False)
+class Tier:
+    """One priority of one queue."""
+
+    feeds: deque[Feed] = field(default_factory=deque)
+    ready: list[tuple[int, int, Lane]] = field(default_factory=list)
+    cursors: deque[tuple[int, int]] = field(default_factory=deque)
+    lanes: int = 0
+    is_lanes_turn: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The work that one bucket pays for.
+
+    Attributes:
+        idle: workers that wait for work.
+        is_closed: nothing more is offered (its credential was refused).
+    """
+
+    credential: str
+    category: str
+    tiers: dict[int, Tier] = field(default_factory=dict)
+    idle: deque[anyio.Event] = field(default_factory=deque)
+    is_closed: bool = False
+
+    def wake(self, count: int) -> None:
+        """Wake so many idle workers."""
+        for _ in range(min(count, len(self.idle))):
+            self.idle.popleft().set()

@@ -1,0 +1,164 @@
+"""Items made from another job's results: kept as `from-JOB.jsonl`, checked like those of a file, and indexed.
+
+A line is `{"source":12,"item":{…}}`: the index of the item whose result it comes from, and what was made. A line that
+was written stays what it is and where it is, because the ledger knows items by their place: what a retried source gives
+later is added behind. So the file is the same whenever it is made, and a process that was killed on the way makes it
+again. Source: interface.md §2.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from bulk.manifest.deriving import mapped
+from bulk.manifest.entries import LaneIndex
+from bulk.manifest.files import FileCheck
+from bulk.manifest.index import IndexBuilder, hash_63, lane_key
+from bulk.manifest.items import UNREADABLE, ItemReader
+from bulk.manifest.manifest import Entry, Job, Manifest
+from bulk.manifest.saving import SaveFlaw, Template
+from bulk.manifest.summary import derived_path, index_name
+from bulk.operation import Item
+
+_HEAD = b'{"source":%d,"item":'
+_PAGE = 500
+_SHOWN_FLAWS = 5
+
+
+def make(job: Job, manifest: Manifest, workspace: Path, lines: Iterable[Mapping[str, Any]]) -> int:
+    """Make the items of `job` and their index; returns how many there are. It blocks.
+
+    Args:
+        lines: of results of the job that they come from, those that succeeded, in the order of its items.
+
+    Raises:
+        OSError, sqlite3.Error: the workspace can't be written.
+    """
+    path = derived_path(job, workspace)
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b") as file:
+        seen = _copy(path, file)
+        for line in lines:
+            source = line["index"]
+            if seen.has(source):
+                continue
+            for item in mapped(job.derivation, line) if job.derivation is not None else ():
+                merged = {**job.defaults, **item}
+                file.write(_HEAD % source + msgspec.json.encode(merged) + b"}\n")
+        file.flush()
+        os.fsync(file.fileno())
+        file.seek(0)
+        with IndexBuilder(workspace, index_name(job)) as index:
+            items = _Indexing(job, manifest, index).run(file)
+            index.finish()
+    part.replace(path)
+    return items
+
+
+class Sources:
+    """The items of the source that have given theirs: one bit each."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, source: int) -> None:
+        """This one has."""
+        if source >> 3 >= len(self._bits):
+            self._bits.extend(bytes((source >> 3) + 1 - len(self._bits)))
+        self._bits[source >> 3] |= 1 << (source & 7)
+
+    def has(self, source: int) -> bool:
+        """Whether it has."""
+        return source >> 3 < len(self._bits) and bool(self._bits[source >> 3] & (1 << (source & 7)))
+
+
+def _copy(path: Path, file: BinaryIO) -> Sources:
+    """Copy what an earlier process made; returns the sources of it."""
+    seen = Sources()
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as made:
+        for line in made:
+            seen.add(int(line[len(b'{"source":') : line.index(b",")]))
+            file.write(line)
+    return seen
+
+
+class _Indexing:
+    """Checks every item and puts it into the index, or notes what is wrong with it."""
+
+    def __init__(self, job: Job, manifest: Manifest, index: IndexBuilder) -> None:
+        self._job, self._index, self._limit = job, index, manifest.limit
+        self._reader = ItemReader(job.operation, {})
+        self._template = Template(job.save, job.operation) if job.save is not None else None
+        has_files = bool(job.operation.file_fields)
+        self._files = FileCheck(manifest.path.parent, job.operation) if has_files else None
+
+    def run(self, file: BinaryIO) -> int:
+        at = count = 0
+        for line in file:
+            if count == self._limit:
+                break
+            start = line.index(b',"item":') + len(b',"item":')
+            raw = line[start:-2]
+            try:
+                item = self._reader.spooled(raw)
+                flaws = list(self._flaws(item))
+            except UNREADABLE:
+                flaws = [f"{flaw.field}: {flaw.message}" for flaw in self._reader.explain(msgspec.json.decode(raw))]
+            if flaws:
+                more = f"; and {len(flaws) - _SHOWN_FLAWS:,} more" if len(flaws) > _SHOWN_FLAWS else ""
+                self._index.add_flaw(count, "; ".join(flaws[:_SHOWN_FLAWS]) + more, self._shown(raw))
+            else:
+                self._add(item, count, at + start, len(raw))
+            at += len(line)
+            count += 1
+        if self._files is not None:
+            self._index.add_files(self._files.new)
+        return count
+
+    def _flaws(self, item: Item) -> Iterator[str]:
+        found = list(self._job.operation.check(item))
+        if self._files is not None:
+            found += self._files.flaws(item)
+        yield from (f"{flaw.field}: {flaw.message}" for flaw in found)
+        if self._template is not None:
+            try:
+                self._template.fill(item)
+            except SaveFlaw as flaw:
+                yield f"{flaw.field}: {flaw}"
+
+    def _shown(self, raw: bytes) -> str:
+        """What was made, as results show it."""
+        operation = self._job.operation
+        hidden = operation.unreported | {name.partition(".")[0] for name in operation.secret_fields}
+        shown = {name: value for name, value in msgspec.json.decode(raw).items() if name not in hidden}
+        return msgspec.json.encode(shown).decode()
+
+    def _add(self, item: Item, count: int, at: int, size: int) -> None:
+        operation = self._job.operation
+        lanes = () if operation.is_read else operation.lanes(item)
+        keys = [lane_key(operation.resource, lane) for lane in lanes]
+        payload = hash_63(operation.name.encode() + b" " + msgspec.json.encode(item))
+        self._index.add(keys, lanes[0] if lanes else "", self._job.number, count, at, size, payload)
+
+
+class DerivedStream:
+    """The items of a job in order, as `EntryStream` gives those of a file; without those that can't be used."""
+
+    def __init__(self, index: LaneIndex) -> None:
+        self._index, self._after = index, 0
+
+    def take(self, count: int, is_done: Callable[[int], bool]) -> list[Entry]:
+        """Up to `count` entries that are not done; empty at the end. Those that are done are not decoded."""
+        found: list[Entry] = []
+        while len(found) < count:
+            rows = self._index.in_order(after=self._after, count=min(_PAGE, count - len(found)))
+            if not rows:
+                break
+            self._after = rows[-1][0]
+            found += [self._index.entry(*row[1:]) for row in rows if not is_done(row[2])]
+        return found

@@ -1,0 +1,54 @@
+"""What two items of a manifest decide about the same thing, and whether both can be meant; asked before all sending."""
+
+from typing import Any
+
+from bulk.operation import Conflict, ItemT, Operation
+
+
+class OneFile(Operation[ItemT]):
+    """A write of one file. Items have owner, repo, path and branch."""
+
+    def lanes(self, item: Any) -> tuple[str, ...]:
+        return (f"{item.owner}/{item.repo}",)
+
+    def identities(self, item: Any) -> tuple[str, ...]:
+        return (f"{item.owner}/{item.repo}".casefold() + f":{item.branch or ''}:{item.path}",)
+
+    def conflict(self, earlier: object, later: Any) -> Conflict | None:
+        """Two changes that leave different contents: only the last would be seen."""
+        if _content(earlier) == _content(later):
+            return None
+        does = "writes" if hasattr(later, "content") else "deletes"
+        did = "writes otherwise" if hasattr(earlier, "content") else "deletes"
+        return Conflict(f"{does} the file that {{other}} {did}; leave one of them out", may_insist=True)
+
+
+def _content(item: Any) -> tuple[str | None, str | None]:
+    return getattr(item, "content", None), getattr(item, "content_file", None)
+
+
+def of_organizations(earlier: object, later: object) -> Conflict | None:
+    """Creations and renames whose names meet. A rename that makes room for a later item is fine, not the reverse."""
+    made_before, made = _made(earlier), _made(later)
+    left_before, left = getattr(earlier, "org", ""), getattr(later, "org", "")
+    if made_before.casefold() == made.casefold():
+        if made_before != made:
+            return Conflict(f"{made!r} and {made_before!r} of {{other}} are one name: case does not matter")
+        return Conflict(f"makes an organization {made!r}, as {{other}} does otherwise")
+    if left and left_before.casefold() == left.casefold():
+        return Conflict(f"renames {left!r}, which {{other}} renames to {made_before!r}")
+    if left and left_before and made_before.casefold() == left.casefold():
+        if left_before.casefold() == made.casefold():
+            return Conflict(
+                f"goes in a circle: {{other}} renames {made!r} to {left!r}, and this one renames it back; "
+                "names are exchanged through a third name, in runs of their own"
+            )
+        return Conflict(
+            f"renames {left!r}, the name that {{other}} gives to {left_before!r}: a chain of renames begins at its "
+            "free end, so put this item before that one; names that go in a circle need a free one, in a run of its own"
+        )
+    return None
+
+
+def _made(item: object) -> str:
+    return str(getattr(item, "login", ""))
