@@ -8,7 +8,7 @@ else may leave out. Data and text; the command line prints them.
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -281,6 +281,19 @@ def _inner(kind: types.Type, name: str) -> Iterator[FieldDocumentation]:
             yield from _inner(_plain(value)[0], f"{name}.*")
         case types.ListType(item_type=entry) | types.VarTupleType(item_type=entry):
             yield from _inner(_plain(entry)[0], f"{name}[]")
+        case types.UnionType(types=several):
+            tagged = [each for each in several if isinstance(each, types.StructType) and each.tag_field]
+            yield from _variants(tagged, name)
+
+
+def _variants(several: Sequence[types.StructType], name: str) -> Iterator[FieldDocumentation]:
+    """Objects that a tag tells apart: the tag, then what each has, as `rules[update].parameters`."""
+    if several:
+        tags = " | ".join(str(each.tag) for each in several)
+        yield FieldDocumentation(name=f"{name}.{several[0].tag_field}", type=tags, is_required=True)
+    for each in several:
+        for field in each.fields:
+            yield from _field(field, f"{name.removesuffix('[]')}[{each.tag}].", _attributes(each.cls))
 
 
 def _plain(kind: types.Type) -> tuple[types.Type, dict[str, Any]]:
@@ -324,7 +337,7 @@ def _type_name(kind: types.Type, *, has_null: bool = True) -> str:
             return f"array of {_type_name(_plain(entry)[0])}"
         case types.UnionType(types=several):
             shown = [each for each in several if has_null or not isinstance(each, types.NoneType)]
-            return " | ".join(_type_name(_plain(each)[0]) for each in shown)
+            return " | ".join(dict.fromkeys(_type_name(_plain(each)[0]) for each in shown))
     return "any"
 
 

@@ -96,7 +96,7 @@ def kill_at_random(home: Home, sandbox: Served, dice: random.Random, seen: Count
 
 @pytest.mark.timeout(170)
 def test_fifty_kills_lose_nothing_and_double_nothing(tmp_path: Path, figure) -> None:
-    """Killed 50 times over 2,000 writes, with 5% of the answers lost, every effect happens exactly once (row 42, 43).
+    """50 kills over 2,000 writes, 5% of the answers lost: every effect exactly once (failures.md row 42, 43).
 
     A snapshot whose answer was lost is sent again, as operations.md says: the platform keeps it already, so the
     journal's effect of the repeat is null. That is no second effect; one would have an id of its own.

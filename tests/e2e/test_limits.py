@@ -23,7 +23,7 @@ ON_THEIR_WAY_S = 0.15
 
 
 def test_a_wrong_token_sends_one_request_and_locks_nobody_out(tmp_path: Path, figure) -> None:
-    """A wrong token: one request, exit 4, and a good token goes on with the same run at once (rows 16, 17)."""
+    """A wrong token: one request, exit 4; a good token goes on at once (failures.md rows 16, 17)."""
     home = Home(tmp_path, token="not-a-token")
     with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, READMES)
@@ -57,7 +57,7 @@ rest = (here / "tokens").read_text().splitlines()[1:]
     ids=["renewed", "junk", "the same"],
 )  # fmt: skip
 def test_a_token_that_ends_is_renewed_once(second: str, exit_code: int, tmp_path: Path, figure) -> None:
-    """A token that ends amidst a run is asked for again, once; without a better one: exit 4 (rows 16, 36)."""
+    """A token that ends is asked for again, once; without a better one: exit 4 (failures.md rows 16, 36)."""
     home = Home(tmp_path)
     home.variables["BULK_TOKEN"] = ""
     home.write("provider.py", PROVIDER)
@@ -88,7 +88,7 @@ def test_a_token_that_ends_is_renewed_once(second: str, exit_code: int, tmp_path
 
 
 def test_a_lock_out_on_top_of_a_refusal_does_not_hide_it(tmp_path: Path, figure) -> None:
-    """A token of the environment ends with many requests in flight: locked out or not, exit 4 at once (rows 17, 18)."""
+    """A token ends with many requests in flight: locked out or not, exit 4 at once (failures.md rows 17, 18)."""
     home = Home(tmp_path, token="short-lived")
     options = ("--token", "short-lived=octoadmin:3", "--latency", "300")
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
@@ -118,7 +118,7 @@ def test_without_rate_limits_the_run_succeeds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [1, 100], ids=["the first request", "amidst others"])
 def test_retry_after_is_obeyed(number: int, tmp_path: Path, figure) -> None:
-    """`Retry-After: 3` on a 429: for 3 s nothing at all is sent, then the item is tried again and succeeds (row 19)."""
+    """`Retry-After: 3` on a 429: nothing at all is sent for 3 s, then the item succeeds (failures.md row 19)."""
     home, log = Home(tmp_path), tmp_path / "requests.log"
     with canned("--log", str(log), "--refuse", str(number), "3") as base_url:
         home.manifest(base_url, READMES, limits={"concurrency": 4})
@@ -136,7 +136,7 @@ def test_retry_after_is_obeyed(number: int, tmp_path: Path, figure) -> None:
 
 @pytest.mark.parametrize("fault", ["limited", "unavailable"])
 def test_refusals_for_now_cost_no_item(fault: str, tmp_path: Path) -> None:
-    """429 and 503 with Retry-After pause everything for as long as they say, and every item succeeds (rows 19, 24)."""
+    """429 and 503 pause everything for their Retry-After, and every item succeeds (failures.md rows 19, 24)."""
     home = Home(tmp_path)
     options = ("--fault", f"{fault}=0.01", "--fault-seed", "3", "--rate-limit", "core=100000/3600")
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:

@@ -131,7 +131,7 @@ def kind_of(line: Line) -> str | None:
 
 @pytest.mark.parametrize("fault", ["drop-before", "drop-after", "error-after", "truncate"])
 def test_lost_answers_leave_one_effect_and_the_right_outcome(fault: str, tmp_path: Path, figure) -> None:
-    """With 15% of the answers lost in one way, each write has exactly one effect and `succeeded` (rows 4, 5, 24)."""
+    """15% of the answers lost: each write has exactly one effect and has `succeeded` (failures.md rows 4, 5, 24)."""
     home = Home(tmp_path)
     options = ("--rate-limit", "off", "--fault", f"{fault}={SHARE}", "--fault-seed", str(SEED))
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:

@@ -57,7 +57,7 @@ def test_a_second_process_is_refused(home: Home, sandbox: Served) -> None:
 
 
 def test_what_a_run_is_made_of_may_not_change(home: Home, sandbox: Served) -> None:
-    """An edited manifest, or another content of its items, is refused with exit 5 and nothing sent (row 55)."""
+    """An edited manifest, or another content of its items, is refused with exit 5, unsent (failures.md row 55)."""
     assert home.run(*COMMAND, "--limit", "3").exit_code == 0
     before = len(sandbox.journal())
     home.manifest(sandbox.base_url, {"readmes": {**readmes(10)["readmes"], "with": {"ref": "main"}}})
@@ -79,7 +79,7 @@ def test_what_a_run_is_made_of_may_not_change(home: Home, sandbox: Served) -> No
 
 
 def test_limits_may_change_from_one_resume_to_the_next(home: Home, sandbox: Served) -> None:
-    """`limits` is no part of what a run is, neither in the file nor on the command line (row 55)."""
+    """`limits` is no part of what a run is, neither in the file nor on the command line (failures.md row 55)."""
     assert home.run(*COMMAND, "--limit", "3").exit_code == 0
     home.manifest(sandbox.base_url, readmes(10), limits={"concurrency": 3, "failures": 1})
     ran = home.run(*COMMAND, "--reserve", "10%", "--concurrency", "5")

@@ -62,7 +62,7 @@ def test_a_search_finds_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_good", [True, False], ids=["good", "refused"])
 def test_tokens_are_nowhere(is_good: bool, tmp_path: Path) -> None:
-    """No token is in a file of the run or cache, in any output, an argv or a child's environment (rows 38, 62)."""
+    """No token is in a file, an output, an argv or a child's environment (failures.md rows 38, 62)."""
     home = Home(tmp_path / "home", token=CANARY)
     home.write("provider.py", PROVIDER)
     home.write("token.txt", SECOND)
@@ -112,7 +112,7 @@ def test_tokens_are_nowhere(is_good: bool, tmp_path: Path) -> None:
 
 
 def test_a_token_in_the_manifest_is_refused_unread(tmp_path: Path) -> None:
-    """A token written into the manifest is refused and not repeated; a file open to others is too (row 61)."""
+    """A token written into the manifest is refused, not repeated; so is a file open to others (failures.md row 61)."""
     home = Home(tmp_path)
     job = {"x": {"operation": "rate-limit.get", "items": [{}]}}
     base_url = "http://127.0.0.1:9/api/v3"

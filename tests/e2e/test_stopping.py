@@ -73,7 +73,7 @@ def test_a_signal_lets_requests_finish_and_starts_nothing(number: int, exit_code
 
 
 def test_the_second_sigint_stops_at_once(tmp_path: Path, figure) -> None:
-    """A second SIGINT ends the run within a second; what was in flight is settled by the next one (row 40)."""
+    """A second SIGINT ends the run within a second; the next run settles what was in flight (failures.md row 40)."""
     home = Home(tmp_path)
     options = ("--latency", "700", "--rate-limit", "off")
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
@@ -103,7 +103,7 @@ def test_the_second_sigint_stops_at_once(tmp_path: Path, figure) -> None:
 
 
 def test_a_hangup_does_not_stop_a_run(tmp_path: Path) -> None:
-    """SIGHUP, as when a terminal is closed: the run goes on to its end (row 41)."""
+    """SIGHUP, as when a terminal is closed: the run goes on to its end (failures.md row 41)."""
     home = Home(tmp_path)
     with served(tmp_path / "sandbox", "--latency", "100", seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, readmes(60), limits={"concurrency": 8})
@@ -115,7 +115,7 @@ def test_a_hangup_does_not_stop_a_run(tmp_path: Path) -> None:
 
 
 def test_a_platform_that_goes_away_costs_no_item(tmp_path: Path, figure) -> None:
-    """Out of reach for `limits.unreachable`, the run stops with exit 3, no item failed; it can be resumed (row 2)."""
+    """Out of reach for `limits.unreachable`: exit 3, no item failed, resumable (failures.md row 2)."""
     home = Home(tmp_path)
     with served(tmp_path / "sandbox", "--latency", "20", seed={"repositories": FLEET}) as sandbox:
         port = sandbox.base_url.split(":")[2].split("/")[0]
@@ -139,7 +139,7 @@ def test_a_platform_that_goes_away_costs_no_item(tmp_path: Path, figure) -> None
 
 
 def test_a_platform_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Nothing listens at the base URL: exit 3 after `limits.unreachable`, no budget and no item spent (row 2)."""
+    """Nothing listens at the base URL: exit 3 after `limits.unreachable`, no item failed (failures.md row 2)."""
     home = Home(tmp_path)
     home.manifest("http://127.0.0.1:9/api/v3", readmes(5), limits={"unreachable": "1s"})
     ran = home.run(*COMMAND)
@@ -150,7 +150,7 @@ def test_a_platform_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("failures", "most"), [("5", 5), ("10%", 10)])
 def test_too_many_failures_stop_the_run(failures: str, most: int, tmp_path: Path) -> None:
-    """`limits.failures`: exit 3 when more items have failed; the rest can still be done (row 79)."""
+    """`limits.failures`: exit 3 when more items have failed; the rest can still be done (failures.md row 79)."""
     home = Home(tmp_path)
     missing = [{"owner": "acme-fleet", "repo": f"nothing-{number}"} for number in range(300)]
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
@@ -171,7 +171,7 @@ def test_too_many_failures_stop_the_run(failures: str, most: int, tmp_path: Path
 
 
 def test_many_failures_in_a_row_are_warned_of(tmp_path: Path) -> None:
-    """Without `limits.failures`, 20 items in a row that are not found give one warning with the cause (rows 20, 79)."""
+    """20 items in a row that are not found give one warning with the likely cause (failures.md rows 20, 79)."""
     home = Home(tmp_path)
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
         for count, warnings in ((19, 0), (60, 1)):

@@ -54,7 +54,7 @@ def test_a_certificate_that_is_refused_stops_at_once(name: str, expired: bool, t
 
 
 def test_a_private_authority_is_trusted_when_named(tmp_path: Path) -> None:
-    """With `platform.ca_bundle` the certificate of a private authority is taken; the same run goes on (row 3)."""
+    """With `platform.ca_bundle` the certificate of a private authority is taken (failures.md row 3)."""
     home, authority = Home(tmp_path), trustme.CA()
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
@@ -83,7 +83,7 @@ def test_proxies_and_netrc_of_the_environment_are_ignored(tmp_path: Path) -> Non
 
 
 def test_a_proxy_that_the_manifest_allows_is_used(tmp_path: Path) -> None:
-    """With `platform.trust_env: true` the proxy variable counts: one that is not there is out of reach (row 72)."""
+    """With `platform.trust_env: true` the proxy variable counts, and its password is not shown (failures.md row 72)."""
     home = Home(tmp_path)
     home.variables = {"HTTP_PROXY": "http://user:hunter2@127.0.0.1:9", "NO_PROXY": "", "no_proxy": ""}
     with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
@@ -108,7 +108,7 @@ def test_few_open_files_are_enough(tmp_path: Path, figure) -> None:
 
 
 def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(tmp_path: Path, figure) -> None:
-    """The disk takes no more: exit 3, no write leaves without its intent; with space the same run goes on (row 47).
+    """The disk takes no more: exit 3, no write without its intent; with space the run goes on (failures.md row 47).
 
     The limit for the size of a file stands for the disk's: writing fails in the same places.
     """
