@@ -12,7 +12,8 @@ import pytest
 
 from bulk.ledger.view import LedgerView
 from tests.simulation import invariants, probes
-from tests.simulation.network import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Exchange, Fate, answer
+from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Fate, answer
+from tests.simulation.network import Exchange
 from tests.simulation.schedules import put, snapshot
 from tests.simulation.world import World, now, simulate, world
 
@@ -79,7 +80,7 @@ def test_an_unknown_item_is_settled_before_a_retry_sends_it_again(folder: Path) 
             # not found for a while, and then sent eight times into the dark
             assert (await made.run(manifest)).exit_code == 6
             before = sends(made)
-            assert list(LedgerView(made.run_dir(manifest)).finished())[0]["outcome"] == "unknown"
+            assert next(LedgerView(made.run_dir(manifest)).finished())["outcome"] == "unknown"
             made.network.fate_of = lambda each: FINE
             assert (await made.retry(manifest)).exit_code == 0
             assert sends(made) == before

@@ -226,6 +226,36 @@ def test_saved_files_are_the_decoded_bytes(home: Home, sandbox: Served) -> None:
             assert hashlib.sha1(b"blob %d\0%b" % (len(saved), saved)).hexdigest() == line["result"]["sha"]
 
 
+def test_a_cache_belongs_to_one_token(home: Home, sandbox: Served) -> None:
+    """What was read with one token is not used with another, nor with `--no-cache` (failures.md row 37)."""
+    home.manifest(sandbox.base_url, readmes(5))
+    statuses = {}
+    for run, token, more in (
+        ("first", home.token, ()),
+        ("again", home.token, ()),
+        ("without", home.token, ("--no-cache",)),
+        ("other", "sbx-org-owner", ()),
+    ):
+        home.token, before = token, len(sandbox.requests())
+        ran = home.run("run", "manifest.yaml", "--run-dir", run, *more)
+        assert ran.exit_code == 0, ran.err
+        statuses[run] = {line["status"] for line in sandbox.requests()[before:]}
+    assert statuses == {"first": {200}, "again": {304}, "without": {200}, "other": {200}}
+
+
+def test_the_vendor_s_names_are_in_headers_and_media_types(home: Home) -> None:
+    """With `--vendor github` the same engine serves a platform whose headers and media types are named so."""
+    with served(home.folder / "sandbox", "--vendor", "github", seed={"repositories": FLEET}) as github:
+        home.manifest(github.base_url, readmes(3, **{"with": {"media_type": "raw"}}, save="{repo}.md"))
+        ran = home.run(*COMMAND, "--vendor", "github")
+    assert ran.exit_code == 0, ran.err
+    lines = home.results("run")
+    assert all(line["request_id"] for line in lines)
+    for line in lines:
+        saved = (home.folder / "run" / "saved" / f"{line['item']['repo']}.md").read_bytes()
+        assert hashlib.sha256(saved).hexdigest() == line["result"]["sha256"]
+
+
 def test_jobs_wait_for_what_they_need(home: Home, sandbox: Served) -> None:
     """A job starts when those it needs have succeeded; where one failed, its items are skipped, and say why."""
     bad = {"operation": "contents.get", "items": [{"owner": "acme-eng", "repo": "hello-world", "path": "nowhere"}]}

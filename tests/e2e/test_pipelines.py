@@ -1,11 +1,12 @@
 """Items that meet others of their run: superseded ones, and items made from another job's results."""
 
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.judging import Line, effects, overlaps
-from tests.e2e.platform import Home, served, wait_for
+from tests.e2e.platform import Home, Served, served, wait_for
 
 FLEET = {"organization": "acme-fleet", "count": 40, "readme_bytes": 100}
 COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
@@ -107,9 +108,9 @@ def test_a_killed_pipeline_goes_on(tmp_path: Path) -> None:
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, copies(40), limits={"concurrency": 4, "settle": "1s"})
         for more in (10, 25, 10, 10):
-            before = len(sandbox.requests())
+            seen = len(sandbox.requests()) + more
             process = home.start(*COMMAND)
-            wait_for(lambda seen=before + more: len(sandbox.requests()) >= seen, process)
+            wait_for(partial(_has_seen, sandbox, seen), process)
             process.kill()
             process.communicate()
         ran = home.run(*COMMAND)
@@ -206,3 +207,7 @@ def test_lists_give_an_item_for_each_entry(tmp_path: Path) -> None:
     found = Counter(line["job"] for line in home.results("run"))
     assert found["teams"] == 1
     assert found["gets"] == found["more"] > 0
+
+
+def _has_seen(sandbox: Served, requests: int) -> bool:
+    return len(sandbox.requests()) >= requests

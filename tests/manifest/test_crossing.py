@@ -228,7 +228,7 @@ def test_only_the_last_snapshot_of_a_lane_is_sent(tmp_path):
 
 def test_a_snapshot_is_superseded_only_by_one_that_is_sent_when_it_would_be(tmp_path):
     """Across jobs only where both wait for the same and use one credential: else the later one may never be sent."""
-    later = {
+    later: dict[str, dict[str, Any]] = {
         "same": {},
         "needs": {"needs": ("j0",)},
         "credential": {"credential": "other"},

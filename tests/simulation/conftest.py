@@ -1,4 +1,4 @@
-"""Where simulations keep their files: in memory, where the system has such a place, because ledgers sync every group."""
+"""Where simulations keep their files: in memory, where the system has such a place: ledgers sync every group."""
 
 import os
 import tempfile

@@ -1,6 +1,7 @@
 """What must hold of every run, whatever happened to it. Each function raises AssertionError with what it found."""
 
 import contextlib
+import itertools
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -86,7 +87,7 @@ def lanes_never_overlap(world: World) -> None:
         if exchange.is_write and lane:
             by_lane[lane].append(exchange)
     for lane, writes in by_lane.items():
-        for before, after in zip(writes, writes[1:], strict=False):
+        for before, after in itertools.pairwise(writes):
             assert before.ended_at is not None, f"{lane}: #{before.number} has no end"
             assert before.ended_at <= after.at, f"{lane}: #{before.number} and #{after.number} overlap"
 

@@ -1,10 +1,10 @@
 """The network of a simulation: connections in memory between the real client and the real server, and what befalls
 them.
 
-One `Wire` is one end of a connection; what it writes travels to the other end in order and takes its time. Every request
-meets a `Fate`, decided by the schedule when its head is known: it may be cut at any byte, be held up, be answered by a
-proxy in the platform's place, or arrive long after the client gave up. Everything is written down (`Exchange`, `trace`),
-so that invariants can be checked and two runs compared.
+One `Wire` is one end of a connection; what it writes travels to the other end in order and takes its time. Every
+request meets a `Fate`, decided by the schedule when its head is known: it may be cut at any byte, held up, answered
+by a proxy in the platform's place, or arrive long after the client gave up. Everything is written down (`Exchange`,
+`trace`), so that invariants can be checked and two runs compared.
 """
 
 import asyncio
@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-from aiohttp import web
 from aiohttp.client_proto import ResponseHandler
 
-TRIP_S = 0.002
-"""How long bytes are under way, where a fate says nothing else (seconds)."""
+from tests.simulation.fates import FINE, TRIP_S, Fate
+
 END_S = 1e-4
 """How long after the last bytes the end of a connection is noticed (seconds)."""
 GIVEN_UP_S = 12.0
@@ -26,59 +25,7 @@ GIVEN_UP_S = 12.0
 HELD_S = 30.0
 """How long after a request that comes late its connection is closed at the platform: its proxy waits for the answer."""
 
-HTML = "text/html; charset=utf-8"
-PAGE = b"<!DOCTYPE html><html><body><h1>It is not you, it is us</h1></body></html>"
 ALL = 1 << 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
-    """What befalls one exchange.
-
-    Attributes:
-        kind: its name in the trace.
-        request_s, answer_s: how long the bytes are under way (seconds).
-        request_cut: so many bytes of the request arrive, then the connection is reset; None: all of it.
-        answer_cut: so many bytes of the answer arrive, then the connection is closed; None: all of it.
-        is_reset: a cut answer ends in a reset.
-        drip_s: the answer comes a byte at a time, with this between two (seconds).
-        instead: what a proxy answers; `is_passed_on`: after the platform did (its own answer is thrown away).
-        is_mute: the answer never comes, and the connection stays open.
-    """
-
-    kind: str = "fine"
-    request_s: float = TRIP_S
-    answer_s: float = TRIP_S
-    request_cut: int | None = None
-    answer_cut: int | None = None
-    is_reset: bool = False
-    drip_s: float = 0.0
-    instead: bytes | None = None
-    is_passed_on: bool = False
-    is_mute: bool = False
-
-
-FINE = Fate()
-DROP_BEFORE = Fate(kind="drop-before", request_cut=0)
-DROP_AFTER = Fate(kind="drop-after", answer_cut=0)
-MUTE = Fate(kind="mute", is_mute=True)
-
-
-def late(seconds: float) -> Fate:
-    """The request arrives so late that the client has given up; it is carried out all the same."""
-    return Fate(kind="late", request_s=seconds)
-
-
-def answer(
-    status: int, body: bytes = PAGE, content_type: str = HTML, *, is_passed_on: bool = False, **headers: str
-) -> Fate:
-    """A proxy answers in the platform's place; `is_passed_on`: after the platform has done what was asked."""
-    lines = [f"HTTP/1.1 {status} Said By A Proxy", f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    lines.append("Connection: close")
-    head = "\r\n".join(lines).encode() + b"\r\n\r\n"
-    when = "after" if is_passed_on else "before"
-    return Fate(kind=f"{status}-{when}", instead=head + body, is_passed_on=is_passed_on)
 
 
 @dataclass(slots=True, eq=False)

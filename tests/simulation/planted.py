@@ -19,6 +19,7 @@ from bulk.ledger.records import Intent, Record
 from bulk.manifest import checking, index
 from bulk.model import Failure, FailureKind, Request
 from bulk.platform import transport
+from bulk.platform.deadlines import CURRENT
 
 
 @contextlib.contextmanager
@@ -74,8 +75,9 @@ def hidden_re_send() -> Iterator[None]:
 
 async def _send(self: Any, conn: Any) -> aiohttp.ClientResponse:
     """Without the guard against a second sending."""
-    transport.CURRENT.get().is_written = True
-    return await super(transport._Request, self).send(conn)
+    CURRENT.get().is_written = True
+    response: aiohttp.ClientResponse = await super(transport._Request, self).send(conn)
+    return response
 
 
 @contextlib.contextmanager

@@ -122,5 +122,5 @@ def installed() -> Iterator[None]:
     kinds = (ProbeRead, ProbeWrite, ProbeCreate, ProbeBlind, ProbeSet, ProbeMeddler)
     points = {kind.name: EntryPoint(kind.name, f"{__name__}:{kind.__name__}", GROUP) for kind in kinds}
     found = {**operation._installed(), **points}
-    with mock.patch.object(operation, "_installed", lambda: found):
+    with mock.patch.object(operation, "_installed", return_value=found):
         yield

@@ -8,11 +8,11 @@ that (a rename).
 
 import base64
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.network import FINE, GIVEN_UP_S, Exchange, Fate, answer
+from tests.simulation.fates import FINE, Fate, answer
+from tests.simulation.network import GIVEN_UP_S, Exchange
 
 OWNER = "fleet"
 TIMEOUT_S = 5.0
@@ -181,7 +181,7 @@ def _add_snapshot(schedule: Schedule, repo: str, number: int, dice: random.Rando
 
 def _add_organization(schedule: Schedule, number: int, dice: random.Random) -> None:
     if dice.random() < 0.2:
-        item = {"login": "acme-eng", "admin": "octoadmin"}
+        item: dict[str, Any] = {"login": "acme-eng", "admin": "octoadmin"}
         schedule.expect("orgs", item, Expected("failed", "conflict"))
         return
     login = f"new-{number}"
@@ -228,7 +228,7 @@ class Weather:
 
 
 def _misfortune(kind: str, dice: random.Random) -> Fate:
-    trips: Mapping[str, float] = {"request_s": dice.uniform(0.001, 0.05), "answer_s": dice.uniform(0.001, 0.05)}
+    trips: dict[str, Any] = {"request_s": dice.uniform(0.001, 0.05), "answer_s": dice.uniform(0.001, 0.05)}
     match kind:
         case "cut request":
             return Fate(kind=kind, request_cut=dice.randrange(600), **trips)

@@ -1,4 +1,4 @@
-"""Things that would go on for ever, bugs, mass failures, hot lanes, clocks that jump: every run ends, and ends right."""
+"""Things that would go on for ever, bugs, mass failures, hot lanes, jumping clocks: every run ends, and ends right."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from bulk.ledger.view import LedgerView
 from bulk.sandbox import organizations
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants, probes
-from tests.simulation.network import DROP_AFTER, FINE, answer
+from tests.simulation.fates import DROP_AFTER, FINE, answer
 from tests.simulation.schedules import put
 from tests.simulation.storm import running_loop
 from tests.simulation.world import HOURS, now, simulate, world
@@ -103,7 +103,7 @@ def test_a_bug_of_the_engine_ends_the_run_loud(folder: Path, place: str) -> None
                     raise ZeroDivisionError("a bug")
                 return real(*args, **more)
 
-            with mock.patch.object(*kind, broken), pytest.raises(BaseExceptionGroup) as raised:
+            with mock.patch.object(kind[0], kind[1], broken), pytest.raises(BaseExceptionGroup) as raised:
                 await made.run(manifest)
             assert raised.group_contains(ZeroDivisionError)
             assert now() < 10.0

@@ -9,7 +9,8 @@ import pytest
 
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants
-from tests.simulation.network import FINE, Exchange, Fate, answer
+from tests.simulation.fates import FINE, Fate, answer
+from tests.simulation.network import Exchange
 from tests.simulation.schedules import put, snapshot
 from tests.simulation.world import PREFIX, TOKEN, World, now, simulate, world
 

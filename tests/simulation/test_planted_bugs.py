@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from bulk.errors import RunDirectoryError
 from bulk.sandbox.settings import ExtraToken, RateLimit
 from tests.simulation import invariants, planted
-from tests.simulation.network import DROP_AFTER, FINE, Exchange, Fate, answer, late
+from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer, late
+from tests.simulation.network import Exchange
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected, Schedule, put, snapshot
 from tests.simulation.world import PREFIX, simulate, world
 
@@ -211,7 +213,7 @@ SEEN_BY: dict[Any, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("scenario", sorted(set(SEEN_BY.values()), key=lambda each: each.__name__))
+@pytest.mark.parametrize("scenario", sorted(set(SEEN_BY.values()), key=attrgetter("__name__")))
 def test_the_scenario_passes_without_a_bug(folder: Path, scenario: Callable[[Path], None]) -> None:
     """What a bug is to be seen by holds as long as there is none."""
     scenario(folder)

@@ -31,7 +31,8 @@ from bulk.run import Run, Surroundings
 from bulk.sandbox.context import inline
 from bulk.sandbox.server import Sandbox, opened
 from bulk.sandbox.settings import ExtraToken, RateLimit, Settings
-from tests.simulation.network import Exchange, Fate, Network
+from tests.simulation.fates import Fate
+from tests.simulation.network import Exchange, Network
 from tests.virtual_time import START, VirtualClock, VirtualLoop
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ class _InOrder(dict[Any, None]):
 
 @contextlib.contextmanager
 def _cancelled_in_order() -> Iterator[None]:
-    """anyio keeps the tasks of a scope in sets, so that they are cancelled in the order of their addresses in memory."""
+    """anyio keeps the tasks of a scope in sets: they would be cancelled in the order of their addresses in memory."""
     real = CancelScope.__init__
 
     def init(self: Any, *args: Any, **more: Any) -> None:
