@@ -254,12 +254,12 @@ def test_what_follows_a_repeated_write_waits_for_its_echo(folder: Path) -> None:
         async with world(folder) as made:
             made.network.fate_of = writes_meet(Fate(kind="late", request_s=12.0))
             delete = {"owner": "fleet", "repo": "REPO-00000", "path": "a", "message": "Delete"}
-            jobs = {
+            jobs: dict[str, dict[str, Any]] = {
                 "puts": {
                     "operation": "contents.put",
                     "items": [put("repo-00000", "a", "a"), put("repo-00000", "b", "b")],
                 },
-                "deletes": {"operation": "contents.delete", "items": [delete]},
+                "deletes": {"operation": "contents.delete", "items": [delete], "allow_overwrites": True},
             }
             manifest = made.write("run", jobs, {"settle": "15s", "request_timeout": "5s"})
             assert (await made.run(manifest)).exit_code == 0

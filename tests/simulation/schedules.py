@@ -98,8 +98,9 @@ def random_schedule(seed: int, items: int, repositories: int = 8) -> Schedule:
     """About `items` items of every kind over a few repositories."""
     dice = random.Random(f"work {seed}")
     schedule = Schedule()
-    for name, operation in (("reads", "readme.get"), ("puts", "contents.put"), ("deletes", "contents.delete")):
-        schedule.job(name, operation)
+    schedule.job("reads", "readme.get")
+    for name, operation in (("puts", "contents.put"), ("deletes", "contents.delete")):
+        schedule.job(name, operation, allow_overwrites=True)
     schedule.job("snapshots", "snapshot.create")
     schedule.job("orgs", "organization.create")
     schedule.job("renames", "organization.rename", needs=["orgs"], needs_policy="any-outcome")

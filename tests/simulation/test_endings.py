@@ -46,7 +46,7 @@ def test_what_is_accepted_and_never_done_ends_as_unknown(folder: Path) -> None:
     simulate(main, tick_s=10.0)
 
 
-@pytest.mark.parametrize("bug", ["RuntimeError", "KeyError", "AssertionError", "ZeroDivisionError", "RecursionError"])
+@pytest.mark.parametrize("bug", ["RuntimeError", "KeyError", "AssertionError"])
 @pytest.mark.parametrize(
     ("operation", "when", "outcome"),
     [
@@ -123,11 +123,11 @@ def test_one_hot_lane_does_not_hold_up_the_others(folder: Path) -> None:
 
     async def main() -> None:
         took: list[float] = []
-        others = [put(f"repo-{number % 20 + 1:05d}", f"other-{number}", "a") for number in range(40)]
+        others = [put(f"repo-{number % 20 + 1:05d}", f"other-{number}", "a") for number in range(28)]
         for with_hot in (False, True):
             async with world(folder / str(with_hot), latency_ms=20.0) as made:
-                hot = [put("repo-00000", f"hot-{number}", "a") for number in range(360)] if with_hot else []
-                items = [*hot[:200], *others, *hot[200:]]
+                hot = [put("repo-00000", f"hot-{number}", "a") for number in range(200)] if with_hot else []
+                items = [*hot[:100], *others, *hot[100:]]
                 began = now()
                 manifest = made.write(
                     "run", {"puts": {"operation": "contents.put", "items": items}}, {"concurrency": 8}
@@ -211,11 +211,11 @@ def test_a_wall_clock_that_is_wrong_or_jumps_changes_nothing(folder: Path, whose
                 await anyio.sleep(12.3)
                 clock.skew_s += jump_s if whose == "clock" else 0.7
 
-            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": reads(600)}})
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": reads(380)}})
             async with anyio.create_task_group() as group:
                 group.start_soon(jump)
                 assert (await made.run(manifest)).exit_code == 0
-            assert now() < 66.0
+            assert now() < 46.0
             assert not [entry for entry in made.journal() if entry.status == 403]
 
     simulate(main)

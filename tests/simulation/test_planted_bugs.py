@@ -74,15 +74,18 @@ def rough_work(folder: Path) -> None:
     simulate(main)
 
 
-def late_snapshot(folder: Path) -> None:
-    """The older of two snapshots of one lane arrives late: the newer one must be what stays."""
+def late_write(folder: Path) -> None:
+    """A file is put, late, and once more, then deleted: what comes late must not create it anew."""
 
     async def main() -> None:
         fates = iter((late(TIMEOUT_S + 8.0),))
         async with world(folder, fate_of=lambda each: next(fates, FINE) if each.is_write else FINE) as made:
-            items = [snapshot("repo-00000", "build", sha * 40) for sha in "ab"]
-            manifest = made.write("run", {"snapshots": {"operation": "snapshot.create", "items": items}}, LIMITS)
-            await made.run(manifest)
+            delete = {"owner": "fleet", "repo": "repo-00000", "path": "a", "message": "Delete"}
+            jobs: dict[str, Any] = {
+                "puts": {"operation": "contents.put", "items": [put("repo-00000", "a", "a")]},
+                "deletes": {"operation": "contents.delete", "items": [delete], "allow_overwrites": True},
+            }
+            await made.run(made.write("run", jobs, LIMITS))
             await anyio.sleep(60.0)
             assert len(made.effects()) == 2
 
@@ -201,7 +204,7 @@ SEEN_BY: dict[Any, Callable[[Path], None]] = {
     planted.no_read_back: rough_work,
     planted.blind_repeat: rough_work,
     planted.hidden_re_send: hidden,
-    planted.no_settle_time: late_snapshot,
+    planted.no_settle_time: late_write,
     planted.lane_not_folded: rough_work,
     planted.conditional_read_back: stale_proxy,
     planted.budget_given_back_when_lost: rough_work,

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SOAK_SEEDS = 2_000
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(14))
 def test_every_invariant_holds(folder: Path, seed: int) -> None:
     """Lost and late answers, errors, limits, stops and resumes: each item ends once and right, each effect is there
     once, lanes, budgets, permits and connections are kept."""
