@@ -49,7 +49,7 @@ log = logging.getLogger("bulk.dispatch")
 
 RESTARTS = 8
 """So often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
-RESTARTS_IN_TROUBLE = 200
+RESTARTS_IN_TROUBLE = 50
 """So often while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 BUSY_MOST_S = 600.0
 """How long "in progress" is waited for before it is the answer."""
@@ -359,6 +359,7 @@ class _Life:
         return Doubt(lost, request.effect, clock.monotonic())
 
     async def _pause(self, round_number: int) -> None:
-        """Doubling from 0.1 s, at most 5 s, jittered."""
-        seconds = min(5.0, 0.1 * 2.0**round_number) * (0.5 + 0.5 * self._drive._dice.random())
+        """Doubling from 0.1 s, at most 5 s, in long trouble 30 s; jittered."""
+        most_s = 5.0 if round_number <= RESTARTS else 30.0
+        seconds = min(most_s, 0.1 * 2.0 ** min(20, round_number)) * (0.5 + 0.5 * self._drive._dice.random())
         await self._drive._exchange.pause(seconds)

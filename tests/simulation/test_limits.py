@@ -29,7 +29,7 @@ def jobs(count: int) -> dict[str, Any]:
     """Reads, writes and snapshots."""
     return {
         "reads": {"operation": "readme.get", "items": reads(count)},
-        "puts": {"operation": "contents.put", "items": [put(f"repo-{n % 60:05d}", f"f{n}", "a") for n in range(WRITES)]},
+        "puts": {
             "operation": "contents.put",
             "items": [put(f"repo-{n % 60:05d}", f"f{n}", "a") for n in range(WRITES)],
         },
