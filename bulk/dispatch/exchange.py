@@ -210,8 +210,6 @@ class Exchange:
         def wait(_: RetryCallState) -> float:
             return patience.pause_s(self._dice)
 
-        if patience.is_over:
-            return first
         await self.pause(patience.pause_s(self._dice))
         retrying = AsyncRetrying(
             sleep=self.pause,

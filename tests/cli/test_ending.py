@@ -83,7 +83,9 @@ def test_a_bug_is_in_the_log_at_the_level_debug(caplog: pytest.LogCaptureFixture
     """Who asks for the level debug gets the traceback in the log as well."""
     with caplog.at_level(logging.DEBUG):
         ending.exit_code_of(ValueError("odd"))
-    assert caplog.records[-1].exc_info is not None
+    record = caplog.records[-1]
+    # where a command of this process has set up the log before, its redaction has made a text of the traceback already
+    assert record.exc_info or "ValueError: odd" in (record.exc_text or "")
 
 
 @pytest.mark.parametrize("exit_code", [3, 4, 130, 143])

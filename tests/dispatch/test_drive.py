@@ -126,6 +126,23 @@ def test_an_operation_that_writes_while_it_reads_back_is_not_believed(folder: Pa
     play(folder, "probe.meddle", [{"name": "a"}], writes_meet(DROP_AFTER), check)
 
 
+def test_a_read_back_that_is_refused_tells_nothing(folder: Path) -> None:
+    """The file may not be read: what happened to the lost write stays `unknown`, and the line says why."""
+
+    def fate_of(exchange: Exchange) -> Fate:
+        if exchange.is_write:
+            return DROP_AFTER
+        is_read_back = "probe-a" in exchange.path
+        return answer(403, b'{"message": "Resource not accessible by this token"}', JSON) if is_read_back else FINE
+
+    def check(made: World, lines: list[dict[str, Any]], code: int) -> None:
+        assert (lines[0]["outcome"], code) == ("unknown", 6)
+        assert "not accessible" in lines[0]["error"]["message"]
+        assert sends(made) == 1
+
+    play(folder, "probe.write", [{"name": "a"}], fate_of, check)
+
+
 def test_a_name_that_was_free_and_is_taken_is_ours(folder: Path) -> None:
     """operations.md, `applied_inferred`: the organization can't be seen; it was free before the lost request, the
     repeat is refused as taken: applied, and the note says that it was inferred."""
@@ -207,16 +224,16 @@ def test_a_write_that_can_not_be_connected_is_tried_until_it_is(folder: Path) ->
             invariants.watch(made)
 
             def connect() -> float:
-                if 0.02 < now() < 8.0:
+                if 0.012 < now() < 8.0:
                     raise ConnectionRefusedError(111, "Connection refused")
                 return TRIP_S
 
             made.network.connect = connect
-            made.network.fate_of = lambda each: Fate(kind="closing", answer_cut=1_500) if each.number == 2 else FINE
-            items = [put("repo-00000", "a", "a"), put("repo-00001", "a", "a"), put("repo-00002", "a", "a")]
-            manifest = made.write("run", {"job": {"operation": "contents.put", "items": items}})
+            items = [snapshot("repo-00000", f"build-{number}") for number in range(6)]
+            manifest = made.write("run", {"job": {"operation": "snapshot.create", "items": items}})
             assert (await made.run(manifest)).exit_code == 0
-            assert len(made.effects()) == 3
+            assert any("not connected" in line for line in made.network.trace)
+            assert sends(made) == len(made.effects()) == 6
             assert not made.violations
 
     simulate(main)

@@ -84,6 +84,26 @@ def test_nothing_more_leaves_whenever_the_token_ends(folder: Path, ends_s: float
     simulate(main)
 
 
+def test_nothing_more_leaves_while_intents_are_written(folder: Path) -> None:
+    """failures.md row 17: permits that wait for a slow disk are worth nothing once a 401 has come."""
+
+    async def slow(call: Callable[[], None]) -> None:
+        await anyio.sleep(0.05)
+        call()
+
+    async def main() -> None:
+        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", 0.16)], latency_ms=3.0) as made:
+            made.environ["BULK_TOKEN"] = SHORT
+            made.disk = slow
+            manifest = made.write("run", jobs(400), {"concurrency": 64})
+            assert (await made.run(manifest)).exit_code == 4
+            invariants.nothing_after_the_first_401(made, SHORT)
+            invariants.nothing_leaked(made, made.runs[-1])
+            assert any(each.is_write for each in of_token(made, SHORT))
+
+    simulate(main)
+
+
 def test_a_renewed_token_is_tried_by_one_request_alone(folder: Path) -> None:
     """failures.md rows 16, 35: the first 401 freezes the credential, its file is read again once, one request goes
     first; no item fails."""

@@ -249,6 +249,67 @@ def test_a_suspended_machine_goes_on(folder: Path) -> None:
     simulate(main, at_most_s=3 * HOURS)
 
 
+def test_what_needs_a_failed_job_is_skipped(folder: Path) -> None:
+    """A job whose need did not succeed is not tried: its items are `skipped` with `dependency_failed` and 0 attempts; what
+    needs it in turn likewise; a job that takes any outcome runs."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            bad = [{"owner": "fleet", "repo": "missing"}]
+            jobs = {
+                "first": {"operation": "readme.get", "items": bad},
+                "second": {"operation": "readme.get", "items": reads(3), "needs": ["first"]},
+                "third": {
+                    "operation": "contents.put",
+                    "items": [put("repo-00000", "a", "a")],
+                    "needs": ["second"],
+                },
+                "any": {
+                    "operation": "readme.get",
+                    "items": reads(2),
+                    "needs": ["first"],
+                    "needs_policy": "any-outcome",
+                },
+            }
+            manifest = made.write("run", jobs)
+            assert (await made.run(manifest)).exit_code == 1
+            by_job: dict[str, set[str]] = {}
+            for line in made.lines(manifest):
+                by_job.setdefault(line["job"], set()).add(line["outcome"])
+                if line["outcome"] == "skipped":
+                    assert (line["attempts"], line["error"]["code"]) == (0, "dependency_failed")
+            wanted = {"first": {"failed"}, "second": {"skipped"}, "third": {"skipped"}, "any": {"succeeded"}}
+            assert by_job == wanted
+            assert not made.effects()
+
+    simulate(main)
+
+
+def test_items_that_are_edited_while_they_are_read_stop_the_run(folder: Path) -> None:
+    """failures.md row 55: an items file that changes under a run ends it with exit 5; what was done stays done."""
+
+    async def main() -> None:
+        async with world(folder, latency_ms=50.0) as made:
+            items = [put("repo-00000", f"f{number}", "a") for number in range(20)]
+            manifest = made.write("run", {"puts": {"operation": "contents.put", "items": items}})
+
+            async def edit() -> None:
+                await anyio.sleep(0.4)
+                path = folder / "run-puts.jsonl"
+                path.write_text(path.read_text().replace("f19", "f99"))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(edit)
+                report = await made.run(manifest)
+            assert report.exit_code == 5
+            done = made.lines(manifest)
+            assert 1 < len(done) < 20
+            assert {line["outcome"] for line in done} == {"succeeded"}
+            assert len(made.effects()) == len(done)
+
+    simulate(main)
+
+
 def test_the_time_limit_stops_and_a_resume_goes_on(folder: Path) -> None:
     """`limits.max_duration`: exit 3, nothing lost; each resume goes on where it stopped."""
 

@@ -100,6 +100,7 @@ THREE_WAYS = {
         ),
         0.0,
     ),
+    "primary limit with Retry-After": (answer(403, PRIMARY, JSON, Retry_After="7"), 7.0),
     "secondary limit with Retry-After": (answer(403, SECONDARY, JSON, Retry_After="7"), 7.0),
     "secondary limit without": (answer(403, SECONDARY, JSON), 60.0),
     "429 with Retry-After": (answer(429, b"", JSON, Retry_After="7"), 7.0),
@@ -132,6 +133,48 @@ def test_a_limit_is_waited_for_and_no_item_fails(folder: Path, kind: str, where:
             if silence_s == 7.0:
                 everything = [each.at for each in made.network.exchanges if each.at > heard + 1e-6]
                 assert min(everything) >= heard + 7.0
+
+    simulate(main)
+
+
+def test_a_limit_that_the_platform_does_not_name_is_waited_for(folder: Path) -> None:
+    """`/rate_limit` is off, and yet a request is refused because of a limit: a minute of silence, no item fails."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            fate = answer(403, PRIMARY, JSON)
+            made.network.fate_of = once(fate, "readme")
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": reads(5)}})
+            assert (await made.run(manifest)).exit_code == 0
+            (hit,) = (each for each in made.network.exchanges if each.fate is fate)
+            sent = [each.at for each in made.network.exchanges if each.at > (hit.answered_at or 0.0) + 1e-6]
+            assert min(at for at in sent) >= (hit.answered_at or 0.0)
+            assert now() >= 60.0
+
+    simulate(main)
+
+
+ODD_LIMITS = {
+    "nothing of ours": answer(200, b'{"resources": {"search": {"limit": 9, "remaining": 9, "reset": 1}}}', JSON),
+    "errors": answer(500),
+    "no JSON": answer(200, b"<html>"),
+    "wrong types": answer(200, b'{"resources": {"core": {"limit": "many", "remaining": null}}}', JSON),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_LIMITS)
+def test_an_odd_rate_limit_holds_nothing_up(folder: Path, odd: str) -> None:
+    """`/rate_limit` that can't be used governs nothing, and is not asked in a loop: the run succeeds."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            fate = ODD_LIMITS[odd]
+            made.network.fate_of = lambda each: fate if each.path.endswith("/rate_limit") else FINE
+            manifest = made.write("run", jobs(60))
+            assert (await made.run(manifest)).exit_code == 0
+            all_succeeded(made, manifest, 60)
+            assert now() < 30.0
+            assert sum(each.path.endswith("/rate_limit") for each in made.network.exchanges) < 10
 
     simulate(main)
 
