@@ -250,8 +250,8 @@ def test_a_suspended_machine_goes_on(folder: Path) -> None:
 
 
 def test_what_needs_a_failed_job_is_skipped(folder: Path) -> None:
-    """A job whose need did not succeed is not tried: its items are `skipped` with `dependency_failed` and 0 attempts; what
-    needs it in turn likewise; a job that takes any outcome runs."""
+    """A job whose need did not succeed is not tried: its items are `skipped` with `dependency_failed` and 0 attempts;
+    what needs it in turn likewise; a job that takes any outcome runs."""
 
     async def main() -> None:
         async with world(folder) as made:
