@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from tests.e2e.platform import BULK, Home, Served, served, wait_for
 
@@ -190,26 +191,24 @@ ONE = '{"owner":"acme-fleet","repo":"repo-00001","id":"a"}'
 TWO = '{"owner":"acme-fleet","repo":"repo-00002","id":"b"}'
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("items.csv", b"owner,repo,id\nacme-fleet,repo-00001,a\nacme-fleet,repo-00002,b\n"),
-        ("items.json", f"[{ONE},\n {TWO}]".encode()),
-        ("items.yaml", f"- {ONE}\n- {TWO}\n".encode()),
-        ("items.jsonl", f"\ufeff{ONE}\r\n{TWO}".encode()),
-        ("items.jsonl.gz", gzip.compress(f"{ONE}\n{TWO}".encode())),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_items_of_every_format(name: str, content: bytes, home: Home, sandbox: Served) -> None:
+def test_items_of_every_format(home: Home, sandbox: Served) -> None:
     """CSV, JSON, YAML, JSON lines (BOM, CRLF) and gzip give the same items; `id` comes back with each result."""
-    home.write(name, content)
-    home.manifest(sandbox.base_url, readmes(0, items=name))
+    files = {
+        "items.csv": b"owner,repo,id\nacme-fleet,repo-00001,a\nacme-fleet,repo-00002,b\n",
+        "items.json": f"[{ONE},\n {TWO}]".encode(),
+        "items.yaml": f"- {ONE}\n- {TWO}\n".encode(),
+        "items.jsonl": f"\ufeff{ONE}\r\n{TWO}".encode(),
+        "items.ndjson.gz": gzip.compress(f"{ONE}\n{TWO}".encode()),
+        "items.csv.zst": zstandard.compress(b"owner,repo,id\nacme-fleet,repo-00001,a\nacme-fleet,repo-00002,b\n"),
+    }
+    for name, content in files.items():
+        home.write(name, content)
+    jobs = {name: {"operation": "readme.get", "items": name} for name in files}
+    home.manifest(sandbox.base_url, jobs)
     ran = home.run(*COMMAND)
     assert ran.exit_code == 0, ran.err
-    assert {(line["index"], line["id"], line["item"]["repo"]) for line in home.results("run")} == {
-        (0, "a", "repo-00001"),
-        (1, "b", "repo-00002"),
+    assert Counter((line["job"], line["index"], line["id"], line["item"]["repo"]) for line in home.results("run")) == {
+        (name, *item): 1 for name in files for item in ((0, "a", "repo-00001"), (1, "b", "repo-00002"))
     }
 
 

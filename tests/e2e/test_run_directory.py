@@ -1,6 +1,7 @@
 """A run directory belongs to one manifest and to one process at a time."""
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def home(tmp_path: Path, sandbox: Served) -> Home:
     """A folder with a manifest of ten items."""
     home = Home(tmp_path)
-    for count in (10, 100):
+    for count in (10, 200):
         home.lines(f"{count}.jsonl", [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)])
     home.manifest(sandbox.base_url, readmes(10))
     return home
@@ -39,7 +40,7 @@ def home(tmp_path: Path, sandbox: Served) -> Home:
 
 def test_a_second_process_is_refused(home: Home, sandbox: Served) -> None:
     """While a run is going on, a second process on its directory exits 5 and names the first (failures.md row 45)."""
-    home.manifest(sandbox.base_url, readmes(100), limits={"concurrency": 2})
+    home.manifest(sandbox.base_url, readmes(200), limits={"concurrency": 1})
     before = len(sandbox.requests())
     with home.running(*COMMAND) as first:
         wait_for(lambda: len(sandbox.requests()) >= before + 5, first)
@@ -50,10 +51,13 @@ def test_a_second_process_is_refused(home: Home, sandbox: Served) -> None:
         status = home.run("status", "run")
         assert status.exit_code == 0, status.err
         assert "readmes" in status.out
+        first.send_signal(signal.SIGTERM)
         _, err = first.communicate(timeout=30)
-    assert first.returncode == 0, err
-    assert Counter(line["index"] for line in home.results("run")) == Counter(range(100))
-    assert len(sandbox.requests()) == before + 100
+    assert first.returncode == 143, err
+    third = home.run(*COMMAND, "--concurrency", "64")
+    assert third.exit_code == 0, third.err
+    assert Counter(line["index"] for line in home.results("run")) == Counter(range(200))
+    assert len(sandbox.requests()) == before + 200
 
 
 def test_what_a_run_is_made_of_may_not_change(home: Home, sandbox: Served) -> None:

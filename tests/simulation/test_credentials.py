@@ -92,7 +92,7 @@ def test_nothing_more_leaves_while_intents_are_written(folder: Path) -> None:
         call()
 
     async def main() -> None:
-        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", 0.16)], latency_ms=3.0) as made:
+        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", 0.12)], latency_ms=3.0) as made:
             made.environ["BULK_TOKEN"] = SHORT
             made.disk = slow
             manifest = made.write("run", jobs(400), {"concurrency": 64})
