@@ -108,7 +108,6 @@ def completion(shell: str) -> int:
     found = get_completion_class(shell)
     if found is None:
         raise UsageError(f"no completion for {shell}: expected {', '.join(SHELLS)}")
-    from bulk.cli.app import commands
-
+    commands = click.get_current_context().find_root().command
     output.out(found(commands, {}, "bulk", "_BULK_COMPLETE").source())
     return 0

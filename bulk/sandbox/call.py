@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from bulk.sandbox.access import Access
 from bulk.sandbox.records import Token, User
 from bulk.sandbox.refusals import Refused, bad_request, conflict
-from bulk.sandbox.routes import Route
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -49,7 +49,7 @@ class Call:
 
     Attributes:
         context: the running sandbox.
-        route: the endpoint.
+        access: what its route asks of a token; None: any token will do. anonymous: whether none will do, too.
         method, path: as sent; `path` is decoded nowhere and has no `/api/v3` and no query.
         params: the pattern's parameters, decoded.
         query: the query parameters.
@@ -65,6 +65,8 @@ class Call:
 
     __slots__ = (
         "_paused",
+        "access",
+        "anonymous",
         "base_url",
         "context",
         "credential",
@@ -76,7 +78,6 @@ class Call:
         "path",
         "query",
         "raw",
-        "route",
         "token",
         "user",
         "version",
@@ -86,7 +87,8 @@ class Call:
         self,
         *,
         context: Context,
-        route: Route,
+        access: Access | None,
+        anonymous: bool,
         method: str,
         path: str,
         params: dict[str, str],
@@ -100,7 +102,8 @@ class Call:
         raw: bytes,
         now: float,
     ) -> None:
-        self.context, self.route, self.method, self.path, self.params = context, route, method, path, params
+        self.context, self.access, self.anonymous = context, access, anonymous
+        self.method, self.path, self.params = method, path, params
         self.query, self.headers, self.version, self.media = query, headers, version, media
         self.token, self.user = token, token.user if token else None
         self.credential, self.base_url, self.raw, self.now = credential, base_url, raw, now
@@ -115,7 +118,7 @@ class Call:
     def caller(self) -> User:
         """The user of a route that is not for anonymous callers."""
         if self.user is None:
-            raise RuntimeError(f"{self.route.path} may be called anonymously, so its caller must not be relied on")
+            raise RuntimeError(f"{self.path} may be called anonymously, so its caller must not be relied on")
         return self.user
 
     def json_object(self) -> dict[str, object]:

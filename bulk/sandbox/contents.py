@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bulk.sandbox import downloads, repositories
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.context import Context
@@ -13,7 +14,7 @@ from bulk.sandbox.refusals import Refused, not_found
 from bulk.sandbox.repositories import Repositories
 from bulk.sandbox.revision import Revision
 from bulk.sandbox.rights import repository
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 
 async def get_contents(call: Call) -> Answer:

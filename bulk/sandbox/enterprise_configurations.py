@@ -7,10 +7,11 @@ creation that the specification names; its `errors` say what is wrong with it.
 from __future__ import annotations
 
 from bulk.sandbox import configuration_settings, configurations, enterprise_rights, paging
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.refusals import Refused, not_found
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 
 async def list_configurations(call: Call) -> Answer:

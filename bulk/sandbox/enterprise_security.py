@@ -14,12 +14,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from bulk.sandbox import enterprise_rights
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.context import Context
 from bulk.sandbox.enterprise_rights import Enterprise
 from bulk.sandbox.refusals import invalid, not_found, problem
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 ENABLEMENT_S: Final = 0.5
 FLAGS: Final = (

@@ -13,11 +13,12 @@ from itertools import groupby
 from typing import Final
 
 from bulk.sandbox import enterprise_rights, paging
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.clock import iso
 from bulk.sandbox.refusals import invalid, not_found, problem
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 DAY_S: Final = 86_400
 PRODUCTS: Final = ("code_security", "secret_protection")

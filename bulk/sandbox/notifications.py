@@ -16,6 +16,7 @@ from collections import deque
 from typing import Final
 
 from bulk.sandbox import paging
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.clock import http_date, iso, parse_iso
@@ -24,7 +25,7 @@ from bulk.sandbox.organization_repositories import by_ids
 from bulk.sandbox.records import TokenKind, User
 from bulk.sandbox.refusals import forbidden, invalid, not_found, problem
 from bulk.sandbox.repository_objects import repository_object
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 from bulk.sandbox.state import State
 
 AT_ONCE: Final = 50

@@ -19,13 +19,14 @@ from bulk.sandbox import (
     paging,
     rights,
 )
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.configurations import Configuration
 from bulk.sandbox.records import Organization
 from bulk.sandbox.refusals import bad_request, conflict, forbidden, invalid, problem
 from bulk.sandbox.repository_objects import repository_object
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 NAMED_EFFECTS = 20
 """Most repositories that the journal names by their ids."""

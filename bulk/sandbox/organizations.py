@@ -13,13 +13,14 @@ from dataclasses import replace
 from typing import Final
 
 from bulk.sandbox import deliveries, hook_payloads, rights
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.context import Context
 from bulk.sandbox.objects import organization_object
 from bulk.sandbox.records import Organization, User
 from bulk.sandbox.refusals import invalid, not_found, problem
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 from bulk.sandbox.state import State
 
 RENAME_S: Final = 0.5

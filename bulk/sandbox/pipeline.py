@@ -147,9 +147,9 @@ class Pipeline:
     async def _answer(self, exchange: _Exchange, raw: bytes) -> Answer:
         """The platform's answer, whatever happens."""
         try:
-            call = self._admit(exchange, raw)
+            route, call = self._admit(exchange, raw)
             rights.admit(call)
-            answer = await call.route.function(call)
+            answer = await route.function(call)
         except Refused as refused:
             answer = Answer(refused.status, refused.body(), headers=refused.headers)
         except Exception:
@@ -161,8 +161,8 @@ class Pipeline:
             await self._clock.sleep(self._context.settings.latency_ms / 1000)
         return answer
 
-    def _admit(self, exchange: _Exchange, raw: bytes) -> Call:
-        """Version, User-Agent, authentication and budget: the call that may go on, or `Refused`."""
+    def _admit(self, exchange: _Exchange, raw: bytes) -> tuple[Route, Call]:
+        """Version, User-Agent, authentication and budget: the call that may go on and its route, or `Refused`."""
         headers, entry = exchange.request.headers, exchange.entry
         exchange.media = self._accepts.wanted(headers.get("Accept", "*/*"))
         version = headers.get(self._version_header) or OLDEST_VERSION
@@ -183,7 +183,8 @@ class Pipeline:
         route, params = exchange.match
         call = exchange.call = Call(
             context=self._context,
-            route=route,
+            access=route.access,
+            anonymous=route.anonymous,
             method=entry.method,
             path=exchange.path,
             params=params,
@@ -197,7 +198,7 @@ class Pipeline:
             raw=raw,
             now=entry.at,
         )
-        return call
+        return route, call
 
     def _charge(self, exchange: _Exchange, credential: int | str, entry: Entry) -> None:
         budgets = self._context.budgets

@@ -56,9 +56,9 @@ def admit(call: Call) -> None:
     Raises:
         Refused: 401 without a token where one is needed; 403 or 404 where the token lacks what the route asks for.
     """
-    token, access = call.token, call.route.access
+    token, access = call.token, call.access
     if token is None:
-        if call.route.anonymous:
+        if call.anonymous:
             return
         raise unauthenticated()
     if access is None:

@@ -9,32 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
-
-if TYPE_CHECKING:
-    from bulk.sandbox.call import Call
-    from bulk.sandbox.context import Context
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What a token must bring for a route; whose things a user may touch is asked by the area (`rights.py`).
-
-    Attributes:
-        scopes: a classic token needs one of these (wider scopes include narrower ones); empty: any will do.
-        permission: (name, `read` or `write`) for fine-grained, application and installation tokens; None: such tokens
-            are refused.
-        app_tokens: whether application, installation and workflow tokens may come at all.
-        hidden: a token that lacks this gets 404 instead of 403.
-    """
-
-    scopes: tuple[str, ...] = ()
-    permission: tuple[str, str] | None = None
-    app_tokens: bool = True
-    hidden: bool = False
+from bulk.sandbox.call import Call
+from bulk.sandbox.context import Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import json
 import sqlite3
 
 from bulk.sandbox import enterprise_rights, paging, rights, ruleset_rules
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.clock import iso
@@ -19,7 +20,7 @@ from bulk.sandbox.enterprise_rights import Enterprise
 from bulk.sandbox.objects import node_id
 from bulk.sandbox.records import Organization
 from bulk.sandbox.refusals import invalid, not_found, problem
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 
 async def list_organization_rulesets(call: Call) -> Answer:

@@ -18,11 +18,12 @@ from typing import Final
 import orjson
 
 from bulk.sandbox import rights, shown_manifests, snapshot_rules
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.clock import iso
 from bulk.sandbox.refusals import invalid
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 from bulk.sandbox.shown_manifests import Report
 
 NULL_SHA: Final = "0" * 40

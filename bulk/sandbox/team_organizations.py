@@ -11,13 +11,14 @@ import sqlite3
 from collections.abc import Iterable
 
 from bulk.sandbox import enterprise_rights, paging, rights
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.enterprise_rights import Enterprise
 from bulk.sandbox.objects import organization_object
 from bulk.sandbox.records import Organization
 from bulk.sandbox.refusals import invalid, not_found, problem
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 
 async def list_team_organizations(call: Call) -> Answer:

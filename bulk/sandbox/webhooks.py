@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from bulk.sandbox import hook_payloads, hook_settings, paging, rights
+from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
 from bulk.sandbox.clock import iso
@@ -24,7 +25,7 @@ from bulk.sandbox.context import Context
 from bulk.sandbox.deliveries import Deliveries
 from bulk.sandbox.records import Organization, TokenKind
 from bulk.sandbox.refusals import invalid, not_found, problem
-from bulk.sandbox.routes import Access, Area, Route
+from bulk.sandbox.routes import Area, Route
 
 NUMBER: Final = re.compile(r"[0-9]{1,18}")
 OUTCOMES: Final = {"success": "status_code BETWEEN 200 AND 399", "failure": "status_code NOT BETWEEN 200 AND 399"}
