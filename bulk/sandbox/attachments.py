@@ -102,16 +102,23 @@ def accept(
 def licenses_suffice(
     state: State, enterprise_id: int, configuration: Configuration, repositories: Collection[int]
 ) -> bool:
-    """Whether `repositories` can have all that the configuration asks for."""
+    """Whether `repositories` can have all that the configuration asks for.
+
+    Seats that attachments were promised which are not done yet are taken.
+    """
     if not configuration.needs_licenses:
         return True
     row = state.db.execute(
         "SELECT advanced_security_seats FROM licenses WHERE enterprise_id = ?", (enterprise_id,)
     ).fetchone()
     users = {
-        row["repository_id"] for row in state.db.execute("SELECT repository_id FROM advanced_security_repositories")
+        each["repository_id"] for each in state.db.execute("SELECT repository_id FROM advanced_security_repositories")
     }
     users.update(repositories)
+    for each in state.db.execute("SELECT * FROM attachments WHERE is_licensed"):
+        promised = configurations.find(state, str(each["configuration_id"]))
+        if promised is not None and promised.needs_licenses:
+            users.update(json.loads(each["repositories_json"]))
     committers = state.db.execute(
         "SELECT repository_id, user_id FROM committers JOIN repositories ON repositories.id = repository_id "
         "JOIN organizations ON organizations.id = organization_id WHERE enterprise_id = ?",

@@ -1,8 +1,10 @@
 """Licensing and billing: the installation's license, and who uses the seats of advanced security.
 
-A seat of the license is a user's. A seat of advanced security is a distinct login's among the committers of all
-repositories, so the total is less than the sum of the repositories' counts. Where the products are sold one by one
-(`standalone`), a request names the one that it means; where they are sold together, it must not.
+A seat of the license is a user's. A seat of advanced security is a distinct login's among the committers of the
+repositories that use it, so the total is less than the sum of the repositories' counts; the report lists those
+repositories. Its maximum is what the total would be if every repository used it. Where the products are sold one by one
+(`standalone`), a request names the one that it means; where they are sold together, it must not. Source: specification,
+Advanced-security committers report; which repositories count is open there (open-points.md, Decisions).
 """
 
 from __future__ import annotations
@@ -58,19 +60,21 @@ async def get_committers(call: Call) -> Answer:
     _check_product(call.query.get("advanced_security_product"), bool(held and held["standalone"]))
     rows = db.execute(
         "SELECT repositories.id AS id, repositories.name AS repo, organizations.login AS owner, users.login AS login, "
-        "email, last_pushed_at FROM committers JOIN repositories ON repositories.id = repository_id "
+        "email, last_pushed_at, advanced_security_repositories.repository_id IS NOT NULL AS is_used FROM committers "
+        "JOIN repositories ON repositories.id = committers.repository_id "
         "JOIN organizations ON organizations.id = organization_id JOIN users ON users.id = user_id "
+        "LEFT JOIN advanced_security_repositories USING (repository_id) "
         "WHERE enterprise_id = ? ORDER BY repositories.id, users.id",
         (enterprise.id,),
     ).fetchall()
-    repositories = [list(group) for _, group in groupby(rows, key=lambda row: row["id"])]
+    using = [row for row in rows if row["is_used"]]
+    repositories = [list(group) for _, group in groupby(using, key=lambda row: row["id"])]
     page, headers = paging.cut(call, repositories)
-    distinct = len({row["login"] for row in rows})
     return Answer(
         body={
-            "total_advanced_security_committers": distinct,
+            "total_advanced_security_committers": len({row["login"] for row in using}),
             "total_count": len(repositories),
-            "maximum_advanced_security_committers": distinct,
+            "maximum_advanced_security_committers": len({row["login"] for row in rows}),
             "purchased_advanced_security_committers": held["advanced_security_seats"] if held else 0,
             "repositories": [_repository(group) for group in page],
         },

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from bulk.sandbox import deliveries, hook_payloads, rights
+from bulk.sandbox import deliveries, hook_payloads, new_organizations, rights
 from bulk.sandbox.access import Access
 from bulk.sandbox.answers import Answer
 from bulk.sandbox.call import Call
@@ -31,6 +31,8 @@ LOGIN: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38}")
 async def create_organization(call: Call) -> Answer:
     """POST /admin/organizations: 201 with the organization; its `admin` becomes its owner.
 
+    It begins with the repositories that the seed file gives to new ones (`new_organizations.py`).
+
     Raises:
         Refused: 404, the caller is no site administrator; 422, the login is malformed or taken, or the admin unknown.
     """
@@ -44,6 +46,7 @@ async def create_organization(call: Call) -> Answer:
         number = state.allocate("organization")
         organization = Organization(number, ENTERPRISE_ID, login, profile_name or login, "", call.now)
         state.add_organization(organization, owners=[admin])
+        new_organizations.furnish(state, organization, call.now)
     return Answer(201, organization_object(call, organization), effect=f"organization {login} created")
 
 

@@ -1,104 +1,44 @@
-"""What a state begins with: the standard data, then what `--seed-data FILE` adds to it or replaces.
+"""What a state begins with: the standard data, then what `--seed-data FILE` adds to it or replaces (`seed_file.py`).
 
-A seed file is YAML (or JSON, where its name ends in `.json`) with any of these keys; an unknown one is an error:
-
-    standard: true            # false: begin without the standard data
-    users:         [{login, name, email, site_admin, enterprise_owner}]
-    organizations: [{login, name, description, owners: [login], members: [login]}]
-    repositories:  [{organization, name, private, description, default_branch, files: {path: text}}]
-                   # or a generated fleet, in the list or alone: {organization, count, readme_bytes, prefix}
-    notifications: [{user, repository: organization/name, count, reason, title, type, unread, updated_at}]
-    tokens:        [{token, user, kind, scopes, permissions: {name: read | write}, organization, seconds}]
-
-Who or what is there already (by login, name or token, in any case) is replaced and keeps its id. Organizations that
-only a repository names are made, owned by whoever owns the standard ones. A file is applied to a state once: started
-again with the same file, the state goes on as it is. Either all of it takes effect, or an error names the file and
-the place.
+Who or what is there already (by login, name, slug or token, in any case) is replaced and keeps its id. Organizations
+that only a repository names are made, owned by whoever owns the standard ones. A file is applied to a state once:
+started again with the same file, the state goes on as it is. Either all of it takes effect, or an error names the file
+and the place.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections.abc import Iterator
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final
 
-import msgspec
-import orjson
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
+from bulk.sandbox import new_organizations, seed_file
+from bulk.sandbox.clock import parse_iso
 from bulk.sandbox.notification_seeds import NotificationSeed
 from bulk.sandbox.notification_seeds import plant as plant_notifications
 from bulk.sandbox.records import Organization, Repository, TokenKind, User
 from bulk.sandbox.rights import ALL_SCOPES
+from bulk.sandbox.seed_file import (
+    CommittersSeed,
+    LicenseSeed,
+    OrganizationSeed,
+    RepositorySeed,
+    SeedFile,
+    TeamSeed,
+    TokenSeed,
+)
 from bulk.sandbox.settings import SettingError, Settings
 from bulk.sandbox.state import State
 
 ENTERPRISE_ID: Final = 1
 INSTALLATION_S: Final = 3600.0
-
-Login = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38}$")]
-Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
-
-
-class UserSeed(msgspec.Struct, forbid_unknown_fields=True):
-    """A user of a seed file."""
-
-    login: Login
-    name: str | None = None
-    email: str | None = None
-    site_admin: bool = False
-    enterprise_owner: bool = False
-
-
-class OrganizationSeed(msgspec.Struct, forbid_unknown_fields=True):
-    """An organization of a seed file."""
-
-    login: Login
-    name: str | None = None
-    description: str = ""
-    owners: list[str] = []
-    members: list[str] = []
-
-
-class RepositorySeed(msgspec.Struct, forbid_unknown_fields=True):
-    """A repository of a seed file (`name`), or a fleet of generated ones (`count`)."""
-
-    organization: Login
-    name: Name | None = None
-    private: bool = False
-    description: str = ""
-    default_branch: str = "main"
-    files: dict[str, str] = {}
-    count: Annotated[int, msgspec.Meta(ge=1, le=100_000_000)] | None = None
-    readme_bytes: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 3000
-    prefix: Name = "repo-"
-
-
-class TokenSeed(msgspec.Struct, forbid_unknown_fields=True):
-    """A token of a seed file."""
-
-    token: Annotated[str, msgspec.Meta(min_length=1)]
-    user: str
-    kind: TokenKind = TokenKind.CLASSIC
-    scopes: list[str] | None = None
-    permissions: dict[str, Literal["read", "write"]] = {}
-    organization: str | None = None
-    seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
-
-
-class SeedFile(msgspec.Struct, forbid_unknown_fields=True):
-    """A whole seed file."""
-
-    standard: bool = True
-    users: list[UserSeed] = []
-    organizations: list[OrganizationSeed] = []
-    repositories: list[RepositorySeed] | RepositorySeed = []
-    notifications: list[NotificationSeed] = []
-    tokens: list[TokenSeed] = []
+LICENSE_S: Final = 365 * 86_400.0
+"""How long a license lasts where nothing is said about it (seconds)."""
 
 
 def plant(state: State, settings: Settings, now: float) -> None:
@@ -107,7 +47,7 @@ def plant(state: State, settings: Settings, now: float) -> None:
     Raises:
         SettingError: the seed file or a token of the settings can't be used; the state is as before.
     """
-    content, seed = (b"", SeedFile()) if settings.seed_data is None else _read(settings.seed_data)
+    content, seed = (b"", SeedFile()) if settings.seed_data is None else seed_file.read(settings.seed_data)
     with state.transaction() as db:
         if state.is_new:
             _execute(db, "schema.sql")
@@ -131,20 +71,6 @@ def plant(state: State, settings: Settings, now: float) -> None:
         if user is None:
             raise SettingError(f"--token of {token.user!r}: there is no such user: use octoadmin, alice, bob or carol")
         state.lend_token(token.token, user, ALL_SCOPES, token.seconds)
-
-
-def _read(path: Path) -> tuple[bytes, SeedFile]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SettingError(f"--seed-data {path}: {error.strerror}: name a YAML or JSON file") from None
-    try:
-        text = content.decode("utf-8-sig")
-        data = orjson.loads(text) if path.suffix == ".json" else YAML(typ="safe", pure=True).load(text)
-        return content, msgspec.convert({} if data is None else data, SeedFile)
-    except (UnicodeDecodeError, orjson.JSONDecodeError, YAMLError, msgspec.ValidationError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise SettingError(f"--seed-data {path}: {reason}") from None
 
 
 def _execute(db: sqlite3.Connection, name: str) -> None:
@@ -184,6 +110,24 @@ def _standard_tokens(state: State) -> None:
     )
 
 
+def slug_of(name: str) -> str:
+    """The slug of an enterprise team. Source: specification, Enterprise teams."""
+    return "ent:" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+_NO_LICENSE: Final = {
+    "enterprise_id": ENTERPRISE_ID,
+    "seats": 0,
+    "advanced_security_seats": 0,
+    "kind": "standard",
+    "standalone": False,
+}
+
+
+def _instant(moment: datetime) -> float:
+    return parse_iso(moment.isoformat())
+
+
 class _Planter:
     """Applies a seed file to a state."""
 
@@ -199,12 +143,16 @@ class _Planter:
         for organization in seed.organizations:
             self._organization(organization)
         repositories = seed.repositories if isinstance(seed.repositories, list) else [seed.repositories]
-        for place, repository in enumerate(repositories):
-            if (repository.name is None) == (repository.count is None):
-                raise self._error(
-                    f"repositories[{place}]: give either name (one repository) or count (a generated fleet)"
-                )
+        for repository in repositories:
             self._repository(repository)
+        if seed.new_organizations is not None:
+            new_organizations.keep(self._state, seed.new_organizations.repositories)
+        for place, team in enumerate(seed.teams):
+            self._team(team, f"teams[{place}]")
+        if seed.license is not None:
+            self._license(seed.license)
+        for place, committers in enumerate(seed.committers):
+            self._committers(committers, f"committers[{place}]")
         for place, notification in enumerate(seed.notifications):
             self._notification(notification, f"notifications[{place}]")
         for token in seed.tokens:
@@ -253,17 +201,64 @@ class _Planter:
         self._state.add_repository(
             Repository(number, owner.id, seed.name, seed.private, seed.description, seed.default_branch, self._now)
         )
-        for path, text in seed.files.items():
-            self._state.db.execute("INSERT OR REPLACE INTO seed_files VALUES (?, ?, ?)", (number, path, text.encode()))
+        self._state.add_seed_files(number, seed.files)
+        if seed.advanced_security:
+            self._state.db.execute("INSERT OR IGNORE INTO advanced_security_repositories VALUES (?)", (number,))
 
-    def _notification(self, seed: NotificationSeed, where: str) -> None:
-        user = self._user(seed.user, where)
-        owner, _, name = seed.repository.partition("/")
+    def _stored(self, full_name: str, where: str) -> Repository:
+        owner, _, name = full_name.partition("/")
         organization = self._state.organization(owner)
         repository = organization and self._state.repository(organization, name)
         if not repository:
-            raise self._error(f"{where}: there is no repository {seed.repository!r}")
-        plant_notifications(self._state, seed, user, repository, self._now)
+            raise self._error(f"{where}: there is no repository {full_name!r}")
+        return repository
+
+    def _team(self, seed: TeamSeed, where: str) -> None:
+        db, slug = self._state.db, slug_of(seed.name)
+        former = db.execute("SELECT id FROM teams WHERE slug = ?", (slug,)).fetchone()
+        number = former["id"] if former else self._state.allocate("team")
+        db.execute(
+            "INSERT INTO teams VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description",
+            (number, ENTERPRISE_ID, seed.name, slug, seed.description, self._now),
+        )
+        db.execute("DELETE FROM team_organizations WHERE team_id = ?", (number,))
+        for login in seed.organizations:
+            organization = self._state.organization(login)
+            if organization is None:
+                raise self._error(f"{where}: there is no organization {login!r}")
+            db.execute("INSERT OR IGNORE INTO team_organizations VALUES (?, ?)", (number, organization.id))
+
+    def _license(self, seed: LicenseSeed) -> None:
+        db = self._state.db
+        former = db.execute("SELECT * FROM licenses WHERE enterprise_id = ?", (ENTERPRISE_ID,)).fetchone()
+        kept = dict(former) if former else _NO_LICENSE | {"expire_at": self._now + LICENSE_S}
+        given = {
+            "seats": seed.seats,
+            "advanced_security_seats": seed.advanced_security_seats,
+            "kind": seed.kind,
+            "expire_at": None if seed.expire_at is None else _instant(seed.expire_at),
+            "standalone": seed.standalone,
+        }
+        kept |= {column: value for column, value in given.items() if value is not None}
+        db.execute(
+            "INSERT OR REPLACE INTO licenses VALUES "
+            "(:enterprise_id, :seats, :advanced_security_seats, :kind, :expire_at, :standalone)",
+            kept,
+        )
+
+    def _committers(self, seed: CommittersSeed, where: str) -> None:
+        repository = self._stored(seed.repository, where)
+        at = self._now if seed.last_pushed_at is None else _instant(seed.last_pushed_at)
+        users = {self._user(login, where).id for login in seed.users}
+        self._state.db.execute("DELETE FROM committers WHERE repository_id = ?", (repository.id,))
+        self._state.db.executemany(
+            "INSERT INTO committers VALUES (?, ?, ?)", [(repository.id, user, at) for user in sorted(users)]
+        )
+
+    def _notification(self, seed: NotificationSeed, where: str) -> None:
+        user = self._user(seed.user, where)
+        plant_notifications(self._state, seed, user, self._stored(seed.repository, where), self._now)
 
     def _token(self, seed: TokenSeed) -> None:
         user = self._user(seed.user, "tokens")

@@ -272,6 +272,11 @@ class State:
         self._with_repositories.add(repository.organization_id)
         self._repositories.clear()
 
+    def add_seed_files(self, repository_id: int, files: Mapping[str, str]) -> None:
+        """Text files by path: the first commit of a repository, made when it is first opened."""
+        rows = [(repository_id, path, text.encode()) for path, text in files.items()]
+        self.db.executemany("INSERT OR REPLACE INTO seed_files VALUES (?, ?, ?)", rows)
+
     def add_source(self, source: RepositorySource) -> None:
         """Ask `source(organization, name)` for repositories that have no row (generated fleets)."""
         self._sources.append(source)

@@ -218,6 +218,21 @@ async def test_too_few_licenses(start: Start, clock: HandClock) -> None:
     assert len(effects(platform)) == 2
 
 
+async def test_promised_licenses_are_taken(start: Start, clock: HandClock) -> None:
+    """Seats that an attachment was promised are not given to another organization's before it is done."""
+    platform = await licensed(start, clock, seats=4)
+    db = platform.sandbox.context.state.db
+    db.execute('UPDATE configurations SET settings_json = \'{"advanced_security": "enabled"}\' WHERE id = 1001')
+    db.execute("INSERT INTO users VALUES (9, 'dora', 'Dora', 'dora@acme.example', 0, 0, 0)")
+    db.execute("INSERT INTO repositories VALUES (1009, 103, 'lab', 0, '', 'main', 0)")
+    db.execute("INSERT INTO committers VALUES (1009, 9, 1748736000)")
+    await attach(platform, 2002, "selected", [1002])
+    await attach(platform, 1001, org="acme-labs")
+    await finish(platform, clock)
+    assert await held(platform, 2002) == {1002: "attached"}
+    assert await held(platform, 1001, "acme-labs") == {1009: "failed"}
+
+
 async def test_free_features_need_no_licenses(start: Start, clock: HandClock) -> None:
     """A configuration without advanced security is attached whatever the seats; its repositories give theirs up."""
     platform = await licensed(start, clock, seats=0)
