@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bulk.sandbox.clock import iso
 from bulk.sandbox.deliveries import Event
 from bulk.sandbox.objects import node_id, organization_object
-from bulk.sandbox.repository_objects import repository_object
+from bulk.sandbox.repository_objects import account_places, event_repository
 
 if TYPE_CHECKING:
     from bulk.sandbox.call import Call
@@ -68,7 +68,7 @@ def push(call: Call, repository: Repository, branch: str, commit: CommitRecord, 
             "compare": f"{site}/compare/{before[:12]}...{commit.sha[:12]}",
             "commits": [shown],
             "head_commit": shown,
-            "repository": repository_object(call, owner, repository),
+            "repository": event_repository(call, owner, repository),
             "pusher": {"name": call.caller.login, "email": call.caller.email},
             **_where(call, owner),
         },
@@ -84,8 +84,7 @@ def user_object(call: Call, user: User) -> dict[str, object]:
         "node_id": node_id("User", user.id),
         "avatar_url": f"{call.site_url}/avatars/users/{user.id}",
         "gravatar_id": "",
-        "url": f"{call.base_url}/users/{user.login}",
-        "html_url": f"{call.site_url}/{user.login}",
+        **account_places(call, user.login),
         "type": "User",
         "site_admin": user.site_admin,
     }

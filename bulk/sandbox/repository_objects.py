@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
+from bulk.sandbox.clock import iso
 from bulk.sandbox.objects import node_id
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ _PLACES: Final[dict[str, str]] = {
     "teams_url": "/teams",
     "trees_url": "/git/trees{/sha}",
 }
-_OWNER_PLACES: Final[dict[str, str]] = {
+_ACCOUNT_PLACES: Final[dict[str, str]] = {
     "followers_url": "/followers",
     "following_url": "/following{/other_user}",
     "gists_url": "/gists{/gist_id}",
@@ -80,18 +82,61 @@ def repository_object(call: Call, owner: Organization, repository: Repository) -
     }
 
 
+def event_repository(call: Call, owner: Organization, repository: Repository) -> dict[str, object]:
+    """A repository as webhooks are told of it right after a push: also how it is fetched, and what it has."""
+    full_name = f"{owner.login}/{repository.name}"
+    host = urlsplit(call.site_url)
+    nothing = ("stargazers_count", "watchers_count", "watchers", "forks_count", "forks", "open_issues_count")
+    return {
+        **repository_object(call, owner, repository),
+        "created_at": iso(repository.created_at),
+        "updated_at": iso(call.now),
+        "pushed_at": iso(call.now),
+        "clone_url": f"{call.site_url}/{full_name}.git",
+        "git_url": f"git://{host.netloc}/{full_name}.git",
+        "ssh_url": f"git@{host.hostname}:{full_name}.git",
+        "svn_url": f"{call.site_url}/{full_name}",
+        "mirror_url": None,
+        "homepage": None,
+        "language": None,
+        "license": None,
+        "size": 0,
+        **dict.fromkeys(nothing, 0),
+        "open_issues": 0,
+        "has_issues": True,
+        "has_projects": False,
+        "has_downloads": False,
+        "has_wiki": False,
+        "has_pages": False,
+        "has_discussions": False,
+        "archived": False,
+        "disabled": False,
+        "allow_forking": True,
+        "is_template": False,
+        "web_commit_signoff_required": False,
+        "topics": [],
+        "visibility": "private" if repository.private else "public",
+        "default_branch": repository.default_branch,
+        "organization": owner.login,
+    }
+
+
 def owner_object(call: Call, owner: Organization) -> dict[str, object]:
     """An organization where it stands as the owner of a repository."""
-    url = f"{call.base_url}/users/{owner.login}"
     return {
         "login": owner.login,
         "id": owner.id,
         "node_id": node_id("Organization", owner.id),
         "avatar_url": f"{call.site_url}/avatars/organizations/{owner.id}",
         "gravatar_id": "",
-        "url": url,
-        "html_url": f"{call.site_url}/{owner.login}",
-        **{field: url + place for field, place in _OWNER_PLACES.items()},
+        **account_places(call, owner.login),
         "type": "Organization",
         "site_admin": False,
     }
+
+
+def account_places(call: Call, login: str) -> dict[str, str]:
+    """Where everything about a user or organization would be."""
+    url = f"{call.base_url}/users/{login}"
+    own = {"url": url, "html_url": f"{call.site_url}/{login}"}
+    return own | {field: url + place for field, place in _ACCOUNT_PLACES.items()}

@@ -55,6 +55,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A sandbox as a process, with the standard data and the users of `READERS`."""
     seed = {
         "users": [{"login": name} for name in READERS],
+        "new_organizations": {"repositories": [{"name": "notes", "private": True}]},
         "tokens": [{"token": f"sbx-{name}", "user": name} for name in READERS],
         "notifications": [
             {"user": name, "repository": "acme-eng/hello-world", "count": count, "updated_at": "2025-06-01T00:00:00Z"}

@@ -141,3 +141,37 @@ async def test_githubkit_reads_deliveries(kit: Callable[..., Any]) -> None:
     assert [(each.id, each.event, each.redelivery) for each in deliveries] == [
         (number, "push", False) for number in (9003, 9002, 9001)
     ]
+
+
+async def test_githubkit_parses_what_is_delivered(
+    kit: Callable[..., Any], githubkit: Any, receiver: Receiver, gidget: Callable[..., GitHubAPI]
+) -> None:
+    """A ping, pushes that add and remove a file, and a rename fit the models of their events, as they are signed."""
+    orgs, client = (await kit()).rest.orgs, gidget()
+    await client.post("/admin/organizations", data={"login": "told-before", "admin": "alice"})
+    every = {"org": "told-before", "name": "web", "config": hook_at(receiver.url), "events": ["*"]}
+    await orgs.async_create_webhook(**every)
+    told = "/repos/told-before/notes/contents/told/models.txt"
+    written = await client.put(told, data={"message": "Tell", "content": ""})
+    gone = {"message": "Remove", "sha": written["content"]["sha"]}
+    await client.delete(told, data=gone)
+    await client.patch("/admin/organizations/told-before", data={"login": "told-after"})
+    events = []
+    for request in await receiver.wait(4):
+        event = sansio.Event.from_http(request.headers, request.body, secret=SECRET)
+        events.append((event.event, githubkit.webhooks.parse(event.event, request.body)))
+    (_, ping), (_, push), (_, removal), (_, renamed) = events
+    assert [name for name, _ in events] == ["ping", "push", "push", "organization"]
+    assert ping.hook_id == ping.hook.id
+    repository = push.repository
+    assert (repository.full_name, repository.default_branch, repository.visibility) == (
+        "told-before/notes",
+        "main",
+        "private",
+    )
+    assert repository.clone_url.endswith("/told-before/notes.git")
+    assert (push.sender.login, push.pusher.name, push.head_commit.added) == ("octoadmin", "octoadmin", [told[-15:]])
+    assert push.sender.received_events_url == f"{push.sender.url}/received_events"
+    assert (removal.before, removal.head_commit.removed) == (push.after, [told[-15:]])
+    assert (renamed.action, renamed.changes.login.from_) == ("renamed", "told-before")
+    assert renamed.organization.login == "told-after"
