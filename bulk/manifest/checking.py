@@ -15,13 +15,13 @@ from typing import BinaryIO
 import msgspec
 
 from bulk.errors import RunDirectoryError, RunStopped
-from bulk.manifest import json_text, notes, saving, summary
+from bulk.manifest import json_text, notes, saving, summary, withheld
 from bulk.manifest.collisions import SavedPaths
 from bulk.manifest.crossing import Crossings, Spot, conflicts, notes_on_names
 from bulk.manifest.files import FileCheck
 from bulk.manifest.flaws import Flaws
 from bulk.manifest.index import IndexBuilder, LaneCount, Repeats, hash_63, lane_key
-from bulk.manifest.items import UNREADABLE, ItemReader, line_of, literal_secrets
+from bulk.manifest.items import UNREADABLE, ItemReader, line_of
 from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.sources import STDIN, ItemsFile
@@ -218,7 +218,7 @@ class _JobChecking:
         self._template = saving.Template(job.save, job.operation) if job.save is not None else None
         self._decides = _decides(job)
         self._spool: BinaryIO | None = None
-        self._spooled_bytes = 0
+        self._spooled_bytes = self._withheld = 0
 
     def run(self) -> JobCheck:
         source = None
@@ -330,8 +330,6 @@ class _JobChecking:
                 whole.saved.add(self._template.fill(item), self._job.number, count, line)
             except saving.SaveFlaw as error:
                 self._refuse(line, data, [ItemFlaw(error.field, str(error))])
-        if self._operation.secret_fields and self._spool is not None:
-            self._refuse_secrets(item, line)
         if not self._operation.is_read and whole.index is not None and not len(self._flaws):
             self._index(whole.index, item, count, line, offset, len(data) if isinstance(data, bytes) else 0)
 
@@ -340,8 +338,9 @@ class _JobChecking:
         lanes = operation.lanes(item)
         text = msgspec.json.encode(item)
         if self._spool is not None:
-            self._spool.write(text + b"\n")
-            offset, size = self._spooled_bytes, len(text)
+            kept = self._without_secrets(item, line, text) if operation.secret_fields else text
+            self._spool.write(kept + b"\n")
+            offset, size = self._spooled_bytes, len(kept)
             self._spooled_bytes += size + 1
         bare = msgspec.json.encode(msgspec.structs.replace(item, id=None)) if item.id is not None else text
         keys = [lane_key(operation.resource, lane) for lane in lanes]
@@ -375,13 +374,19 @@ class _JobChecking:
         for flaw in flaws:
             self._flaws.add(self._place, line_of(flaw.field, lines, line), flaw.field, flaw.message)
 
-    def _refuse_secrets(self, item: Item, line: int) -> None:
-        for name in literal_secrets(msgspec.to_builtins(item), self._operation.secret_fields):
+    def _without_secrets(self, item: Item, line: int, text: bytes) -> bytes:
+        """The JSON of an item that is copied into the workspace: no secret is."""
+        secrets = withheld.secrets_in(item, self._operation)
+        if not secrets:
+            return text
+        self._withheld += 1
+        if self._withheld == withheld.MOST_ITEMS + 1:
+            most = f"{withheld.MOST_ITEMS:,} items"
             message = (
-                "expected env:NAME or file:PATH; a secret itself can only stand in a plain .jsonl file, "
-                "because items from other files are copied into the run directory"
+                f"expected env:NAME or file:PATH, or a plain .jsonl file: more than {most} hold secrets themselves"
             )
-            self._flaws.add(self._place, line, name, message)
+            self._flaws.add(self._place, line, min(secrets), message)
+        return msgspec.json.encode(withheld.without(item, secrets))
 
 
 def _private(path: Path) -> BinaryIO:

@@ -17,7 +17,8 @@ from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.lines import Given, Row, SourceFlaw
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.sources import ItemsFile, format_of, open_regular
-from bulk.manifest.summary import Checked, SourceCheck, derived_path, index_name, source_path, spool_path
+from bulk.manifest.summary import Checked, derived_path, index_name, is_still, source_path, spool_path
+from bulk.manifest.withheld import Withheld
 from bulk.operation import Item
 
 _NO_FILES: Mapping[str, str] = {}
@@ -208,6 +209,7 @@ class Place:
         path = source_path(self._job, workspace)
         self._is_spooled = path is not None and format_of(path) != ("jsonl", "")
         self._path = spool_path(self._job, workspace) if self._is_spooled else path
+        self._withheld = Withheld(path, self._job, self._check) if path is not None and self._is_spooled else None
         if self._job.derivation is not None:
             self._path, self._is_spooled = derived_path(self._job, workspace), True
         self._fd = -1
@@ -233,7 +235,8 @@ class Place:
         if not self._is_spooled and not is_still(self._fd, self._check.source):
             raise self._changed()
         text = os.pread(self._fd, size, at)
-        return self._reader.spooled(text) if self._is_spooled else self._reader.again(text)
+        item = self._reader.spooled(text) if self._is_spooled else self._reader.again(text)
+        return self._withheld.restored(number, item) if self._withheld is not None else item
 
     def _changed(self) -> RunDirectoryError:
         return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
@@ -244,12 +247,6 @@ class Place:
             os.close(self._fd)
             self._fd = -1
         self._files.close()
-
-
-def is_still(fd: int, source: SourceCheck | None) -> bool:
-    """Whether the open file has the size and time that it had when it was checked."""
-    status = os.fstat(fd)
-    return source is None or (status.st_size, status.st_mtime_ns) == (source.size, source.mtime_ns)
 
 
 class _Files:

@@ -21,7 +21,8 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Repeated
 """What the readers below raise for an item that can't be used; ask `explain_json` or `explain` what is wrong."""
 
 
-_SECRET_PLACES = ("env:", "file:")
+SECRET_PLACES = ("env:", "file:")
+"""What a secret field begins with that says where the secret is."""
 
 
 class ItemReader:
@@ -101,7 +102,7 @@ def literal_secrets(fields: Mapping[str, object], secret_fields: frozenset[str])
         value: object = fields
         for name in dotted.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
-        if value is not None and not (isinstance(value, str) and value.startswith(_SECRET_PLACES)):
+        if value is not None and not (isinstance(value, str) and value.startswith(SECRET_PLACES)):
             found.append(dotted)
     return found
 

@@ -34,18 +34,18 @@ def load_secrets(
         FileError: a place holds none, or one that the operation can't use; the message never says what it holds.
     """
     for dotted in sorted(operation.secret_fields):
-        item = _with(item, dotted.split("."), partial(_held, folder, environ, remember, dotted))
+        item = replaced(item, dotted.split("."), partial(_held, folder, environ, remember, dotted))
     for flaw in operation.check(item):
         raise FileError(f"{flaw.field}: {flaw.message}")
     return item
 
 
-def _with(holder: Any, names: list[str], become: Callable[[str], str]) -> Any:
+def replaced(holder: Any, names: list[str], become: Callable[[str], str]) -> Any:
     """A struct in which the field that `names` lead to has become something else; where it was not given, the same."""
     given = getattr(holder, names[0])
     if given is None:
         return holder
-    changed = _with(given, names[1:], become) if len(names) > 1 else become(given)
+    changed = replaced(given, names[1:], become) if len(names) > 1 else become(given)
     return holder if changed is given else msgspec.structs.replace(holder, **{names[0]: changed})
 
 

@@ -102,6 +102,12 @@ def index_name(job: Job) -> str:
     return f"from-{job.name}.db" if job.derivation is not None else INDEX
 
 
+def is_still(fd: int, source: SourceCheck | None) -> bool:
+    """Whether the open file has the size and time that it had when it was checked."""
+    status = os.fstat(fd)
+    return source is None or (status.st_size, status.st_mtime_ns) == (source.size, source.mtime_ns)
+
+
 def digest_over(jobs: Iterable[JobCheck]) -> str:
     """`Checked.digest` of these jobs."""
     found = hashlib.sha256()

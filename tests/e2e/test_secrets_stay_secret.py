@@ -1,7 +1,10 @@
 """No token is found anywhere but in memory and on the wire: a canary is searched for after whole runs."""
 
 import base64
+import contextlib
+import gzip
 import json
+import sqlite3
 import sys
 import urllib.parse
 from pathlib import Path
@@ -127,3 +130,40 @@ def test_a_token_in_the_manifest_is_refused_unread(tmp_path: Path) -> None:
     assert shared.exit_code == 2
     assert "open.txt" in shared.err
     assert found({"inline": (inline.out + inline.err).encode(), "shared": (shared.out + shared.err).encode()}) == []
+
+
+def test_literal_secrets_of_items_files_are_nowhere(tmp_path: Path) -> None:
+    """Secrets that stand in CSV, YAML or compressed items reach the platform, also after a kill, and no file of ours.
+
+    They are in the user's own file and, of course, with the platform (failures.md row 62).
+    """
+    home = Home(tmp_path / "home")
+    hooks = [{"org": "acme-eng", "url": f"https://hooks.example.com/{n}", "secret": f"{CANARY}{n}"} for n in range(30)]
+    rows = "".join(f"{hook['org']},{hook['url']},{hook['secret']}\n" for hook in hooks[:10])
+    home.write("items/hooks.csv", "org,config.url,config.secret\n" + rows)
+    nested = [{"org": "acme-ops", "config": {"url": hook["url"], "secret": hook["secret"]}} for hook in hooks]
+    home.write("items/hooks.yaml", "".join(f"- {json.dumps(item)}\n" for item in nested[10:20]))
+    packed = b"".join(json.dumps(item).encode() + b"\n" for item in nested[20:])
+    home.write("items/hooks.jsonl.gz", gzip.compress(packed))
+    jobs = {
+        kind: {"operation": "webhook.create", "items": f"items/hooks.{kind}", "with": {"events": ["push"]}}
+        for kind in ("csv", "yaml", "jsonl.gz")
+    }
+    command = ("run", "manifest.yaml", "--run-dir", "run", "--log-level", "debug")
+    with served(tmp_path / "sandbox", "--latency", "10") as sandbox:
+        home.manifest(sandbox.base_url, jobs, limits={"settle": "1s"})
+        with home.running(*command) as process:
+            wait_for(lambda: len(sandbox.requests(path="/hooks")) >= 8, process)
+            process.kill()
+            _, killed = process.communicate(timeout=30)
+        amidst = files(home.folder / "run", home.folder / "cache")
+        ran = home.run(*command)
+        assert ran.exit_code == 0, ran.err
+    behind = files(home.folder / "run", home.folder / "cache")
+    said = {"killed": killed.encode(), "ran": (ran.out + ran.err).encode()}
+    assert found({**amidst, **behind, **said}) == []
+    assert any(path.endswith("items-csv.jsonl") for path in amidst)
+    with contextlib.closing(sqlite3.connect(tmp_path / "sandbox" / "state" / "state.db")) as database:
+        held = [json.loads(row[0]) for row in database.execute("SELECT config_json FROM hooks WHERE id > 4001")]
+    assert {config["url"]: config.get("secret") for config in held} == {hook["url"]: hook["secret"] for hook in hooks}
+    assert len(held) == 30
