@@ -4,8 +4,10 @@ One task (`run`) beside the workers does these one after the other; the schedule
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -149,9 +151,16 @@ class Passing:
         view = LedgerView(self._workspace)
         lines = view.finished(kinds=_SUCCESSFUL, job=job.derivation.job)
         try:
-            return derived.make(job, self._manifest, self._workspace, lines)
+            beside = {name: self._only(view, name) for name in job.derivation.also}
+            known = {name: line for name, line in beside.items() if line is not None}
+            return derived.make(job, self._manifest, self._workspace, lines, known)
         except (OSError, sqlite3.Error) as error:
             raise RunStopped(f"{self._workspace}: the items of {job.name} can't be kept: {error}") from error
+
+    def _only(self, view: LedgerView, name: str) -> Mapping[str, Any] | None:
+        """The result of a job that has one; None where none of its items succeeded, or several did."""
+        first = list(islice(view.finished(kinds=_SUCCESSFUL, job=name), 2))
+        return first[0] if len(first) == 1 else None
 
     async def _goes_on(self, workers: Workers) -> bool:
         await anyio.lowlevel.checkpoint()

@@ -29,11 +29,18 @@ _PAGE = 500
 _SHOWN_FLAWS = 5
 
 
-def make(job: Job, manifest: Manifest, workspace: Path, lines: Iterable[Mapping[str, Any]]) -> int:
+def make(
+    job: Job,
+    manifest: Manifest,
+    workspace: Path,
+    lines: Iterable[Mapping[str, Any]],
+    beside: Mapping[str, Mapping[str, Any]] | None = None,
+) -> int:
     """Make the items of `job` and their index; returns how many there are. It blocks.
 
     Args:
         lines: of results of the job that they come from, those that succeeded, in the order of its items.
+        beside: the one line of each job of `also` that has one.
 
     Raises:
         OSError, sqlite3.Error: the workspace can't be written.
@@ -47,7 +54,7 @@ def make(job: Job, manifest: Manifest, workspace: Path, lines: Iterable[Mapping[
             source = line["index"]
             if seen.has(source):
                 continue
-            for item in mapped(job.derivation, line) if job.derivation is not None else ():
+            for item in mapped(job.derivation, line, beside) if job.derivation is not None else ():
                 merged = {**job.defaults, **item}
                 file.write(_HEAD % source + msgspec.json.encode(merged) + b"}\n")
         file.flush()

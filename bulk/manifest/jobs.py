@@ -150,7 +150,7 @@ class _JobReader:
             part = self._fields.inner("items")
             derivation = deriving.read(part, job.operation)
             self._refuse_secrets("items.map.", derivation.fields, {}, job.operation)
-            needs = tuple(dict.fromkeys((*job.needs, derivation.job)))
+            needs = tuple(dict.fromkeys((*job.needs, *derivation.needs)))
             return replace(job, derivation=derivation, needs=needs)
         if node.value != "-":
             return replace(job, items_path=addresses.absolute(str(node.value), self._folder))
@@ -205,8 +205,10 @@ def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
     for job in jobs:
         for need in job.needs:
             if need not in names:
-                is_from = job.derivation is not None and job.derivation.job == need
-                where = f"{job.name}.items.from" if is_from else f"{job.name}.needs"
+                derivation = job.derivation
+                where = f"{job.name}.needs"
+                if derivation is not None and need in derivation.needs:
+                    where = f"{job.name}.items.{'from' if need == derivation.job else 'also'}"
                 part.flaw(where, f"{shown(need)}: {unknown_name(need, names, 'job')}", _line(part, job))
         waits.append({places[need] for need in job.needs if need in places})
     wanted: dict[int, list[int]] = {}

@@ -85,11 +85,18 @@ class Derivation:
         job: name of the job whose results they are made from.
         each: `result`: an item for each entry of a result that is a list, or for the one result; `item`: one for each.
         fields: `map`: what each field becomes; `item.…` and `result.…` are paths, everything else is literal.
+        also: names of jobs of one item each; `NAME.item.…` and `NAME.result.…` are paths into that, too.
     """
 
     job: str
     each: str
     fields: Mapping[str, Any]
+    also: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The jobs that must be complete before the items can be made."""
+        return (self.job, *self.also)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,27 @@ def test_paths_and_literals():
     }
 
 
-JOBS = "jobs:\n  a: {operation: readme.get, items: [{owner: o, repo: r}]}\n  b: {operation: contents.put, items: %s}\n"
+def test_the_result_of_another_job_beside():
+    """`NAME.item.…` and `NAME.result.…` lead into the one line of a job of `also`; without a line nowhere."""
+    fields = {
+        "org": "item.org",
+        "configuration_id": "base.line.result.0.id",
+        "name": "base.item.name",
+        "id": "base.line.item.id",
+    }
+    derivation = Derivation("a", "item", fields, ("base", "base.line"))
+    beside: dict[str, dict[str, Any]] = {
+        "base.line": {"id": "b", "item": {}, "result": [{"id": 9}]},
+        "base": {"item": {"name": "n"}, "result": None},
+    }
+    assert list(mapped(derivation, LINE, beside)) == [{"org": "acme", "configuration_id": 9, "name": "n", "id": "b"}]
+    assert list(mapped(derivation, LINE)) == [{"org": "acme"}]
+    assert items_of("item", {"text": "base.item.name"}) == [{"text": "base.item.name"}]
+
+
+JOBS = "jobs:\n  a: {operation: readme.get, items: [{owner: o, repo: r}]}\n"
+JOBS += "  d: {operation: readme.get, items: [{owner: o, repo: r}, {owner: o, repo: s}]}\n"
+JOBS += "  b: {operation: contents.put, items: %s}\n"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +88,14 @@ JOBS = "jobs:\n  a: {operation: readme.get, items: [{owner: o, repo: r}]}\n  b: 
         ("{from: a, map: 5}", "got a whole number, expected an object"),
         ("{from: a, each: thing, map: {owner: item.owner}}", "expected result or item"),
         ("{from: a, map: {owner: item.owner}, x: 1}", "items.x: unknown field"),
+        ("{from: a, also: [c], map: {owner: c.item.owner}}", "items.also: 'c': unknown job"),
+        ("{from: a, also: a, map: {owner: item.owner}}", "expected a list of names of jobs"),
+        ("{from: a, also: [item], map: {owner: item.owner}}", "none of them item or result"),
+        ("{from: a, also: [b], map: {owner: item.owner}}", "goes in a circle: b needs b"),
+        ("{from: a, also: [a], map: {owner: a.owner}}", "'a.owner': expected a.item.… or a.result.…"),
+        ("{from: a, also: [a], map: {owner: a.item.ownr}}", "'a.item.ownr': unknown field; did you mean owner"),
+        ("{from: a, also: [a], map: {owner: a.result..x}}", "expected a path such as result.id"),
+        ("{from: d, also: [d], map: {owner: item.owner}}", "items.also: expected jobs of one item each, 'd' has 2"),
         ("{from: [a], map: {owner: item.owner}}", "items.from: expected a string, got a list"),
         ("{from: b, map: {owner: item.owner}}", "goes in a circle: b needs b"),
     ],
@@ -82,8 +110,10 @@ def test_flaws_are_named(tmp_path, items, words):
 def test_a_derivation_is_a_need(tmp_path):
     """The job that items come from is needed, goes first, and the items are not known yet."""
     checked, _ = check_text(tmp_path, JOBS % "{from: a, map: {owner: item.owner, mode: create}}")
-    first, second = checked.manifest.jobs
-    assert (first.name, second.needs, checked.jobs[1].items) == ("a", ("a",), 0)
+    first, _, second = checked.manifest.jobs
+    assert (first.name, second.needs, checked.jobs[2].items) == ("a", ("a",), 0)
+    checked, _ = check_text(tmp_path, JOBS % "{from: d, also: [a], map: {owner: a.item.owner, repo: item.repo}}")
+    assert checked.manifest.jobs[2].needs == ("d", "a")
 
 
 def lines(*numbers: int) -> list[dict[str, Any]]:
