@@ -59,6 +59,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             time.
         is_poll: a read of a list that is made for polling: one at a time for each credential and path, and not before
             the `X-Poll-Interval` of the last one is over. Further pages of one listing are no polls.
+        shared_by: of a combined write: the places of the items that it is sent for (`Operation.steps_combined`).
     """
 
     method: str
@@ -73,6 +74,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int = JSON_BODY_BYTES
     pause_s: float = 0.0
     is_poll: bool = False
+    shared_by: tuple[int, ...] = ()
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ documentation read it as data. The smallest one is twenty lines: see `jobs/rate_
 """
 
 import functools
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ GROUP = "bulk.operations"
 
 Steps: TypeAlias = Generator[Request, Reply, Outcome]
 Settling: TypeAlias = Generator[Request, Reply, Outcome | NotApplied | Undecided]
+CombinedSteps: TypeAlias = Generator[Request, Reply, list[Outcome | None]]
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -69,6 +70,7 @@ class Operation(Generic[ItemT]):
         least_requests: fewest of one item (count).
         file_fields: field that names a file -> field that holds the same inline, as `content_file` -> `content`.
         keeps_only_last: of the items of a lane the last one alone counts, so that the ones before it aren't sent.
+        most_combined: most that a combined request holds (see `size_combined`; count); 0: items are never combined.
         unreported: fields left out of results, because they are large.
         secret_fields: dotted fields that hold a secret; `env:NAME` or `file:PATH` in a manifest, never reported.
         settled_by: one sentence for the documentation: how a lost answer is settled.
@@ -84,6 +86,7 @@ class Operation(Generic[ItemT]):
     most_requests: ClassVar[int] = 1
     file_fields: ClassVar[Mapping[str, str]] = {}
     keeps_only_last: ClassVar[bool] = False
+    most_combined: ClassVar[int] = 0
     unreported: ClassVar[frozenset[str]] = frozenset()
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     settled_by: ClassVar[str] = "Reads change nothing: the request is repeated."
@@ -143,6 +146,20 @@ class Operation(Generic[ItemT]):
     def steps(self, item: ItemT) -> Steps:
         """The requests of `item`, one after the other; returns how it ended. Files and secrets are already inline."""
         raise TypeError(f"{type(self).__name__} lacks steps()")
+
+    def size_combined(self, item: ItemT) -> int:
+        """What `item` takes of a combined request (count, 1 or more); at most `most_combined` go together."""
+        return 1
+
+    def steps_combined(self, items: Sequence[ItemT]) -> CombinedSteps:
+        """As `steps`, for items of one job that stand one behind the other in their lane: fewer requests for all.
+
+        It is only for writes that may be repeated (`Effect.SET`). A write says in `Request.shared_by` for which items
+        it is sent. Returns an outcome for each item, or None for those that have to be tried by themselves: their
+        `steps` come next. The same follows for all without an outcome where the platform refuses a request; where the
+        answer to a write is lost, each of the items that share it is settled by its own `settle`.
+        """
+        raise TypeError(f"{type(self).__name__} combines and lacks steps_combined()")
 
     def settle(self, item: ItemT, lost: Lost) -> Settling:
         """Find out by reading whether `lost` was applied. Only reads, all of them `is_fresh`.

@@ -58,6 +58,8 @@ def _facts(described: OperationDocumentation) -> Iterator[tuple[str, str]]:
     yield "requests", described.requests
     yield "category", described.category
     yield "lane", described.lane
+    yield "combined", described.combined
+    yield "superseded", described.superseded
     yield "effect", f"{effect}; can't be undone" if described.is_irreversible else effect
     yield "result", described.result
     yield "lost answer", described.settled_by

@@ -29,6 +29,7 @@ from bulk.dispatch.recorder import Disk, Recorder, thread_disk
 from bulk.dispatch.scheduler import Scheduler
 from bulk.dispatch.settle import Settler
 from bulk.dispatch.streak import Streak
+from bulk.dispatch.together import Together
 from bulk.dispatch.workers import Workers
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.govern.governor import Governor, Policy
@@ -252,7 +253,15 @@ class Run:
             self._began_at,
         )
         workers = Workers(
-            self.scheduler, self.governor, drive, recorder, clock, self._on_ended, self._on_refused, self.stop
+            self.scheduler,
+            self.governor,
+            drive,
+            Together(drive, exchange, recorder, clock),
+            recorder,
+            clock,
+            self._on_ended,
+            self._on_refused,
+            self.stop,
         )
         overview = Overview(
             self._manifest.name, self.scheduler, self.governor, exchange, settler, clock, self._limits.concurrency

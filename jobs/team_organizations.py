@@ -2,60 +2,31 @@
 
 Assignments are a set: every write looks first, sends only what is not so yet, and may be repeated. A 404 alone proves
 nothing about an assignment, because it also means that there is no such team or no permission; the team's own list
-beside it does. Source: specification, Enterprise team organization assignments; operations.md, 404 rule.
+beside it does. Changes of one team that stand one behind the other are sent together. Source: specification, Enterprise
+team organization assignments; operations.md, 404 rule.
 """
 
-from collections.abc import Generator, Iterable, Iterator
-from itertools import islice
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
-from msgspec import Meta
-
-from bulk import urls
 from bulk.model import (
     Effect,
     ErrorCode,
     Lost,
     NotApplied,
     Outcome,
-    Reply,
     Request,
     Undecided,
     failed,
     succeeded,
     unchanged,
 )
-from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
-from jobs import enterprises, names, pages
+from bulk.operation import CombinedSteps, ItemFlaw, Operation, Settling, Steps
+from jobs import pages
+from jobs import team_requests as teams
+from jobs.team_requests import MOST_SLUGS, AssignmentItem, OrganizationsItem, TeamItem, by_login
 
-MOST_SLUGS = 100
-"""Organizations of one call; more are sent in several."""
-
-_SHOWN = ("login", "id", "node_id", "url", "description")
-_FOUND_OR_NOT = frozenset((200, 404))
 _EXAMPLE_TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
-
-
-class TeamItem(Item, frozen=True, kw_only=True, rename={"enterprise_team": "enterprise-team"}):
-    """Which team."""
-
-    enterprise: enterprises.Enterprise
-    enterprise_team: enterprises.Team
-
-
-class AssignmentItem(TeamItem, frozen=True, kw_only=True):
-    """Which team and which organization."""
-
-    org: names.Organization
-
-
-class OrganizationsItem(TeamItem, frozen=True, kw_only=True):
-    """Which team and which organizations."""
-
-    organization_slugs: Annotated[
-        list[names.Organization],
-        Meta(min_length=1, description="names of the organizations", examples=[["acme-eng", "acme-ops"]]),
-    ]
 
 
 class ListTeamOrganizations(Operation[TeamItem]):
@@ -73,10 +44,10 @@ class ListTeamOrganizations(Operation[TeamItem]):
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform"}
 
     def check(self, item: TeamItem) -> Iterator[ItemFlaw]:
-        return _flaws_of_team(item)
+        return teams.flaws_of_team(item)
 
     def steps(self, item: TeamItem) -> Steps:
-        return pages.outcome_of((yield from pages.read_all(_path(item))))
+        return pages.outcome_of((yield from pages.read_all(teams.path(item))))
 
 
 class GetTeamOrganization(Operation[AssignmentItem]):
@@ -94,10 +65,10 @@ class GetTeamOrganization(Operation[AssignmentItem]):
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "org": "acme-eng"}
 
     def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
-        return _flaws_of_assignment(item)
+        return teams.flaws_of_assignment(item)
 
     def steps(self, item: AssignmentItem) -> Steps:
-        reply = yield _look(item)
+        reply = yield teams.look(item)
         if reply.status == 404:
             message = f"{item.enterprise_team} is not assigned to {item.org}, or this credential can't see it"
             return failed(ErrorCode.NOT_FOUND, message, http_status=404)
@@ -109,6 +80,8 @@ class AssignTeamOrganization(Operation[AssignmentItem]):
 
     Requests:  1 where it is assigned already, otherwise 2.
     Category:  core. Lane: the team.
+    Combined:  up to 100 items of a team, one behind the other: its list is read, what it lacks is sent in one POST
+               …/add.
     Result:    login, id, node_id, url and description of the organization.
     Lost answer: the assignment is read; there it was made, otherwise the request is repeated.
     Source:    Enterprise team organization assignments, PUT …/teams/{enterprise-team}/organizations/{org}.
@@ -118,6 +91,7 @@ class AssignTeamOrganization(Operation[AssignmentItem]):
     Item = AssignmentItem
     is_read = False
     most_requests = 2
+    most_combined = MOST_SLUGS
     settled_by = (
         "The assignment is read: where it is there, it was made. Where it is not, the request is sent again; assigning "
         "twice is assigning once."
@@ -125,25 +99,48 @@ class AssignTeamOrganization(Operation[AssignmentItem]):
     example: ClassVar = {**_EXAMPLE_TEAM, "org": "acme-ops"}
 
     def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
-        return _flaws_of_assignment(item)
+        return teams.flaws_of_assignment(item)
 
     def lanes(self, item: AssignmentItem) -> tuple[str, ...]:
-        return _lanes(item)
+        return teams.lanes_of(item)
 
     def steps(self, item: AssignmentItem) -> Steps:
-        found = yield _look(item)
+        found = yield teams.look(item)
         if found.status == 200:
-            return unchanged(_shown(item.org, found.body))
+            return unchanged(teams.shown(item.org, found.body))
         reply = yield Request(
-            method="PUT", path=_path_of(item), effect=Effect.SET, accept=frozenset((200, 201, 204)), memo={}
+            method="PUT", path=teams.path_of(item), effect=Effect.SET, accept=frozenset((200, 201, 204)), memo={}
         )
-        return succeeded(_shown(item.org, reply.body))
+        return succeeded(teams.shown(item.org, reply.body))
+
+    def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
+        # a list of more pages than there are items is no saving
+        listing = yield from pages.read_all(teams.path(items[0]), most_pages=len(items))
+        if listing.flaw is not None:
+            return [None] * len(items)
+        before = by_login(listing.entries)
+        first = _first_places(items, lambda org: org not in before)
+        assigned = {}
+        if first:
+            slugs = [items[place].org for place in first.values()]
+            reply = yield teams.write(items[0], "add", slugs, shared_by=tuple(first.values()))
+            assigned = by_login(reply.body)
+
+        def outcome_of(place: int, org: str) -> Outcome | None:
+            """None: by itself it learns why."""
+            found = before.get(org, assigned.get(org))
+            if found is None:
+                return None
+            result = teams.shown(items[place].org, found)
+            return succeeded(result) if first.get(org) == place else unchanged(result)
+
+        return [outcome_of(place, item.org.casefold()) for place, item in enumerate(items)]
 
     def settle(self, item: AssignmentItem, lost: Lost) -> Settling:
-        found = yield _look(item, is_fresh=True)
+        found = yield teams.look(item, is_fresh=True)
         if found.status == 404:
             return NotApplied("the team is not assigned to the organization")
-        return succeeded(_shown(item.org, found.body), note="the answer was lost; the team is assigned")
+        return succeeded(teams.shown(item.org, found.body), note="the answer was lost; the team is assigned")
 
 
 class UnassignTeamOrganization(Operation[AssignmentItem]):
@@ -151,6 +148,8 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
 
     Requests:  2: a look, then the removal, or the team's list where it is not assigned.
     Category:  core. Lane: the team.
+    Combined:  up to 100 items of a team, one behind the other: its list is read, what it has is sent in one POST
+               …/remove.
     Result:    login of the organization.
     Lost answer: the assignment is read; where it is gone and the team's list can be seen, it was removed.
     Source:    Enterprise team organization assignments, DELETE …/teams/{enterprise-team}/organizations/{org}.
@@ -161,6 +160,7 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
     is_read = False
     least_requests = 2
     most_requests = 2
+    most_combined = MOST_SLUGS
     settled_by = (
         "The assignment is read: where it is gone, and the team's list can be seen, it was removed. Where it is there, "
         "the request is sent again; removing twice is removing once."
@@ -168,33 +168,47 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "org": "acme-eng"}
 
     def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
-        return _flaws_of_assignment(item)
+        return teams.flaws_of_assignment(item)
 
     def lanes(self, item: AssignmentItem) -> tuple[str, ...]:
-        return _lanes(item)
+        return teams.lanes_of(item)
 
     def steps(self, item: AssignmentItem) -> Steps:
-        found = yield _look(item)
+        found = yield teams.look(item)
         if found.status == 200:
             reply = yield Request(
                 method="DELETE",
-                path=_path_of(item),
+                path=teams.path_of(item),
                 effect=Effect.SET,
                 accept=frozenset((200, 204, 404)),
                 memo={},
             )
             if reply.status != 404:
                 return succeeded({"login": item.org})
-        if (yield from _can_see(item)):
+        if (yield from teams.can_see(item)):
             return unchanged({"login": item.org})
         message = f"{item.enterprise_team} is not there, or this credential can't see it"
         return failed(ErrorCode.NOT_FOUND, message, http_status=404)
 
+    def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
+        listing = yield from pages.read_all(teams.path(items[0]), most_pages=len(items))
+        if listing.flaw is not None:
+            return [None] * len(items)
+        before = by_login(listing.entries)
+        first = _first_places(items, lambda org: org in before)
+        if first:
+            slugs = [items[place].org for place in first.values()]
+            yield teams.write(items[0], "remove", slugs, shared_by=tuple(first.values()))
+        return [
+            (succeeded if first.get(item.org.casefold()) == place else unchanged)({"login": item.org})
+            for place, item in enumerate(items)
+        ]
+
     def settle(self, item: AssignmentItem, lost: Lost) -> Settling:
-        found = yield _look(item, is_fresh=True)
+        found = yield teams.look(item, is_fresh=True)
         if found.status == 200:
             return NotApplied("the team is still assigned to the organization")
-        if not (yield from _can_see(item)):
+        if not (yield from teams.can_see(item)):
             return Undecided("the team can't be seen any more")
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 
@@ -204,6 +218,8 @@ class AddTeamOrganizations(Operation[OrganizationsItem]):
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
     Category:  core. Lane: the team.
+    Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it lacks is sent
+               in one POST …/add.
     Result:    added and present (names as given: assigned now, and before); missing, if any, in a failure.
     Lost answer: the team's list is read; what it lacks is sent again.
     Source:    Enterprise team organization assignments, POST …/teams/{enterprise-team}/organizations/add.
@@ -213,6 +229,7 @@ class AddTeamOrganizations(Operation[OrganizationsItem]):
     Item = OrganizationsItem
     is_read = False
     most_requests = 2
+    most_combined = MOST_SLUGS
     settled_by = (
         "The team's list is read, all pages of it: where it holds all the organizations, they were added. What it "
         "lacks is sent again; assigning twice is assigning once."
@@ -220,36 +237,43 @@ class AddTeamOrganizations(Operation[OrganizationsItem]):
     example: ClassVar = {**_EXAMPLE_TEAM, "organization_slugs": ["acme-ops", "acme-labs"]}
 
     def check(self, item: OrganizationsItem) -> Iterator[ItemFlaw]:
-        return _flaws_of_organizations(item)
+        return teams.flaws_of_organizations(item)
 
     def lanes(self, item: OrganizationsItem) -> tuple[str, ...]:
-        return _lanes(item)
+        return teams.lanes_of(item)
+
+    def size_combined(self, item: OrganizationsItem) -> int:
+        return len(item.organization_slugs)
 
     def steps(self, item: OrganizationsItem) -> Steps:
-        listing = yield from pages.read_all(_path(item))
+        (outcome,) = yield from self.steps_combined([item])
+        assert outcome is not None, "every item gets one"
+        return outcome
+
+    def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
+        listing = yield from pages.read_all(teams.path(items[0]))
         if listing.flaw is not None:
-            return listing.flaw
-        present, lacking = _divided(item.organization_slugs, _logins(listing.entries))
-        if not lacking:
-            return unchanged({"added": [], "present": present})
-        assigned: set[str] = set()
-        for chunk in _chunks(lacking):
-            reply = yield _write(item, "add", chunk, accept=frozenset((200, 201)))
-            assigned |= _logins(reply.body)
-        added, missing = _divided(lacking, assigned)
-        if missing:
+            return [listing.flaw] * len(items)
+        before = set(by_login(listing.entries))
+        own, lacking = _shared_out(items, lambda org: org not in before)
+        shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        assigned = set(before)
+        for chunk in teams.chunks(lacking):
+            reply = yield teams.write(items[0], "add", chunk, shared_by=shared_by)
+            assigned |= by_login(reply.body).keys()
+        if teams.divided(lacking, assigned)[1]:
             # an answer that says less than was done is not yet a failure
-            listing = yield from pages.read_all(_path(item), is_fresh=True)
+            listing = yield from pages.read_all(teams.path(items[0]), is_fresh=True)
             if listing.flaw is not None:
-                return listing.flaw
-            added, missing = _divided(lacking, assigned | _logins(listing.entries))
-        return _added(item, present, added, missing)
+                return [listing.flaw] * len(items)
+            assigned |= by_login(listing.entries).keys()
+        return [_added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(_path(item), is_fresh=True)
+        listing = yield from pages.read_all(teams.path(item), is_fresh=True)
         if listing.flaw is not None:
             return Undecided(listing.why)
-        added, missing = _divided(item.organization_slugs, _logins(listing.entries))
+        added, missing = teams.divided(item.organization_slugs, by_login(listing.entries).keys())
         if missing:
             return NotApplied(f"the team is not assigned to {', '.join(missing)}")
         note = "the answer was lost; the team is assigned to all of them"
@@ -261,6 +285,8 @@ class RemoveTeamOrganizations(Operation[OrganizationsItem]):
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are assigned.
     Category:  core. Lane: the team.
+    Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it has is sent
+               in one POST …/remove.
     Result:    removed and absent (names as given: removed now, and not assigned before).
     Lost answer: the team's list is read; what it still holds is sent again.
     Source:    Enterprise team organization assignments, POST …/teams/{enterprise-team}/organizations/remove.
@@ -270,6 +296,7 @@ class RemoveTeamOrganizations(Operation[OrganizationsItem]):
     Item = OrganizationsItem
     is_read = False
     most_requests = 2
+    most_combined = MOST_SLUGS
     settled_by = (
         "The team's list is read, all pages of it: where it holds none of the organizations, they were removed. What "
         "it still holds is sent again; removing twice is removing once."
@@ -277,115 +304,76 @@ class RemoveTeamOrganizations(Operation[OrganizationsItem]):
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "organization_slugs": ["acme-eng"]}
 
     def check(self, item: OrganizationsItem) -> Iterator[ItemFlaw]:
-        return _flaws_of_organizations(item)
+        return teams.flaws_of_organizations(item)
 
     def lanes(self, item: OrganizationsItem) -> tuple[str, ...]:
-        return _lanes(item)
+        return teams.lanes_of(item)
+
+    def size_combined(self, item: OrganizationsItem) -> int:
+        return len(item.organization_slugs)
 
     def steps(self, item: OrganizationsItem) -> Steps:
-        listing = yield from pages.read_all(_path(item))
+        (outcome,) = yield from self.steps_combined([item])
+        assert outcome is not None, "every item gets one"
+        return outcome
+
+    def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
+        listing = yield from pages.read_all(teams.path(items[0]))
         if listing.flaw is not None:
-            return listing.flaw
-        removed, absent = _divided(item.organization_slugs, _logins(listing.entries))
-        if not removed:
-            return unchanged({"removed": [], "absent": absent})
-        for chunk in _chunks(removed):
-            yield _write(item, "remove", chunk, accept=frozenset((200, 204)))
-        return succeeded({"removed": removed, "absent": absent})
+            return [listing.flaw] * len(items)
+        before = set(by_login(listing.entries))
+        own, held = _shared_out(items, lambda org: org in before)
+        shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        for chunk in teams.chunks(held):
+            yield teams.write(items[0], "remove", chunk, shared_by=shared_by)
+        return [_removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(_path(item), is_fresh=True)
+        listing = yield from pages.read_all(teams.path(item), is_fresh=True)
         if listing.flaw is not None:
             return Undecided(listing.why)
-        left, removed = _divided(item.organization_slugs, _logins(listing.entries))
+        left, removed = teams.divided(item.organization_slugs, by_login(listing.entries).keys())
         if left:
             return NotApplied(f"the team is still assigned to {', '.join(left)}")
         note = "the answer was lost; the team is assigned to none of them"
         return succeeded({"removed": removed, "absent": []}, note=note)
 
 
-def _flaws_of_team(item: TeamItem) -> Iterator[ItemFlaw]:
-    yield from enterprises.flaws_of_enterprise(item.enterprise)
-    yield from enterprises.flaws_of_team(item.enterprise_team)
+def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bool]) -> dict[str, int]:
+    """The organizations (folded) that have to be sent, and the first item of each: the one that it is sent for."""
+    first: dict[str, int] = {}
+    for place, item in enumerate(items):
+        if is_wanted(item.org.casefold()):
+            first.setdefault(item.org.casefold(), place)
+    return first
 
 
-def _flaws_of_assignment(item: AssignmentItem) -> Iterator[ItemFlaw]:
-    yield from _flaws_of_team(item)
-    flaw = names.flaw_of_owner(item.org)
-    if flaw:
-        yield ItemFlaw("org", flaw)
+def _shared_out(
+    items: Sequence[OrganizationsItem], is_wanted: Callable[[str], bool]
+) -> tuple[list[list[str]], list[str]]:
+    """What has to be sent for each item, names folded, each for the first that has it; and all of it as it is given."""
+    own: list[list[str]] = []
+    sent: dict[str, str] = {}
+    for item in items:
+        new = {slug.casefold(): slug for slug in item.organization_slugs if slug.casefold() not in sent}
+        own.append([org for org in new if is_wanted(org)])
+        sent.update((org, new[org]) for org in own[-1])
+    return own, list(sent.values())
 
 
-def _flaws_of_organizations(item: OrganizationsItem) -> Iterator[ItemFlaw]:
-    yield from _flaws_of_team(item)
-    for place, slug in enumerate(item.organization_slugs):
-        flaw = names.flaw_of_owner(slug)
-        if flaw:
-            yield ItemFlaw(f"organization_slugs[{place}]", flaw)
+def _added(item: OrganizationsItem, own: set[str], assigned: set[str]) -> Outcome:
+    """`own`: what was sent for this item. `assigned`: what the team has now. All folded."""
+    there, missing = teams.divided(item.organization_slugs, assigned)
+    added, present = teams.divided(there, own)
+    result = {"added": added, "present": present}
+    if missing:
+        message = f"the platform did not assign {item.enterprise_team} to {', '.join(missing)}: no such organization?"
+        return failed(ErrorCode.NOT_FOUND, message, http_status=200, result={**result, "missing": missing})
+    return succeeded(result) if added else unchanged(result)
 
 
-def _lanes(item: TeamItem) -> tuple[str, ...]:
-    return (f"{item.enterprise}/{item.enterprise_team}",)
-
-
-def _path(item: TeamItem) -> str:
-    root = enterprises.enterprise_path(item.enterprise)
-    return f"{root}/teams/{urls.segment(item.enterprise_team)}/organizations"
-
-
-def _path_of(item: AssignmentItem) -> str:
-    return f"{_path(item)}/{urls.segment(item.org)}"
-
-
-def _look(item: AssignmentItem, *, is_fresh: bool = False) -> Request:
-    return Request(method="GET", path=_path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh)
-
-
-def _can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
-    """The canary: whether the team's list can be read, so that a 404 beside it means "not assigned"."""
-    reply = yield Request(method="GET", path=_path(item), query="per_page=1", accept=_FOUND_OR_NOT, is_fresh=True)
-    return reply.status == 200
-
-
-def _write(item: TeamItem, verb: str, slugs: list[str], *, accept: frozenset[int]) -> Request:
-    return Request(
-        method="POST",
-        path=f"{_path(item)}/{verb}",
-        body={"organization_slugs": slugs},
-        effect=Effect.SET,
-        accept=accept,
-        memo={},
-    )
-
-
-def _added(item: TeamItem, present: list[str], added: list[str], missing: list[str]) -> Outcome:
-    if not missing:
-        return succeeded({"added": added, "present": present})
-    message = f"the platform did not assign {item.enterprise_team} to {', '.join(missing)}: no such organization?"
-    result = {"added": added, "present": present, "missing": missing}
-    return failed(ErrorCode.NOT_FOUND, message, http_status=200, result=result)
-
-
-def _divided(slugs: Iterable[str], logins: set[str]) -> tuple[list[str], list[str]]:
-    """Which of `slugs`, each once, are among `logins` (folded), and which are not."""
-    unique = {slug.casefold(): slug for slug in slugs}
-    inside = [slug for folded, slug in unique.items() if folded in logins]
-    return inside, [slug for folded, slug in unique.items() if folded not in logins]
-
-
-def _logins(organizations: Any) -> set[str]:
-    """The names of an answer's organizations, folded; none where it is no list of them."""
-    entries = organizations if isinstance(organizations, list) else []
-    logins = (entry.get("login") for entry in entries if isinstance(entry, dict))
-    return {login.casefold() for login in logins if isinstance(login, str)}
-
-
-def _chunks(slugs: list[str]) -> Iterator[list[str]]:
-    rest = iter(slugs)
-    while chunk := list(islice(rest, MOST_SLUGS)):
-        yield chunk
-
-
-def _shown(login: str, body: Any) -> dict[str, Any]:
-    found = {name: body[name] for name in _SHOWN if name in body} if isinstance(body, dict) else {}
-    return {"login": login, **found}
+def _removed(item: OrganizationsItem, own: set[str]) -> Outcome:
+    """`own`: what was sent for this item, folded."""
+    removed, absent = teams.divided(item.organization_slugs, own)
+    result = {"removed": removed, "absent": absent}
+    return succeeded(result) if removed else unchanged(result)

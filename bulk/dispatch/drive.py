@@ -90,8 +90,16 @@ class Drive:
         self._exchange, self._settler, self._recorder = exchange, settler, recorder
         self._base_dir, self._clock, self._dice = base_dir, clock, dice
         self._environ, self._began_at = environ, functools.cache(began_at)
-        self._open_intents = dict(open_intents)
-        self._echoes = Echoes()
+        self.echoes = Echoes()
+        since = clock.monotonic()
+        self._doubts = {
+            key: Doubt(
+                Lost(method=sent.method, path=sent.path, memo=memo_of(sent.memo), sent_at=sent.sent_at),
+                sent.effect,
+                since,
+            )
+            for key, sent in open_intents.items()
+        }
 
     async def run(self, operation: AnyOperation, entry: Entry, gate: Gate, permit: Permit, tally: Tally) -> Outcome:
         """The outcome of one item. `permit` is for its first request, and is used or returned here.
@@ -99,19 +107,19 @@ class Drive:
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
         """
-        hold = _Hold(permit)
+        hold = Hold(permit)
         try:
-            item = self._complete(operation, entry)
+            item = self.complete(operation, entry)
             doubt = self._doubt_of(entry, tally)
             return await _Life(self, operation, entry, item, gate, tally, hold, doubt).run()
         except FileError as flaw:
-            if (entry.job, entry.index) in self._open_intents:
+            if self.is_in_doubt(entry):
                 return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
             self.return_unused(hold)
 
-    def _complete(self, operation: AnyOperation, entry: Entry) -> Item:
+    def complete(self, operation: AnyOperation, entry: Entry) -> Item:
         """The item as it is sent: files and secrets inline, and what the plan fixes.
 
         Raises:
@@ -124,22 +132,28 @@ class Drive:
             item = operation.planned(item, self._began_at())
         return item
 
-    def return_unused(self, hold: "_Hold") -> None:
+    def return_unused(self, hold: "Hold") -> None:
         """Give the item's first permit back, if no request has taken it."""
         permit = hold.take()
         if permit is not None:
             self._exchange.return_unused(permit)
 
+    def is_in_doubt(self, entry: Entry) -> bool:
+        """Whether a write of this item was sent and its answer lost."""
+        return (entry.job, entry.index) in self._doubts
+
+    def doubt(self, entry: Entry, doubt: Doubt) -> None:
+        """A write that this item shares was lost: it is settled when the item is next worked on."""
+        self._doubts[entry.job, entry.index] = doubt
+
     def _doubt_of(self, entry: Entry, tally: Tally) -> Doubt | None:
-        intent = self._open_intents.pop((entry.job, entry.index), None)
-        if intent is None:
-            return None
-        tally.started_at, tally.started = intent.sent_at, self._clock.monotonic()
-        lost = Lost(method=intent.method, path=intent.path, memo=memo_of(intent.memo), sent_at=intent.sent_at)
-        return Doubt(lost, intent.effect, self._clock.monotonic())
+        doubt = self._doubts.pop((entry.job, entry.index), None)
+        if doubt is not None:
+            tally.started_at, tally.started = doubt.lost.sent_at, self._clock.monotonic()
+        return doubt
 
 
-class _Hold:
+class Hold:
     """The permit that came with the item, until its first request takes it."""
 
     __slots__ = ("permit",)
@@ -148,6 +162,7 @@ class _Hold:
         self.permit: Permit | None = permit
 
     def take(self) -> Permit | None:
+        """The permit, the first time."""
         permit, self.permit = self.permit, None
         return permit
 
@@ -188,7 +203,7 @@ class _Life:
         item: Item,
         gate: Gate,
         tally: Tally,
-        hold: _Hold,
+        hold: Hold,
         doubt: Doubt | None,
     ) -> None:
         self._drive, self._operation, self._entry, self._item = drive, operation, entry, item
@@ -253,7 +268,7 @@ class _Life:
         drive, lost = self._drive, doubt.lost
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
         until = doubt.since + drive._settler.settle_s
-        drive._echoes.add(Echo(self._owner, lanes, lost.path.casefold(), doubt.effect, until), drive._clock.monotonic())
+        drive.echoes.add(Echo(self._owner, lanes, lost.path.casefold(), doubt.effect, until), drive._clock.monotonic())
 
     @property
     def _owner(self) -> tuple[int, int]:
@@ -263,7 +278,7 @@ class _Life:
         """Wait until no earlier send of another item can apply because of this write."""
         drive = self._drive
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
-        seconds = drive._echoes.wait_s(self._owner, lanes, request.path.casefold(), drive._clock.monotonic())
+        seconds = drive.echoes.wait_s(self._owner, lanes, request.path.casefold(), drive._clock.monotonic())
         if seconds > 0.0:
             drive.return_unused(self._hold)
             await drive._exchange.pause(seconds)
@@ -300,7 +315,7 @@ class _Life:
     async def _write(self, request: Request) -> Reply | Outcome | Doubt | _Again:
         """Send a write until it is decided or its answer is lost."""
         drive, tally = self._drive, self._tally
-        if drive._echoes:
+        if drive.echoes:
             await self._let_echoes_pass(request)
         doubt = self._doubt
         if doubt is None or (doubt.lost.method, doubt.lost.path) != (request.method, request.path):
@@ -352,14 +367,18 @@ class _Life:
         return outcome
 
     def _lost(self, request: Request, status: int | None) -> Doubt:
-        clock = self._drive._clock
-        lost = Lost(
-            method=request.method, path=request.path, memo=memo_of(request.memo), sent_at=clock.now(), status=status
-        )
-        return Doubt(lost, request.effect, clock.monotonic())
+        return doubt_about(request, self._drive._clock, status)
 
     async def _pause(self, round_number: int) -> None:
         """Doubling from 0.1 s, at most 5 s, in long trouble 30 s; jittered."""
         most_s = 5.0 if round_number <= RESTARTS else 30.0
         seconds = min(most_s, 0.1 * 2.0 ** min(20, round_number)) * (0.5 + 0.5 * self._drive._dice.random())
         await self._drive._exchange.pause(seconds)
+
+
+def doubt_about(request: Request, clock: Clock, status: int | None) -> Doubt:
+    """That of a write whose answer was lost just now; `status`: the 5xx that came back, if one did."""
+    lost = Lost(
+        method=request.method, path=request.path, memo=memo_of(request.memo), sent_at=clock.now(), status=status
+    )
+    return Doubt(lost, request.effect, clock.monotonic())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bulk.manifest.manifest import Entry
+from bulk.operation import AnyOperation
 
 AHEAD = 4
 """Items of a lane that are read at once (count): they may be large."""
@@ -48,6 +49,7 @@ class Lane:
     """Attributes:
     left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
     index: where its items are. holds: the keys that no lane of another index may hold while one of its items is sent.
+    alone: so many of the next items are offered one by one, because sending them together did not work (count).
     """
 
     key: int
@@ -57,6 +59,28 @@ class Lane:
     holds: frozenset[int] = frozenset()
     after: int = -1
     ahead: deque[Entry] = field(default_factory=deque)
+    alone: int = 0
+
+    def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation) -> tuple[Entry, ...]:
+        """Take the head, which is there; returns those behind it, of the same job, that share its requests."""
+        head = self.ahead.popleft()
+        if not operation.most_combined:
+            return ()
+        if self.alone:
+            self.alone -= 1
+            return ()
+        behind: list[Entry] = []
+        room = operation.most_combined - operation.size_combined(head.item)
+        while room > 0 and (entry := self.head(is_over)) is not None and entry.job == head.job:
+            room -= operation.size_combined(entry.item)
+            if room >= 0:
+                behind.append(self.ahead.popleft())
+        return tuple(behind)
+
+    def give_back(self, entries: Sequence[Entry]) -> None:
+        """Put items that were taken together back where they stood: they go one by one now."""
+        self.ahead.extendleft(reversed(entries))
+        self.alone += len(entries)
 
     def head(self, is_over: Callable[[Entry], bool]) -> Entry | None:
         """The next item that is still to be done; None when the lane is done. `is_over` tells of those to pass by."""

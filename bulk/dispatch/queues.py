@@ -24,10 +24,25 @@ class Stream(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One item handed to a worker, with the lane that it holds."""
+    """One item handed to a worker, with the lane that it holds.
+
+    Attributes:
+        behind: items behind it in that lane that may share its requests (`Operation.steps_combined`).
+    """
 
     entry: Entry
     lane: Lane | None = None
+    behind: tuple[Entry, ...] = ()
+
+    @property
+    def items(self) -> int:
+        """Items that the worker holds (count)."""
+        return 1 + len(self.behind)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All of them, in their order."""
+        return (self.entry, *self.behind)
 
 
 @dataclass(slots=True, eq=False)

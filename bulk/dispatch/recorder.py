@@ -78,13 +78,15 @@ class Recorder:
         self._status: RunStatus | None = None
         self.failure: BulkError | None = None
 
-    async def intend(self, intent: Intent) -> None:
-        """Make it durable that a write is about to leave.
+    async def intend(self, *intents: Intent) -> None:
+        """Make it durable that a write is about to leave; of a combined one, for each of its items.
 
         Raises:
             RunStopped: the disk refuses; the write must not leave.
         """
-        group = self._add(intent, 200)
+        group = self._group
+        for intent in intents:
+            self._add(intent, 200)
         group.is_urgent = True
         self._urgent.set()
         await group.done.wait()

@@ -160,8 +160,8 @@ class Scheduler:
         for tier in queue.tiers.values():
             work = self._take_from(tier)
             if work is not None:
-                self.in_flight += 1
-                self.progress[work.entry.job].in_flight += 1
+                self.in_flight += work.items
+                self.progress[work.entry.job].in_flight += work.items
                 return work
         return None
 
@@ -193,8 +193,7 @@ class Scheduler:
             if self._tier_of(entry) is tier and self.states[entry.job] is JobState.RUNNING:
                 if not self._held.take(lane):
                     continue
-                lane.ahead.popleft()
-                return Work(entry, lane)
+                return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation))
             self._place(lane)
         return None
 
@@ -273,12 +272,36 @@ class Scheduler:
         self.mark_ended(work.entry.job, work.entry.index, outcome)
         if work.lane is not None:
             work.lane.left -= 1
-            for lane in (work.lane, *self._held.release(work.lane)):
-                queue = self._place(lane)
-                if queue is not None:
-                    queue.wake(1)
+            self._release(work.lane)
         if progress.left == 0 or self.in_flight == 0:
             self._advance()
+
+    def ended_together(self, work: Work, outcomes: Sequence[Outcome | None], paid: int) -> None:
+        """As `ended`, for an item and those behind it; those without an outcome are offered again, one by one."""
+        progress, lane = self.progress[work.entry.job], work.lane
+        assert lane is not None, "only items of a lane go together"
+        progress.in_flight -= work.items
+        self.in_flight -= work.items
+        left: list[Entry] = []
+        for entry, outcome in zip(work.entries, outcomes, strict=True):
+            if outcome is None:
+                left.append(entry)
+                continue
+            progress.note_paid(paid)
+            paid = 0
+            self.mark_ended(entry.job, entry.index, outcome)
+        lane.left -= work.items - len(left)
+        lane.give_back(left)
+        self._release(lane)
+        if progress.left == 0 or self.in_flight == 0:
+            self._advance()
+
+    def _release(self, lane: Lane) -> None:
+        """A lane is free again, and those that waited for it may be."""
+        for each in (lane, *self._held.release(lane)):
+            queue = self._place(each)
+            if queue is not None:
+                queue.wake(1)
 
     def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
         """Count an outcome."""
@@ -293,8 +316,8 @@ class Scheduler:
 
     def abandoned(self, work: Work) -> None:
         """No outcome: the run is stopping, or the credential was refused. The item's lane stays closed."""
-        self.progress[work.entry.job].in_flight -= 1
-        self.in_flight -= 1
+        self.progress[work.entry.job].in_flight -= work.items
+        self.in_flight -= work.items
         self._end_if_stalled()
 
     def close(self, queue: Queue) -> None:

@@ -14,8 +14,9 @@ from bulk.dispatch.drive import Drive
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.scheduler import Queue, Scheduler, Work
 from bulk.dispatch.tally import Tally
+from bulk.dispatch.together import Together
 from bulk.errors import BulkError, CredentialRefused, RunDirectoryError, RunStopped
-from bulk.govern.accounts import Gate
+from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Draining, Governor
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
@@ -43,6 +44,7 @@ class Workers:
         scheduler: Scheduler,
         governor: Governor,
         drive: Drive,
+        together: Together,
         recorder: Recorder,
         clock: Clock,
         on_ended: Callable[[Job, Outcome], None],
@@ -50,6 +52,7 @@ class Workers:
         stop: Callable[[BulkError], None],
     ) -> None:
         self._scheduler, self._governor, self._drive, self._recorder = scheduler, governor, drive, recorder
+        self._together = together
         self._clock, self._on_ended, self._on_refused, self._stop = clock, on_ended, on_refused, stop
 
     async def work(self, queue: Queue, gate: Gate) -> None:
@@ -66,6 +69,9 @@ class Workers:
                     continue
                 tally = Tally()
                 job = scheduler.jobs[work.entry.job]
+                if work.behind:
+                    await self._work_together(job, work, gate, permit, tally)
+                    continue
                 try:
                     outcome = await self._drive.run(job.operation, work.entry, gate, permit, tally)
                 except BaseException:
@@ -80,13 +86,29 @@ class Workers:
         except RunDirectoryError as flaw:
             self._stop(flaw)
 
+    async def _work_together(self, job: Job, work: Work, gate: Gate, permit: Permit, tally: Tally) -> None:
+        """Bring items that share their requests to their outcomes; the scheduler keeps those that have none."""
+        try:
+            outcomes = await self._together.run(job.operation, work.entries, gate, permit, tally)
+        except BaseException:
+            self._scheduler.abandoned(work)
+            raise
+        tally.body_bytes //= work.items  # what was answered is in memory once
+        for entry, outcome in zip(work.entries, outcomes, strict=True):
+            if outcome is not None:
+                self._hand_over(job, entry, outcome, tally)
+        self._scheduler.ended_together(work, outcomes, tally.paid)
+
     def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Hand an outcome to the recorder, free its lane."""
-        record = self.record_of(job, work.entry, outcome, tally)
+        self._hand_over(job, work.entry, outcome, tally)
+        self._scheduler.ended(work, outcome, tally.paid)
+
+    def _hand_over(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> None:
+        record = self.record_of(job, entry, outcome, tally)
         size = RESULT_BYTES + tally.body_bytes + (len(record.save[1]) if record.save else 0)
         self._recorder.record(record, size)
         self._on_ended(job, outcome)
-        self._scheduler.ended(work, outcome, tally.paid)
 
     def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Record an item that was never offered."""
