@@ -23,10 +23,15 @@ TURN_S = 1e-8
 
 
 class _JumpingSelector(selectors.DefaultSelector):
+    """Attributes:
+    is_alone: nothing comes from outside (threads, sockets): the system need not be asked.
+    """
+
     loop: "VirtualLoop"
+    is_alone = False
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
+        ready = [] if self.is_alone else super().select(0)
         self.loop.now += TURN_S
         if ready or timeout == 0:
             return ready
@@ -39,9 +44,9 @@ class _JumpingSelector(selectors.DefaultSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Asyncio's own loop on jumping time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_alone: bool = False) -> None:
         selector = _JumpingSelector()
-        selector.loop = self
+        selector.loop, selector.is_alone = self, is_alone
         self.now = 0.0
         super().__init__(selector)
 

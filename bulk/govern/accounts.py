@@ -19,6 +19,8 @@ UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""
 LOCKOUT_S = 900.0
 """First pause after the platform stopped to take a user's credentials; doubles (failures.md row 18)."""
+FRESH_S = 0.05
+"""What is left of a bucket that somebody else may empty is spent within this time of the platform's word (seconds)."""
 
 
 class CredentialSource(Protocol):
@@ -78,7 +80,9 @@ class Gate:
         is_paced: permits come from the attendant only, at `rate` requests per second.
         used: requests that this run paid for here (count). granted: permits that were given (count).
         obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens).
-        refused_window: window in which the platform said that nothing is left (its number; 0: none).
+        heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
+        refused_at, refused_window: when and in which window (its number; 0: none) the platform last said that nothing
+            is left.
         confirmed_window: window whose end was confirmed with nothing in flight.
         reset_asked_since: since when the new window is asked for (monotonic).
     """
@@ -95,9 +99,18 @@ class Gate:
     granted: int = 0
     obstacle: str = ""
     obstacle_until: float | None = None
+    heard_at: float = 0.0
+    refused_at: float = 0.0
     refused_window: int = 0
     confirmed_window: int = 0
     reset_asked_since: float | None = None
+
+    def is_stale(self, now: float) -> bool:
+        """Whether the platform must be asked first: somebody else could have taken all that was left."""
+        bucket = self.bucket
+        if bucket is None or not bucket.is_contested:
+            return False
+        return now - self.heard_at > FRESH_S and not self.account.is_unlimited
 
     def wake(self) -> None:
         """Let the attendant look again."""
@@ -117,6 +130,7 @@ class Account:
         strikes: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
         locked_at, locked_until: the newest lock-out was met, and is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
+        wishes: how often that was wished for (count), so that one of later is not taken for answered.
     """
 
     name: str
@@ -138,6 +152,7 @@ class Account:
     quiet_until: float = 0.0
     polled: float = 0.0
     must_ask: bool = False
+    wishes: int = 0
     nudge: anyio.Event = field(default_factory=anyio.Event)
 
     def pause(self, until: float, why: str) -> None:
@@ -185,6 +200,7 @@ class Account:
     def ask_soon(self) -> None:
         """Have `/rate_limit` asked as soon as that is allowed."""
         self.must_ask = True
+        self.wishes += 1
         self.wake()
 
     def hush(self, until: float, why: str) -> None:

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 JITTER_S = 1.0
 """Platforms that compute `reset` from a remaining time are off by a second between two answers."""
+SPELL_SHARE = 0.01
+"""What others take with pauses shorter than this share of a window counts as one burst."""
+CONTESTED_SHARE = 0.1
+"""At most this share of a window is spent on fresh words alone, however much others take at once."""
 
 
 @dataclass(slots=True)
@@ -24,6 +28,8 @@ class Bucket:
         reserve: left for other users of the token (count).
         window: number of windows seen; a permit of an earlier window gives nothing back to this one.
         has_rival: somebody else spends from it: only the newest number counts.
+        burst: most that somebody else was seen to take at once (count); `spell` is the newest, last seen at `spell_at`.
+        is_exhausted: the platform refused a request in this window: nothing but a word asked for after that counts.
         sent: requests let out, all windows (count). `given_back` of them cost nothing.
         in_flight: requests let out and not yet answered (count).
     """
@@ -35,6 +41,10 @@ class Bucket:
     reserve: int = 0
     window: int = 1
     has_rival: bool = False
+    burst: int = 0
+    spell: int = 0
+    spell_at: float = 0.0
+    is_exhausted: bool = False
     sent: int = 0
     given_back: int = 0
     in_flight: int = 0
@@ -43,6 +53,11 @@ class Bucket:
     def available(self) -> int:
         """Requests that may leave now (count, >= 0)."""
         return max(0, self.free - self.reserve)
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether somebody else could take at once what is left: a number that is not fresh proves nothing then."""
+        return 0 < self.free <= self.burst
 
     @property
     def mark(self) -> int:
@@ -73,9 +88,11 @@ class Bucket:
 
     def exhaust(self) -> None:
         """The platform said that nothing is left in this window."""
-        self.free = 0
+        self.free, self.is_exhausted = 0, True
 
-    def observe(self, limit: int, remaining: int, reset_at: float, overlap: int, now: float) -> bool:
+    def observe(
+        self, limit: int, remaining: int, reset_at: float, overlap: int, now: float, *, is_asked: bool = False
+    ) -> bool:
         """Take in what the platform says.
 
         Args:
@@ -84,6 +101,7 @@ class Bucket:
             reset_at: end of the window that it speaks of (UTC epoch seconds).
             overlap: requests that it may not have counted (count), the one that carried the answer left out.
             now: platform time (UTC epoch seconds).
+            is_asked: it was asked for after the newest refusal.
 
         Returns:
             Whether this was the first word of a new window.
@@ -95,12 +113,27 @@ class Bucket:
             self.window += 1
             self.limit, self.free, self.reset_at = limit, proven, reset_at
             self.window_s = max(1.0, reset_at - now)
-            self.has_rival = False
+            if not self.has_rival:
+                self.burst //= 2
+            self.has_rival = self.is_exhausted = False
+            self.spell = 0
             return True
         if reset_at < self.reset_at - jitter:
             return False
+        if self.is_exhausted:
+            if not is_asked or remaining == 0:
+                return False
+            self.is_exhausted = False
         self.limit = limit
         if remaining < self.free:
             self.has_rival = True
+            self._taken(self.free - remaining, now)
         self.free = proven if self.has_rival else max(self.free, proven)
         return False
+
+    def _taken(self, count: int, now: float) -> None:
+        """Somebody else took at least so many since the word before."""
+        if now - self.spell_at > self.window_s * SPELL_SHARE:
+            self.spell = 0
+        self.spell, self.spell_at = self.spell + count, now
+        self.burst = max(self.burst, min(self.spell, int(self.limit * CONTESTED_SHARE)))

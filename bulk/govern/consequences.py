@@ -48,8 +48,9 @@ def follow(
             if gate.bucket is None:
                 account.strike(now, unexplained_s)
             else:
-                gate.bucket.exhaust()
-                gate.refused_window = gate.bucket.window
+                if permit.window == gate.bucket.window:
+                    gate.bucket.exhaust()
+                    gate.refused_at, gate.refused_window = now, gate.bucket.window
                 account.ask_soon()
         case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
             if wait_s is not None:

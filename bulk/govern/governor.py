@@ -171,6 +171,9 @@ class Governor:
         account, bucket = gate.account, gate.bucket
         window = mark = 0
         if bucket is not None:
+            if bucket.burst and gate.is_stale(now):
+                gate.wake()
+                return None
             bucket.reserve_one()
             window, mark = bucket.window, bucket.mark
         gate.used += 1
@@ -199,12 +202,25 @@ class Governor:
                 continue
             self.refresh_pace(gate, now)
             if gate.rate is None:
+                await self._until_fresh(gate)
                 self._serve(gate, len(gate.waiters))
                 await anyio.lowlevel.checkpoint()
                 continue
             together = pacing.burst(gate.rate)
             await (await self._limiter(gate, together)).acquire(together)
+            await self._until_fresh(gate)
             self._serve(gate, together)
+
+    async def _until_fresh(self, gate: Gate) -> None:
+        """Have the platform asked what is left, where others may have taken it since its last word."""
+        while gate.waiters:
+            now = self.clock.monotonic()
+            if not gate.is_stale(now) or self._obstacle(gate, now):
+                return
+            gate.obstacle = f"bucket {gate.category}: what others left is being asked"
+            gate.nudge = anyio.Event()
+            gate.account.ask_soon()
+            await gate.nudge.wait()
 
     async def _limiter(self, gate: Gate, together: int) -> AsyncLimiter:
         """The limiter of a paced gate, made anew when the rate has moved by a twentieth."""
@@ -320,9 +336,10 @@ class Governor:
         if date is not None:
             self.time.observe(date, sent, received)
 
-    def observe(self, gate: Gate, limits: Limits, overlap: int, now: float) -> None:
-        """Take what the platform says about a bucket, from a header or from `/rate_limit`."""
+    def observe(self, gate: Gate, limits: Limits, overlap: int, now: float, *, is_asked: bool = False) -> None:
+        """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         bucket = gate.bucket
+        gate.heard_at = now
         reset_at = float(limits.reset)
         platform_now = self.time.middle(now)
         # nonsense from the platform must not make us wait for ever (failures.md rows 31, 34)
@@ -338,7 +355,7 @@ class Governor:
             self.refresh_pace(gate, now)
             return
         before = bucket.free
-        is_new = bucket.observe(limits.limit, limits.remaining, reset_at, overlap, platform_now)
+        is_new = bucket.observe(limits.limit, limits.remaining, reset_at, overlap, platform_now, is_asked=is_asked)
         bucket.reserve = self.policy.reserve(bucket.limit)
         if is_new or bucket.free < before:
             self.refresh_pace(gate, now)

@@ -99,9 +99,11 @@ class Watch:
         """Ask `/rate_limit` and take in the answer."""
         account, governor = self._account, self._governor
         marks = {name: (gate.bucket.mark, gate.bucket.in_flight) for name, gate in account.gates.items() if gate.bucket}
-        sent = self._clock.monotonic()
+        sent, wishes = self._clock.monotonic(), account.wishes
         answer = await self._ask(account.token)
         now = account.polled = self._clock.monotonic()
+        for gate in account.gates.values():
+            gate.heard_at = now
         if isinstance(answer, Failure):
             self._useless += 1
             governor.unanswered(answer)
@@ -111,7 +113,8 @@ class Watch:
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
                 account.prove(sent)
-                self._take(limits_from_body(reply.body), marks, now)
+                self._take(limits_from_body(reply.body), marks, sent, now)
+                account.must_ask = account.wishes != wishes
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED if reply.status == 404:
                 self._useless, account.must_ask = 0, False
                 account.is_known = account.is_unlimited = True
@@ -128,10 +131,10 @@ class Watch:
         for gate in account.gates.values():
             gate.wake()
 
-    def _take(self, told: dict[str, Limits], marks: dict[str, tuple[int, int]], now: float) -> None:
+    def _take(self, told: dict[str, Limits], marks: dict[str, tuple[int, int]], sent: float, now: float) -> None:
         account, governor = self._account, self._governor
         self._useless = 0
-        was_asked, account.must_ask = account.must_ask and account.is_known, False
+        was_asked = account.must_ask and account.is_known
         account.is_known, account.is_unlimited = True, False
         is_explained = False
         for name, gate in account.gates.items():
@@ -139,9 +142,12 @@ class Watch:
                 continue
             mark, in_flight = marks.get(name, (0, 0))
             overlap = gate.bucket.overlap(mark) if gate.bucket else 0
-            governor.observe(gate, told[name], overlap, now)
+            is_asked = sent >= gate.refused_at
+            governor.observe(gate, told[name], overlap, now, is_asked=is_asked)
             bucket = gate.bucket
             assert bucket is not None, "observe makes the bucket"
+            if not is_asked and gate.refused_window == bucket.window:
+                continue
             if bucket.available <= 0:
                 is_explained = True
                 if overlap == 0 and in_flight == 0:

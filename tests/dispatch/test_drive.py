@@ -12,8 +12,8 @@ import pytest
 
 from bulk.ledger.view import LedgerView
 from tests.simulation import invariants, probes
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Fate, answer
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import put, snapshot
 from tests.simulation.world import World, now, simulate, world
 

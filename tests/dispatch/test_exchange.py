@@ -19,8 +19,8 @@ from bulk.dispatch.exchange import (
 )
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.wire import Verdict, VerdictKind
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
-from tests.simulation.network import Exchange
 from tests.simulation.world import simulate, world
 
 LOST = Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="lost"))

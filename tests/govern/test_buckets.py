@@ -136,3 +136,49 @@ def test_all_of_it_can_be_used(limit: int, answers: int) -> None:
         one.in_flight -= 1
         one.observe(limit, limit - used, 1_000.0, one.overlap(mark), now=950.0)
     assert used == limit
+
+
+def test_a_refusal_empties_its_window_for_good() -> None:
+    """failures.md row 32: an answer of before a refusal reopens nothing; a word asked for after it does, and a new
+    window."""
+    one = bucket(limit=100, free=5)
+    one.exhaust()
+    one.observe(100, 3, 1_000.0, overlap=0, now=950.0)
+    assert one.available == 0
+    one.observe(100, 0, 1_000.0, overlap=0, now=951.0, is_asked=True)
+    one.observe(100, 3, 1_000.0, overlap=0, now=952.0)
+    assert one.available == 0
+    one.observe(100, 7, 1_000.0, overlap=0, now=953.0, is_asked=True)
+    assert one.available == 7
+    one.exhaust()
+    assert one.observe(100, 100, 1_060.0, overlap=0, now=1_000.0)
+    assert one.available == 100
+
+
+def test_what_others_take_at_once_is_remembered() -> None:
+    """The last of a bucket is contested: as much as somebody else was seen to take in one burst, a tenth at most."""
+    one = bucket(limit=1_000)
+    one.observe(1_000, 970, 1_000.0, overlap=0, now=940.0)
+    one.observe(1_000, 950, 1_000.0, overlap=0, now=940.5)
+    assert one.burst == 50
+    one.observe(1_000, 940, 1_000.0, overlap=0, now=945.0)
+    assert one.burst == 50
+    one.observe(1_000, 51, 1_000.0, overlap=0, now=950.0)
+    assert one.burst == 100
+    contested = []
+    for left in (51, 50, 0):
+        one.observe(1_000, left, 1_000.0, overlap=0, now=951.0)
+        contested.append(one.is_contested)
+    assert contested == [True, True, False]
+    assert not bucket(limit=1_000, free=1).is_contested
+
+
+def test_what_others_took_long_ago_is_forgotten() -> None:
+    """Each window in which nobody else spent halves what is known of bursts."""
+    one = bucket(limit=1_000)
+    one.observe(1_000, 980, 1_000.0, overlap=0, now=940.0)
+    bursts = []
+    for window in range(1, 7):
+        one.observe(1_000, 1_000, 1_000.0 + 60.0 * window, overlap=0, now=940.0 + 60.0 * window)
+        bursts.append(one.burst)
+    assert bursts == [20, 10, 5, 2, 1, 0]

@@ -194,7 +194,8 @@ def test_the_reserve_stays_untouched() -> None:
 
 
 def test_a_rival_is_seen() -> None:
-    """failures.md row 32: somebody else spends from the same budget; hardly a request runs into the limit."""
+    """failures.md row 32: somebody else spends from the same budget in bursts, and no answer names a limit: one request
+    at most runs into it, and all that was left is used."""
 
     async def main() -> None:
         clock = VirtualClock()
@@ -214,8 +215,8 @@ def test_a_rival_is_seen() -> None:
             await bench.run()
             group.cancel_scope.cancel()
         assert bench.done == 900
-        # without limits in the answers' headers, the last few of a window may run into what the rival took just before
-        assert len([entry for entry in platform.log if entry[2] == 403]) <= 2 * len(platform.used)
+        assert len([entry for entry in platform.log if entry[2] == 403]) <= 1
+        assert all(used == 200 for used in list(platform.used.values())[:-1])
 
     run_virtual(main)
 

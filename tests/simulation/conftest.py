@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import figures
+from tests.figures import figure
+
+__all__ = ["figure"]
+
 MEMORY = Path("/dev/shm")
 
 
@@ -16,3 +21,9 @@ def folder() -> Iterator[Path]:
     place = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="bulk-simulation-", dir=place) as path:
         yield Path(path)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Figures are shown at the end of the run."""
+    if not config.pluginmanager.has_plugin(figures.__name__):
+        config.pluginmanager.register(figures, figures.__name__)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bulk.run import Run
 from bulk.sandbox.repositories import Repositories
-from tests.simulation.network import Exchange
+from tests.simulation.exchanges import Exchange
 from tests.simulation.schedules import OWNER, Expected
 from tests.simulation.world import PREFIX, World
 
@@ -168,7 +168,7 @@ def intent_is_durable(world: World, exchange: Exchange) -> None:
 def told_is_durable(world: World) -> None:
     """Checked whenever a listener is told: the ledger on disk has these outcomes."""
     with contextlib.closing(sqlite3.connect(f"file:{world.current}/ledger.db?mode=ro", uri=True)) as ledger:
-        (known,) = ledger.execute("SELECT count(*) FROM outcomes").fetchone()
+        (known,) = ledger.execute("SELECT coalesce(sum(items), 0) FROM counts").fetchone()
     told = len({(each.job, each.index) for each in world.told})
     assert known >= told, f"{told} outcomes were told, {known} are in the ledger"
 

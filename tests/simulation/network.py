@@ -8,6 +8,7 @@ by a proxy in the platform's place, or arrive long after the client gave up. Eve
 """
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from tests.simulation.exchanges import Course, Exchange, content_length, drops
 from tests.simulation.fates import FINE, TRIP_S, Fate
 
 END_S = 1e-4
@@ -26,50 +28,7 @@ HELD_S = 30.0
 """How long after a request that comes late its connection is closed at the platform: its proxy waits for the answer."""
 
 ALL = 1 << 60
-
-
-@dataclass(slots=True, eq=False)
-class Exchange:
-    """One request on the wire, as the network saw it. Times are the loop's (seconds).
-
-    Attributes:
-        number: of all exchanges of the network, from 1.
-        token: what its Authorization header held.
-        is_conditional: it carried a validator.
-        arrived_at: when the platform had all of it; None: it never did.
-        answered_at: when the client had the first byte of the answer; None: it never did.
-        ended_at: when the answer was complete, or its connection gone; None: it is under way.
-    """
-
-    number: int
-    method: str
-    path: str
-    token: str
-    is_conditional: bool
-    at: float
-    fate: Fate = FINE
-    arrived_at: float | None = None
-    answered_at: float | None = None
-    ended_at: float | None = None
-    status: int | None = None
-
-    @property
-    def is_write(self) -> bool:
-        """Whether it may change something."""
-        return self.method != "GET"
-
-
-@dataclass(slots=True, eq=False)
-class _Course:
-    """An exchange while it lasts: what of it has passed."""
-
-    exchange: Exchange
-    request_bytes: int
-    sent: int = 0
-    passed: int = 0
-    answered: int = 0
-    is_answered_by_proxy: bool = False
-    answer_head: bytes = b""
+BUDGET_HEADERS = re.compile(rb"(?i)X-RateLimit-[a-z]+: [^\r]*\r\n")
 
 
 @dataclass(slots=True, eq=False)
@@ -81,8 +40,10 @@ class Network:
         fate_of: decides what befalls a request, when its head is known.
         connect: called when a connection is made; returns the seconds that it takes, or raises OSError.
         given_up_s: how long after the client gave a request up it may still arrive (seconds).
-        watchers: called with each exchange at its first byte.
-        exchanges: everything that was sent. trace: a line for everything that happened.
+        watchers: called with each exchange at its first byte. listeners: called with each when it has ended.
+        is_forgetful: exchanges and trace are not kept, where hundreds of thousands are sent.
+        hides_budgets: the platform shows no X-RateLimit headers.
+        exchanges: everything that was sent (`sent` of them). trace: a line for everything that happened.
     """
 
     server: Callable[[], Any]
@@ -90,6 +51,10 @@ class Network:
     connect: Callable[[], float] = lambda: TRIP_S
     given_up_s: float = GIVEN_UP_S
     watchers: list[Callable[[Exchange], None]] = field(default_factory=list)
+    listeners: list[Callable[[Exchange], None]] = field(default_factory=list)
+    is_forgetful: bool = False
+    hides_budgets: bool = False
+    sent: int = 0
     exchanges: list[Exchange] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     open_wires: dict["Wire", None] = field(default_factory=dict)
@@ -101,6 +66,8 @@ class Network:
 
     def note(self, text: str) -> None:
         """Write a line into the trace."""
+        if self.is_forgetful:
+            return
         self.trace.append(f"{asyncio.get_running_loop().time():.6f} {text}")
 
     @property
@@ -123,13 +90,13 @@ class Network:
         server.connection_made(far)
         client.connection_made(near)
 
-    def begin(self, head: bytes, total: int) -> _Course:
+    def begin(self, head: bytes, total: int) -> Course:
         """A request's head is known."""
         lines = head.decode("latin-1").split("\r\n")
         method, target, _ = lines[0].split(" ", 2)
         fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
         exchange = Exchange(
-            number=len(self.exchanges) + 1,
+            number=self.sent + 1,
             method=method,
             path=target,
             token=fields.get("authorization", "").rpartition(" ")[2],
@@ -137,11 +104,13 @@ class Network:
             at=asyncio.get_running_loop().time(),
         )
         exchange.fate = self.fate_of(exchange)
-        self.exchanges.append(exchange)
+        self.sent += 1
+        if not self.is_forgetful:
+            self.exchanges.append(exchange)
         self.note(f"#{exchange.number} {method} {target} {exchange.fate.kind}")
         for watch in self.watchers:
             watch(exchange)
-        return _Course(exchange, total)
+        return Course(exchange, total)
 
 
 class MemoryConnector(aiohttp.BaseConnector):
@@ -177,7 +146,7 @@ class Wire(asyncio.Transport):
         self._held: deque[bytes] = deque()
         self._is_paused = self._is_closing = self._is_over = False
         self._head = b""
-        self._course: _Course | None = None
+        self._course: Course | None = None
         network.open_wires[self] = None
 
     # -- what aiohttp calls
@@ -264,7 +233,7 @@ class Wire(asyncio.Transport):
             if not mark:
                 return
             data, self._head = self._head, b""
-            course = self._course = self.network.begin(head, len(head) + len(mark) + _content_length(head))
+            course = self._course = self.network.begin(head, len(head) + len(mark) + content_length(head))
         fate = course.exchange.fate
         before, course.sent = course.sent, course.sent + len(data)
         is_whole = course.sent >= course.request_bytes
@@ -279,7 +248,7 @@ class Wire(asyncio.Transport):
                 fate.request_s + END_S, self._reset, f"request of #{course.exchange.number} cut at {cut}"
             )
 
-    def _answer_by_proxy(self, course: _Course, seconds: float) -> None:
+    def _answer_by_proxy(self, course: Course, seconds: float) -> None:
         course.is_answered_by_proxy = True
         assert course.exchange.fate.instead is not None, "asked for where it is there"
         self.peer._send(course.exchange.fate.instead, seconds)
@@ -295,6 +264,8 @@ class Wire(asyncio.Transport):
         fate = course.exchange.fate
         if course.is_answered_by_proxy or fate.is_mute:
             return
+        if self.network.hides_budgets and course.answered == 0:
+            data = BUDGET_HEADERS.sub(b"", data)
         if fate.instead is not None:
             self._answer_by_proxy(course, fate.answer_s)
             return
@@ -302,8 +273,8 @@ class Wire(asyncio.Transport):
         cut = ALL if fate.answer_cut is None else fate.answer_cut
         data = data[: max(0, cut - before)]
         if fate.drip_s:
-            for place in range(len(data)):
-                self.peer._send(data[place : place + 1], fate.answer_s + (before + place) * fate.drip_s)
+            for start, end in drops(len(data)):
+                self.peer._send(data[start:end], fate.answer_s + (before + start) * fate.drip_s)
         else:
             self.peer._send(data, fate.answer_s)
         if course.answered > cut >= before:
@@ -376,6 +347,8 @@ class Wire(asyncio.Transport):
         assert self._course is not None, "an exchange is under way"
         self._course.exchange.ended_at = self._loop.time()
         self.network.note(what)
+        for listen in self.network.listeners:
+            listen(self._course.exchange)
 
     def _reset(self, why: str) -> None:
         """Both sides lose the connection, with what is on its way."""
@@ -396,11 +369,3 @@ class Wire(asyncio.Transport):
             self._protocol.eof_received()
             self._send(None, TRIP_S)
         self._protocol.connection_lost(error)
-
-
-def _content_length(head: bytes) -> int:
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            return int(value)
-    return 0

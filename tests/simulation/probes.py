@@ -6,12 +6,14 @@
 import contextlib
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
 from unittest import mock
 
 from bulk import operation
 from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded
 from bulk.operation import GROUP, Item, Operation, Settling, Steps
+from bulk.sandbox.settings import DEFAULT_RATE_LIMITS
 
 
 class ProbeItem(Item, frozen=True, kw_only=True):
@@ -116,11 +118,39 @@ class ProbeMeddler(ProbeWrite):
         return NotApplied("never reached")
 
 
+class PaidItem(Item, frozen=True, kw_only=True):
+    """One request that a category pays."""
+
+    number: str
+
+
+class Paid(Operation[PaidItem]):
+    """Spends one request of its category."""
+
+    Item = PaidItem
+
+    def steps(self, item: PaidItem) -> Steps:
+        yield Request(method="GET", path=f"/paid/{self.category}/{item.number}")
+        return succeeded(None)
+
+
+PAID: Final = SimpleNamespace(
+    **{
+        category: type(f"Paid{place}", (Paid,), {"name": f"paid.{category.replace('_', '-')}", "category": category})
+        for place, category in enumerate(DEFAULT_RATE_LIMITS)
+    }
+)
+"""One operation for each category."""
+
+
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
     """The probes are found by their names."""
-    kinds = (ProbeRead, ProbeWrite, ProbeCreate, ProbeBlind, ProbeSet, ProbeMeddler)
+    kinds: tuple[type[Operation[Any]], ...] = (ProbeRead, ProbeWrite, ProbeCreate, ProbeBlind, ProbeSet, ProbeMeddler)
     points = {kind.name: EntryPoint(kind.name, f"{__name__}:{kind.__name__}", GROUP) for kind in kinds}
+    points |= {
+        kind.name: EntryPoint(kind.name, f"{__name__}:PAID.{category}", GROUP) for category, kind in vars(PAID).items()
+    }
     found = {**operation._installed(), **points}
     with mock.patch.object(operation, "_installed", return_value=found):
         yield

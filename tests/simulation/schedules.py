@@ -11,8 +11,9 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import FINE, Fate, answer
-from tests.simulation.network import GIVEN_UP_S, Exchange
+from tests.simulation.network import GIVEN_UP_S
 
 OWNER = "fleet"
 TIMEOUT_S = 5.0

@@ -14,8 +14,8 @@ import pytest
 from bulk.errors import Interrupted
 from bulk.ledger.view import LedgerView
 from tests.simulation import invariants
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import Expected, Schedule, put, snapshot
 from tests.simulation.storm import running_loop
 from tests.simulation.world import World, simulate, world

@@ -9,8 +9,8 @@ import pytest
 
 from bulk.sandbox.settings import ExtraToken
 from tests.simulation import invariants
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import FINE, Fate, answer
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import put
 from tests.simulation.world import PREFIX, World, now, simulate, world
 

@@ -12,8 +12,8 @@ from bulk.errors import Interrupted
 from bulk.sandbox.clock import parse_iso
 from bulk.sandbox.notifications import Polls
 from tests.simulation import invariants
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, Fate, answer, late
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S
 from tests.simulation.world import World, now, simulate, world
 from tests.virtual_time import START

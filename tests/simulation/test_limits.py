@@ -9,8 +9,8 @@ import pytest
 
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import FINE, Fate, answer
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import put, snapshot
 from tests.simulation.world import PREFIX, TOKEN, World, now, simulate, world
 

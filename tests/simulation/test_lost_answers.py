@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.simulation import invariants
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, Fate, answer, late
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, put, snapshot
 from tests.simulation.world import now, simulate, world
 

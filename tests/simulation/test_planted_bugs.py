@@ -12,8 +12,8 @@ import pytest
 from bulk.errors import RunDirectoryError
 from bulk.sandbox.settings import ExtraToken, RateLimit
 from tests.simulation import invariants, planted
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer, late
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected, Schedule, put, snapshot
 from tests.simulation.world import PREFIX, simulate, world
 

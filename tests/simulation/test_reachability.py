@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import invariants
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import FINE, MUTE, TRIP_S, Fate, answer
-from tests.simulation.network import Exchange
 from tests.simulation.schedules import Expected, Schedule, put, snapshot
 from tests.simulation.world import World, now, simulate, world
 

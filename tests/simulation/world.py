@@ -7,6 +7,7 @@ gives the same trace. What holds of every run is checked by `invariants.py`, som
 
 import asyncio
 import contextlib
+import gc
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -28,11 +29,14 @@ from bulk.model import Finished
 from bulk.report.progress import Display, Silence
 from bulk.report.report import Report
 from bulk.run import Run, Surroundings
+from bulk.sandbox.areas import AREAS
 from bulk.sandbox.context import inline
+from bulk.sandbox.routes import Area
 from bulk.sandbox.server import Sandbox, opened
 from bulk.sandbox.settings import ExtraToken, RateLimit, Settings
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import Fate
-from tests.simulation.network import Exchange, Network
+from tests.simulation.network import Network
 from tests.virtual_time import START, VirtualClock, VirtualLoop
 
 T = TypeVar("T")
@@ -52,7 +56,7 @@ class SteppedLoop(VirtualLoop):
     """A virtual loop that counts its turns, so that something can be done at the N-th."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(is_alone=True)
         self.turns = 0
         self.at_turn: Callable[[int], None] | None = None
 
@@ -92,6 +96,17 @@ def _cancelled_in_order() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Garbage is looked for less often: a sixth of the time of a simulation otherwise."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 async def _in_place(function: Callable[..., T], *args: Any, **_: Any) -> T:
     """Instead of a worker thread: at once, on the loop."""
     await anyio.lowlevel.checkpoint()
@@ -110,6 +125,7 @@ def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS, 
             return await main()
 
     with (
+        _seldom_collected(),
         _cancelled_in_order(),
         mock.patch.object(anyio.to_thread, "run_sync", _in_place),
         mock.patch.object(run, "STATUS_S", tick_s),
@@ -288,12 +304,16 @@ async def world(
     tokens: Sequence[ExtraToken] = (),
     seed: int = 0,
     seed_data: str = FLEET,
+    areas: Sequence[Area] = AREAS,
+    has_journal: bool = True,
 ) -> AsyncIterator[World]:
     """A sandbox with its standard data and a small fleet, and the network to it.
 
     Args:
         limits: None: limits are off, and `/rate_limit` is 404.
         seed_data: added to the standard data.
+        areas: what the platform serves.
+        has_journal: whether the platform writes down what it does.
     """
     path.mkdir(parents=True, exist_ok=True)
     data, journal = path / "seed.yaml", path / "journal.jsonl"
@@ -305,10 +325,10 @@ async def world(
         rate_limit_off=limits is None,
         latency_ms=latency_ms,
         tokens=tuple(tokens),
-        journal=journal,
+        journal=journal if has_journal else None,
     )
     clock, platform_clock = VirtualClock(), VirtualClock()
-    async with opened(settings, clock=platform_clock, blocking=inline) as sandbox:
+    async with opened(settings, clock=platform_clock, blocking=inline, areas=areas) as sandbox:
         network = Network(server=sandbox.server)
         if fate_of is not None:
             network.fate_of = fate_of
