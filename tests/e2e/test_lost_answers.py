@@ -1,7 +1,7 @@
-"""Every writing operation under lost answers: the right outcome, and exactly one effect, judged by the journal.
+"""Lost answers on real sockets and between real processes: the right outcome, and exactly one effect, by the journal.
 
-operations.md says for each operation how the truth is found. Before the effect, after it, or with a 502 behind it: the
-sandbox loses answers at random, often enough that each write meets each fault many times.
+The sandbox loses answers at random, in all four ways at once, often enough that each way to write meets some. What
+every operation does about each of them is the matrix of `tests/simulation/test_lost_answers.py`.
 """
 
 import base64
@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.e2e.judging import Line, effects, git
 from tests.e2e.platform import Home, served
 
-ITEMS, REPOSITORIES = 60, 20
-SHARE = 0.15
+ITEMS, REPOSITORIES = 40, 20
+FAULTS = {"drop-before": 0.025, "drop-after": 0.025, "error-after": 0.025, "truncate": 0.025}
 SEED = 11
 SETTLE = "3s"
 """The sandbox renames in the background, for up to 2 s: before that a look proves nothing."""
@@ -129,24 +127,25 @@ def kind_of(line: Line) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("fault", ["drop-before", "drop-after", "error-after", "truncate"])
-def test_lost_answers_leave_one_effect_and_the_right_outcome(fault: str, tmp_path: Path, figure) -> None:
-    """15% of the answers lost: each write has exactly one effect and has `succeeded` (failures.md rows 4, 5, 24)."""
+def test_lost_answers_leave_one_effect_and_the_right_outcome(tmp_path: Path, figure) -> None:
+    """A tenth of the answers lost: each write has one effect and has `succeeded` (failures.md rows 4, 5, 24)."""
     home = Home(tmp_path)
-    options = ("--rate-limit", "off", "--fault", f"{fault}={SHARE}", "--fault-seed", str(SEED))
+    faults = [option for kind, share in FAULTS.items() for option in ("--fault", f"{kind}={share}")]
+    options = ("--rate-limit", "off", *faults, "--fault-seed", str(SEED))
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, jobs(), limits={"settle": SETTLE})
         ran = home.run("run", "manifest.yaml", "--run-dir", "run")
         lines = sandbox.requests()
     results = home.results("run")
-    hit = Counter(kind for line in lines if line["fault"] == fault and (kind := kind_of(line)))
+    hit = Counter(kind for line in lines if line["fault"] and (kind := kind_of(line)))
     settled = sum("lost" in str(line["result"]) for line in results)
-    figure(f"{fault}: {len(lines):,} requests, answers lost {dict(hit)}, {settled} settled by reading")
+    figure(f"{len(lines):,} requests, answers lost {dict(hit)}, {settled} settled by reading")
     assert ran.exit_code == 0, ran.err
     assert Counter((line["job"], line["outcome"]) for line in results) == {
         (job, "succeeded"): ITEMS for job in jobs()
     }, [line for line in results if line["outcome"] != "succeeded"][:3]
-    assert set(hit) == {"put a", "put b", "delete", "snapshot", "create organization", "rename"}
+    assert {line["fault"] for line in lines if kind_of(line)} > set(FAULTS)  # and None
+    assert sum(hit.values()) >= ITEMS / 2
     found = Counter(effects(lines))
     snapshots = {effect: count for effect, count in found.items() if effect.startswith("snapshot ")}
     assert (len(snapshots), set(snapshots.values())) == (ITEMS, {1})

@@ -49,6 +49,7 @@ class Course:
     sent: int = 0
     passed: int = 0
     answered: int = 0
+    answer_cut: int | None = None
     is_answered_by_proxy: bool = False
     answer_head: bytes = b""
 
@@ -63,9 +64,16 @@ def drops(length: int) -> Iterator[tuple[int, int]]:
 
 
 def content_length(head: bytes) -> int:
-    """What the head of a request says of its body (bytes)."""
+    """What the head of a request or an answer says of its body (bytes)."""
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
             return int(value)
     return 0
+
+
+def half_of_answer(data: bytes) -> int:
+    """Where an answer that begins with `data` is cut in half: after its head and half of its body, or before all."""
+    head, mark, _ = data.partition(b"\r\n\r\n")
+    body_bytes = content_length(head)
+    return len(head) + len(mark) + body_bytes // 2 if body_bytes else 0

@@ -17,6 +17,8 @@ class Fate:
         request_s, answer_s: how long the bytes are under way (seconds).
         request_cut: so many bytes of the request arrive, then the connection is reset; None: all of it.
         answer_cut: so many bytes of the answer arrive, then the connection is closed; None: all of it.
+        is_halved: the answer's head and half of its body arrive, then the connection is closed; an answer without a
+            body is lost altogether.
         is_reset: a cut answer ends in a reset.
         drip_s: the answer comes a byte at a time, with this between two (seconds).
         instead: what a proxy answers; `is_passed_on`: after the platform did (its own answer is thrown away).
@@ -28,6 +30,7 @@ class Fate:
     answer_s: float = TRIP_S
     request_cut: int | None = None
     answer_cut: int | None = None
+    is_halved: bool = False
     is_reset: bool = False
     drip_s: float = 0.0
     instead: bytes | None = None
@@ -38,6 +41,7 @@ class Fate:
 FINE = Fate()
 DROP_BEFORE = Fate(kind="drop-before", request_cut=0)
 DROP_AFTER = Fate(kind="drop-after", answer_cut=0)
+TRUNCATE = Fate(kind="truncate", is_halved=True)
 MUTE = Fate(kind="mute", is_mute=True)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from tests.simulation.exchanges import Course, Exchange, content_length, drops
+from tests.simulation.exchanges import Course, Exchange, content_length, drops, half_of_answer
 from tests.simulation.fates import FINE, TRIP_S, Fate
 
 END_S = 1e-4
@@ -269,8 +269,10 @@ class Wire(asyncio.Transport):
         if fate.instead is not None:
             self._answer_by_proxy(course, fate.answer_s)
             return
+        if course.answer_cut is None:
+            course.answer_cut = half_of_answer(data) if fate.is_halved else fate.answer_cut
         before, course.answered = course.answered, course.answered + len(data)
-        cut = ALL if fate.answer_cut is None else fate.answer_cut
+        cut = ALL if course.answer_cut is None else course.answer_cut
         data = data[: max(0, cut - before)]
         if fate.drip_s:
             for start, end in drops(len(data)):

@@ -81,10 +81,10 @@ def put(repo: str, path: str, text: str, owner: str = OWNER, **more: Any) -> dic
     return {"owner": owner, "repo": repo, "path": path, "message": f"Put {path}", "content": content(text), **more}
 
 
-def snapshot(repo: str, correlator: str, sha: str = "a" * 40) -> dict[str, Any]:
+def snapshot(repo: str, correlator: str, sha: str = "a" * 40, owner: str = OWNER) -> dict[str, Any]:
     """An item of `snapshot.create`."""
     return {
-        "owner": OWNER,
+        "owner": owner,
         "repo": repo,
         "version": 0,
         "job": {"id": "1", "correlator": correlator},

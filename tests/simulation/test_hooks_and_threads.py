@@ -1,10 +1,9 @@
-"""Webhooks and notifications with the real engine: lost answers, secrets, poll intervals, a moment that is fixed."""
+"""Webhooks and notifications with the real engine: secrets, poll intervals, a moment that is fixed."""
 
 import base64
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,67 +12,13 @@ from bulk.sandbox.clock import parse_iso
 from bulk.sandbox.notifications import Polls
 from tests.simulation import invariants
 from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, Fate, answer, late
+from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S
 from tests.simulation.world import World, now, simulate, world
+from tests.simulation.writes import HOOK, SECRET, URL
 from tests.virtual_time import START
 
-URL = "http://127.0.0.1:9/hook"
-SECRET = "a-s3cret-of-many-words"
-HOOK = {"org": "acme-ops", "hook_id": 4001}
-WRITES: dict[str, tuple[str, dict[str, Any]]] = {
-    "webhook": ("webhook.create", {"org": "acme-eng", "config": {"url": URL, "secret": SECRET}, "active": False}),
-    "update": ("webhook.update", {**HOOK, "active": False, "drop_secret": True}),
-    "update with a secret": ("webhook.update", {**HOOK, "config": {"url": URL, "secret": SECRET}}),
-    "configuration": ("webhook.update-config", {**HOOK, "content_type": "form", "drop_secret": True}),
-    "configuration with a secret": ("webhook.update-config", {**HOOK, "content_type": "form", "secret": SECRET}),
-    "deleted webhook": ("webhook.delete", HOOK),
-    "all read": ("notification.mark-read", {}),
-    "read up to": ("notification.mark-read", {"last_read_at": "2025-05-15T00:00:00Z", "wait": True}),
-    "thread": ("thread.mark-read", {"thread_id": 2}),
-}
-LOSSES: dict[str, tuple[Fate, ...]] = {
-    "before": (DROP_BEFORE,),
-    "after": (DROP_AFTER,),
-    "502 after": (answer(502, is_passed_on=True),),
-    "late": (late(TIMEOUT_S + 6.0),),
-    "never answered": (MUTE,),
-    "before, then after": (DROP_BEFORE, DROP_AFTER),
-}
 LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S}
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("write", WRITES)
-def test_one_effect_and_the_right_outcome(folder: Path, write: str, loss: str) -> None:
-    """Whatever becomes of the answer, the effect is there once, the outcome is right, and no file holds the secret."""
-    operation, item = WRITES[write]
-    fates = iter(LOSSES[loss])
-
-    def fate_of(exchange: Exchange) -> Fate:
-        return next(fates, FINE) if exchange.is_write else FINE
-
-    async def main() -> None:
-        async with world(folder, fate_of=fate_of) as made:
-            invariants.watch(made)
-            manifest = made.write("lost", {"job": {"operation": operation, "items": [item]}}, LIMITS)
-            report = await made.run(manifest)
-            (line,) = made.lines(manifest)
-            assert (line["outcome"], report.exit_code) == ("succeeded", 0), line
-            assert len(made.effects()) == 1
-            assert not made.violations
-            assert_nowhere(made.run_dir(manifest))
-
-    simulate(main)
-
-
-def assert_nowhere(run_dir: Path) -> None:
-    """No file below `run_dir` holds the secret, in any of the forms in which it may leave."""
-    forms = [SECRET.encode(), *(base64.b64encode(b" " * skip + SECRET.encode())[4:-4] for skip in range(3))]
-    files = [path for path in run_dir.rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        assert not any(form in path.read_bytes() for form in forms), path
 
 
 @pytest.mark.parametrize("place", ["env:HOOK", "file:secret"])
@@ -98,7 +43,7 @@ def test_a_secret_goes_from_its_place_to_the_platform(folder: Path, place: str) 
             made_line = made.lines(manifest)[1]
             assert made_line["item"]["config"] == {"url": config["url"]}
             assert made_line["result"]["config"]["secret"] == "********"
-            assert_nowhere(made.run_dir(manifest))
+            invariants.nowhere(made.run_dir(manifest), SECRET)
 
     simulate(main)
 
@@ -115,7 +60,7 @@ def test_a_secret_that_comes_back_in_an_error(folder: Path) -> None:
             manifest = made.write("echo", {"job": {"operation": "webhook.update", "items": [item]}})
             assert (await made.run(manifest)).exit_code == 1
             assert "*** is too weak" in made.lines(manifest)[0]["error"]["message"]
-            assert_nowhere(made.run_dir(manifest))
+            invariants.nowhere(made.run_dir(manifest), SECRET)
 
     simulate(main)
 

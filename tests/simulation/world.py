@@ -312,7 +312,7 @@ async def world(
     Args:
         limits: None: limits are off, and `/rate_limit` is 404.
         seed_data: added to the standard data.
-        areas: what the platform serves.
+        areas: what the platform serves; making git repositories is most of a start.
         has_journal: whether the platform writes down what it does.
     """
     path.mkdir(parents=True, exist_ok=True)
