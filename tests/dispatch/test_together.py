@@ -16,8 +16,8 @@ from bulk.manifest.manifest import Entry
 from bulk.operation import Item, Operation
 from tests.dispatch.test_scheduler import ListIndex
 from tests.simulation import invariants
+from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer
-from tests.simulation.network import Exchange
 from tests.simulation.world import World, simulate, world
 
 ITEMS = 230
