@@ -36,7 +36,7 @@ check: $(VENV)/.development
 	$(BIN)/vulture
 
 bench: $(VENV)/.development
-	@set -e; for claim in benchmarks/[a-z]*.py; do echo "== $$claim"; $(BIN)/python $$claim; done
+	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.development
 	$(BIN)/python -m pytest -m soak --timeout 7200

@@ -29,10 +29,11 @@ class Flight:
 
     __slots__ = ("_cancelling", "_is_taken_back", "due_at", "is_overdue", "is_written", "may_leave", "task")
 
-    def __init__(self, task: "asyncio.Task[object]", due_at: float) -> None:
-        self.task, self.due_at = task, due_at
+    def __init__(
+        self, task: "asyncio.Task[object]", due_at: float, may_leave: Callable[[], bool] | None = None
+    ) -> None:
+        self.task, self.due_at, self.may_leave = task, due_at, may_leave
         self.is_written = self.is_overdue = self._is_taken_back = False
-        self.may_leave: Callable[[], bool] | None = None
         self._cancelling = task.cancelling()
 
     def take_back(self) -> bool:
@@ -44,7 +45,7 @@ class Flight:
 
 
 CURRENT: ContextVar[Flight] = ContextVar("flight")
-"""The flight of the running task."""
+"""The flight of the running task, where aiohttp's session sends its request."""
 
 
 class Deadlines:
@@ -62,15 +63,14 @@ class Deadlines:
     def __len__(self) -> int:
         return len(self._flights)
 
-    def begin(self) -> Flight:
+    def begin(self, may_leave: Callable[[], bool] | None = None) -> Flight:
         """A flight of the running task; it must come to its `end`."""
         task = asyncio.current_task(self._loop)
         assert task is not None, "requests are sent from tasks"
-        flight = Flight(task, self._monotonic() + self._length_s)
+        flight = Flight(task, self._monotonic() + self._length_s, may_leave)
         self._flights[flight] = None
         if self._timer is None:
             self._timer = self._loop.call_at(flight.due_at, self._sweep)
-        CURRENT.set(flight)
         return flight
 
     def end(self, flight: Flight) -> None:

@@ -7,7 +7,7 @@ Source: design.md §7; performance.md; failures.md rows 1-6, 8-11, 15, 24, 26, 2
 
 import asyncio
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +29,7 @@ from bulk.platform.coding import ACCEPTED, CodingBroken, read_coded
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
+from bulk.platform.http1 import NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of
 from bulk.platform.secrets import Secret
 from bulk.platform.wire import header_name, request_headers
 
@@ -39,8 +40,10 @@ DNS_S = 30
 STREAMED_BYTES = 1024 * 1024
 """Longer request bodies are written in blocks, so that they don't hold up the event loop."""
 
-_LENGTH = "Content-Length"
-_HEADER_SETS = 256
+_LENGTH, _TRANSFER, _CODING, _LINK = (
+    istr(name) for name in ("Content-Length", "Transfer-Encoding", "Content-Encoding", "Link")
+)
+_HEADS = 256
 _METHODS_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 
 
@@ -121,9 +124,11 @@ class Transport:
         self._request_id_name = istr(header_name(vendor, "Request-Id"))
         self._timeout_s, self._ca_bundle, self._trust_env = request_timeout_s, ca_bundle, trust_env
         self._clock, self._given_connector = clock, connector
-        self._header_sets: dict[tuple[Secret, str, bool], CIMultiDict[str]] = {}
+        self._heads: dict[tuple[Secret, Media, str, bool], tuple[bytes, bytes]] = {}
+        self._place = f"{self._base.host}:{self._base.port}"
         self._stack = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
+        self._line: Line | None = None
         self._outside: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -138,6 +143,8 @@ class Transport:
         proxy = proxy_for(self._base_url) if self._trust_env else None
         connector = self._given_connector or self._connector(None)
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
+        # a proxy has its own ways, which the session knows
+        self._line = Line(connector, self._base) if proxy is None else None
         return self
 
     async def __aexit__(self, *_exc_info: object) -> None:
@@ -160,24 +167,55 @@ class Transport:
 
         Failures of the network are values; raised is only what is a bug, such as a path that is not encoded.
         """
-        assert self._session is not None, "the transport is open"
         data = None if request.body is None else orjson.dumps(request.body)
-        headers = self._headers(request, token, data is not None)
-        if stored is not None and not request.is_fresh:
-            headers = headers.copy()
-            if stored.etag is not None:
-                headers["If-None-Match"] = stored.etag
-            if stored.last_modified is not None:
-                headers["If-Modified-Since"] = stored.last_modified
+        target = target_of(self._base_path, request.path, request.query)
+        validators = _validators(stored) if stored is not None and not request.is_fresh else None
+        if self._line is None or (data is not None and len(data) >= STREAMED_BYTES):
+            return await self._send_by_session(request, token, target, data, validators, may_leave)
+        return await self._send_plain(self._line, request, token, target, data, validators, may_leave)
+
+    async def _send_plain(
+        self,
+        line: Line,
+        request: Request,
+        token: Secret,
+        target: str,
+        data: bytes | None,
+        validators: Mapping[str, str] | None,
+        may_leave: Callable[[], bool] | None,
+    ) -> Answer | Failure:
+        start, lines = self._head(line, request, token, data is not None)
+        head = b"%b%b%b" % (start, target.encode(), lines)
+        if validators is not None:
+            head += header_lines(validators)
+        if data is not None:
+            head += b"Content-Length: %d\r\n" % len(data)
+        flight = self._deadlines.begin(may_leave)
+        return await self._exchange(request, flight, line.send(head + b"\r\n", data, flight), self._place)
+
+    async def _send_by_session(
+        self,
+        request: Request,
+        token: Secret,
+        target: str,
+        data: bytes | None,
+        validators: Mapping[str, str] | None,
+        may_leave: Callable[[], bool] | None,
+    ) -> Answer | Failure:
+        """`send` with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
+        assert self._session is not None, "the transport is open"
+        headers = CIMultiDict({**self._headers(request, token, data is not None), **(validators or {})})
         options: dict[str, Any] = {}
-        if data is None:
-            if request.method in _METHODS_WITH_BODY:
-                options["skip_auto_headers"] = ("Content-Type",)
-        elif len(data) < STREAMED_BYTES:
-            options["data"] = data
-        else:
-            options["data"] = io.BytesIO(data)
-        return await self._exchange(self._session, request, self._url(request), headers, options, may_leave)
+        if data is not None:
+            options["data"] = data if len(data) < STREAMED_BYTES else io.BytesIO(data)
+        elif request.method in _METHODS_WITH_BODY:
+            options["skip_auto_headers"] = ("Content-Type",)
+        path, _, query = target.partition("?")
+        url = URL.build(scheme=self._scheme, authority=self._authority, path=path, query_string=query, encoded=True)
+        flight = self._deadlines.begin(may_leave)
+        CURRENT.set(flight)
+        opening = self._session.request(request.method, url, headers=headers, allow_redirects=False, **options)
+        return await self._exchange(request, flight, opening, self._place)
 
     async def download(self, url: str, max_bytes: int) -> Answer | Failure:
         """Get what lies at an absolute URL that the platform gave, without a token. Redirects are not followed.
@@ -194,42 +232,40 @@ class Transport:
         headers = CIMultiDict({"Accept": "*/*", "Accept-Encoding": ACCEPTED, "User-Agent": _user_agent()})
         is_own = is_own_host(target.raw_host or "", self._base_url)
         session = self._session if is_own else await self._outside_session()
-        options = {"proxy": proxy_for(url)} if self._trust_env and not is_own else {}
-        return await self._exchange(session, request, target, headers, options)
+        options: dict[str, Any] = {"proxy": proxy_for(url)} if self._trust_env and not is_own else {}
+        flight = self._deadlines.begin()
+        CURRENT.set(flight)
+        opening = session.request("GET", target, headers=headers, allow_redirects=False, **options)
+        return await self._exchange(request, flight, opening, f"{target.host}:{target.port}")
 
     async def _exchange(
-        self,
-        session: aiohttp.ClientSession,
-        request: Request,
-        url: URL,
-        headers: CIMultiDict[str],
-        options: dict[str, Any],
-        may_leave: Callable[[], bool] | None = None,
+        self, request: Request, flight: Flight, opening: Awaitable[Answering], place: str
     ) -> Answer | Failure:
-        flight = self._deadlines.begin()
-        flight.may_leave = may_leave
+        """The answer whose head `opening` brings, or what became of it; ends `flight`. `place`: for people."""
         try:
-            response = await session.request(request.method, url, headers=headers, allow_redirects=False, **options)
+            response = await opening
             content, named = response.content, response.headers
-            if "Transfer-Encoding" in named and (named["Transfer-Encoding"].lower() != "chunked" or _LENGTH in named):
+            if _TRANSFER in named and (named[_TRANSFER].lower() != "chunked" or _LENGTH in named):
                 # where this answer ends, and the next one begins, is not certain (RFC 9112 §6.3)
                 response.close()
                 raise HttpProcessingError
             # small answers are there as a whole when their head is
-            if content.is_eof() and content.exception() is None and "Content-Encoding" not in named:
-                return self._answer(request, response, content.read_nowait())
+            if content.is_eof() and content.exception() is None and _CODING not in named:
+                raw = content.read_nowait()
+                response.release()
+                return self._answer(request, response, raw)
             return self._answer(request, response, await self._body(request, response, flight))
         except asyncio.CancelledError as error:
             if not flight.take_back():
                 raise
-            return self._failure(flight, error, url)
+            return self._failure(flight, error, place)
         except FOREIGN as error:
-            return self._failure(flight, error, url)
+            return self._failure(flight, error, place)
         finally:
             self._deadlines.end(flight)
             self.sent += flight.is_written
 
-    async def _body(self, request: Request, response: aiohttp.ClientResponse, flight: Flight) -> bytes | None:
+    async def _body(self, request: Request, response: Answering, flight: Flight) -> bytes | None:
         """The body, or more than `max_bytes` of it; None: it broke off. The status is known, and nothing hides that."""
         coding = response.headers.get("Content-Encoding", "identity")
         try:
@@ -249,12 +285,14 @@ class Transport:
             return None
         if len(raw) > request.max_bytes:
             response.close()
+        else:
+            response.release()
         return raw
 
-    def _answer(self, request: Request, response: aiohttp.ClientResponse, raw: bytes | None) -> Answer:
+    def _answer(self, request: Request, response: Answering, raw: bytes | None) -> Answer:
         status = response.status
         headers: Mapping[str, str] = response.headers
-        if "Link" in headers:
+        if _LINK in headers:
             headers = _with_one_link(response.headers)
         body = None
         if raw is not None:
@@ -271,7 +309,7 @@ class Transport:
             raw=raw or b"",
         )
 
-    def _failure(self, flight: Flight, error: BaseException, url: URL) -> Failure:
+    def _failure(self, flight: Flight, error: BaseException, place: str) -> Failure:
         if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
             self.most_in_flight = max(1, min(self.most_in_flight, len(self._deadlines) - 1))
         return failure_of(
@@ -279,32 +317,29 @@ class Transport:
             is_written=flight.is_written,
             is_overdue=flight.is_overdue,
             timeout_s=self._timeout_s,
-            place=f"{url.host}:{url.port}",
+            place=place,
         )
 
-    def _url(self, request: Request) -> URL:
-        path, query = self._base_path + request.path, request.query
-        # control characters are refused by aiohttp; a lone one of these would end the path or the line
-        if not path.isascii() or " " in path or "?" in path or "#" in path:
-            raise ValueError(f"{request.method}: the path is not percent-encoded")
-        if not query:
-            return self._base.with_path(path, encoded=True)
-        if not query.isascii() or " " in query or "#" in query:
-            raise ValueError(f"{request.method}: the query is not percent-encoded")
-        return URL.build(scheme=self._scheme, authority=self._authority, path=path, query_string=query, encoded=True)
+    def _head(self, line: Line, request: Request, token: Secret, has_body: bool) -> tuple[bytes, bytes]:
+        """What comes before the target of a request, and what comes after it and is the same for all of its kind."""
+        key = (token, request.media, request.method, has_body)
+        head = self._heads.get(key)
+        if head is None:
+            headers = {"Host": line.host, **self._headers(request, token, has_body)}
+            if not has_body and request.method != "GET":
+                headers[_LENGTH] = "0"
+            if len(self._heads) >= _HEADS:
+                self._heads.clear()
+            head = self._heads[key] = line_start(request.method), b" HTTP/1.1\r\n" + header_lines(headers)
+        return head
 
-    def _headers(self, request: Request, token: Secret, has_body: bool) -> CIMultiDict[str]:
-        key = (token, request.media, has_body)
-        headers = self._header_sets.get(key)
-        if headers is None:
-            if len(self._header_sets) >= _HEADER_SETS:
-                self._header_sets.clear()
-            headers = CIMultiDict(request_headers(request, self._vendor, self._api_version, has_body))
-            headers["Accept-Encoding"] = ACCEPTED
-            headers["User-Agent"] = _user_agent()
-            headers["Authorization"] = f"Bearer {token.reveal()}"
-            self._header_sets[key] = headers
-        return headers
+    def _headers(self, request: Request, token: Secret, has_body: bool) -> dict[str, str]:
+        return {
+            **request_headers(request, self._vendor, self._api_version, has_body),
+            "Accept-Encoding": ACCEPTED,
+            "User-Agent": _user_agent(),
+            "Authorization": f"Bearer {token.reveal()}",
+        }
 
     def _connector(self, resolver: GuardedResolver | None) -> aiohttp.BaseConnector:
         return aiohttp.TCPConnector(
@@ -320,7 +355,7 @@ class Transport:
             connector=connector,
             request_class=_Request,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+            timeout=NO_TIMEOUT,
             auto_decompress=False,
             trust_env=False,
             proxy=proxy,
@@ -348,6 +383,11 @@ async def _read(content: aiohttp.StreamReader, most: int) -> bytes:
         blocks.append(block)
         size += len(block)
     return b"".join(blocks)
+
+
+def _validators(stored: Stored) -> dict[str, str]:
+    named = {"If-None-Match": stored.etag, "If-Modified-Since": stored.last_modified}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:

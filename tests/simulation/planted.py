@@ -69,7 +69,22 @@ def hidden_re_send() -> Iterator[None]:
         session._retry_connection = True
         return session
 
-    with _patched(transport.Transport, "_new_session", new_session), _patched(transport._Request, "send", _send):
+    with _patched(transport.Transport, "_new_session", new_session), _by_session():
+        yield
+
+
+@contextlib.contextmanager
+def _by_session() -> Iterator[None]:
+    """All requests go through aiohttp's session, as through a proxy, without the guard against a second sending."""
+    by_session = transport.Transport._send_by_session
+
+    async def send(self: transport.Transport, line: Any, request: Any, *rest: Any) -> Any:
+        return await by_session(self, request, *rest)
+
+    with (
+        _patched(transport.Transport, "_send_plain", send),
+        _patched(transport._Request, "send", _send),
+    ):
         yield
 
 
@@ -144,7 +159,7 @@ def redirected_write_followed() -> Iterator[None]:
     def request(self: aiohttp.ClientSession, *args: Any, **options: Any) -> Any:
         return real(self, *args, **{**options, "allow_redirects": True})
 
-    with _patched(aiohttp.ClientSession, "request", request), _patched(transport._Request, "send", _send):
+    with _patched(aiohttp.ClientSession, "request", request), _by_session():
         yield
 
 

@@ -1,0 +1,133 @@
+"""Requests a second of the whole command `bulk run`, in parts of a bare aiohttp loop's over the same answers.
+
+Ours is the whole process: start-up, checking, governing, ledger and results on disk, report. The reference
+(`benchmarks/bare.py`) is only its loop. Both on one core, a static nginx on another, in turns; medians of the ratios,
+of requests a second and of CPU time, which other users of the machine disturb less.
+
+    python -m benchmarks.throughput [CASE ...] [--items 400000] [--rounds 3]
+
+Cases: reads · stored (validators and bodies are kept) · unchanged (a second run that gets 304s) · writes (durable:
+intent and outcome synced) · many (1,000 in flight).
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.canned_platform import CONTENT, canned_platform
+from benchmarks.measuring import Cost, Spread, cost_of, ratios, row
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Attributes:
+    claim: what it shows. aim: least ratio. kind: of the bare loop. in_flight: requests at once.
+    is_stored: validators are kept. is_again: the store is full already. share: part of the items that it runs.
+    """
+
+    claim: str
+    aim: float
+    kind: str = "read"
+    in_flight: int = 64
+    is_stored: bool = False
+    is_again: bool = False
+    share: float = 1.0
+
+
+CASES = {
+    "reads": Case("READMEs of 3 kB", 0.7),
+    "stored": Case("READMEs of 3 kB, validators and bodies kept", 0.55, is_stored=True),
+    "unchanged": Case("the same again, answered 304", 0.8, kind="conditional", is_stored=True, is_again=True),
+    "writes": Case("durable writes", 0.5, kind="write", share=0.25),
+    "many": Case("READMEs, 1,000 in flight", 0.65, in_flight=1_000),
+}
+
+
+class Ours:
+    """The whole command, in a folder of its own."""
+
+    def __init__(self, folder: Path, base_url: str, case: Case, items: int) -> None:
+        self._folder, self._case, self._items, self._cache = folder, case, items, folder / "cache"
+        operation = "contents.put" if case.kind == "write" else "readme.get"
+        extra = ""
+        if case.kind == "write":
+            extra = f', "path": "CODEOWNERS", "message": "Add CODEOWNERS", "content": "{CONTENT}"'
+        with open(folder / "items.jsonl", "w") as file:
+            file.writelines(f'{{"owner": "acme", "repo": "api-{number}"{extra}}}\n' for number in range(items))
+        settings = ", with: {mode: create}" if case.kind == "write" else ""
+        (folder / "manifest.yaml").write_text(
+            f"version: 1\nplatform: {{base_url: {base_url}}}\nlimits: {{concurrency: {case.in_flight}}}\n"
+            f"jobs:\n  work: {{operation: {operation}, items: items.jsonl{settings}}}\n"
+        )
+
+    def run(self) -> Cost:
+        """Once, and everything that it wrote is gone again but for the store."""
+        run_dir = self._folder / "run"
+        cost = cost_of([sys.executable, "-m", "bulk", *self.command(run_dir)], environ={"BULK_TOKEN": "0123456789"})
+        with open(run_dir / "results.jsonl", "rb") as file:
+            lines = sum(1 for _ in file)
+        assert lines == self._items, f"{lines:,} lines"
+        shutil.rmtree(run_dir)
+        if not self._case.is_again:
+            shutil.rmtree(self._cache, ignore_errors=True)
+        return cost
+
+    def command(self, run_dir: Path | None = None) -> list[str]:
+        """What `bulk` is told."""
+        keeping = ["--cache", str(self._cache)] if self._case.is_stored else ["--no-cache"]
+        where = ["--run-dir", str(run_dir or self._folder / "run")]
+        return ["run", str(self._folder / "manifest.yaml"), *where, *keeping, "--progress", "none"]
+
+
+def bare(base_url: str, case: Case, items: int) -> Cost:
+    """The reference's own figures."""
+    command = [sys.executable, "-m", "benchmarks.bare", base_url, "--requests", str(items)]
+    printed = cost_of([*command, "--in-flight", str(case.in_flight), "--kind", case.kind]).output
+    found = json.loads(printed.splitlines()[-1])
+    return Cost(found["took_s"], found["cpu_s"], 0.0)
+
+
+def measure(case: Case, items: int, rounds: int) -> None:
+    items = max(1, int(items * case.share))
+    with canned_platform() as base_url, tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder:
+        ours = Ours(Path(folder), base_url, case, items)
+        if case.is_again:
+            ours.run()  # fills the store
+        references, runs = [bare(base_url, case, items)], []
+        for _ in range(rounds):
+            runs.append(ours.run())
+            references.append(bare(base_url, case, items))
+    # time in the denominator: a ratio of speeds
+    speed = ratios([items / run.took_s for run in runs], [items / one.took_s for one in references])
+    cpu = Spread(tuple(1 / value for value in ratios(_cpu(runs), _cpu(references)).values))
+    ours_us, bare_us = (Spread(tuple(cpu_s / items * 1e6 for cpu_s in _cpu(each))) for each in (runs, references))
+    persecond = Spread(tuple(items / run.took_s for run in runs))
+    print(f"{case.claim}: {items:,} items, {rounds} rounds")
+    print(f"  {persecond.text(0)} items/s; CPU µs each {ours_us.text(1)}, bare {bare_us.text(1)}")
+    figure = f"{speed.text()} by time, {cpu.text()} by CPU time"
+    row(f"{case.claim}, of a bare loop", figure, f"{case.aim:g}", max(speed.median, cpu.median) >= case.aim)
+
+
+def _cpu(costs: Sequence[Cost]) -> list[float]:
+    return [cost.cpu_s for cost in costs]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--items", type=int, default=400_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    for name in given.cases or CASES:
+        if name not in CASES:
+            parser.error(f"no case {name!r}; there are {', '.join(CASES)}")
+        measure(CASES[name], given.items, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""One request and the head of its answer in HTTP/1.1, on a connection of aiohttp's pool: pool, TLS and parser are its.
+
+What a session does around each request (URL objects, cookies, authentication, redirects, traces, tasks that write)
+takes more time than everything else together, and nothing here needs it. A request is one block of bytes: the target,
+and header lines that are made once for each kind of request. Written once; there is nothing that could repeat it.
+Source: RFC 9112; performance.md; failures.md rows 8, 57, 58.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Protocol
+
+import aiohttp
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.connector import Connection
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from bulk.platform.deadlines import Flight
+from bulk.platform.failures import ConnectionStale, Withheld
+
+_PATH = re.compile(r"[!\"$->@-~]*")
+_QUERY = re.compile(r"[!\"$-~]*")
+"""Visible ASCII without what would end the path or the query; a control character or a space would end the line."""
+
+_BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_METHOD = re.compile(r"[A-Z]+")
+
+NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
+"""One sweeper serves all deadlines: see `deadlines.py`."""
+
+
+class Answering(Protocol):
+    """An answer whose head is there; aiohttp's own response is one too."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        """They ignore case."""
+
+    @property
+    def content(self) -> aiohttp.StreamReader:
+        """The body as it comes."""
+
+    def release(self) -> object:
+        """The body was read to its end."""
+
+    def close(self) -> None:
+        """Give the answer up, and its connection."""
+
+
+class Arrived:
+    """The head of an answer; either `release` or `close` ends it."""
+
+    __slots__ = ("_connection", "_has_body", "content", "headers", "status")
+
+    def __init__(
+        self,
+        status: int,
+        headers: CIMultiDictProxy[str],
+        content: aiohttp.StreamReader,
+        connection: Connection,
+        has_body: bool,
+    ) -> None:
+        self.status, self.headers, self.content = status, headers, content
+        self._connection, self._has_body = connection, has_body
+
+    def release(self) -> None:
+        """The body was read to its end: the connection can serve the next request, if both sides want that."""
+        connection = self._connection
+        # answered before all of the request had left: what is still to be written belongs to it
+        if self._has_body and (connection.transport is None or connection.transport.get_write_buffer_size()):
+            connection.close()
+        else:
+            connection.release()
+
+    def close(self) -> None:
+        """Give the answer up, and its connection."""
+        self._connection.close()
+
+
+class Line:
+    """The way to one platform.
+
+    Args:
+        base: where requests go; its path is not used.
+    """
+
+    def __init__(self, connector: aiohttp.BaseConnector, base: URL) -> None:
+        self._connect = connector.connect
+        # tells the pool where to connect to; it is never sent
+        self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
+        self.host = self._place.headers["Host"]
+
+    async def send(self, head: bytes, body: bytes | None, flight: Flight) -> Arrived:
+        """Write a request, once, and wait for the head of its answer.
+
+        Raises:
+            ConnectionStale, Withheld: nothing was written.
+            One of `failures.FOREIGN`: see `flight.is_written`.
+        """
+        connection = await self._connect(self._place, [], NO_TIMEOUT)
+        try:
+            protocol = connection.protocol
+            # a peer that closed, or that sent what nobody asked for, while the connection was idle
+            if protocol is None or protocol.transport is None or protocol.should_close or not protocol.is_connected():
+                raise ConnectionStale
+            if flight.may_leave is not None and not flight.may_leave():
+                raise Withheld
+            protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+            flight.is_written = True
+            protocol.transport.write(head if body is None else head + body)
+            while True:
+                message, content = await protocol.read()
+                status = message.code
+                if status >= 200 or status < 100 or status == 101:  # others announce the answer
+                    return Arrived(status, message.headers, content, connection, body is not None)
+        except BaseException:
+            connection.close()
+            raise
+
+
+def target_of(base_path: str, path: str, query: str) -> str:
+    """The target of a request line.
+
+    Raises:
+        ValueError: path or query are not percent-encoded, and would break the line.
+    """
+    if _PATH.fullmatch(path) is None:
+        raise ValueError("the path is not percent-encoded")
+    if not query:
+        return base_path + path
+    if _QUERY.fullmatch(query) is None:
+        raise ValueError("the query is not percent-encoded")
+    return f"{base_path}{path}?{query}"
+
+
+def header_lines(headers: Mapping[str, str]) -> bytes:
+    """Header lines, each with its end.
+
+    Raises:
+        ValueError: a value would break its line.
+    """
+    for name, value in headers.items():
+        if _BREAKING.search(value) is not None:
+            raise ValueError(f"the header {name} holds a control character")
+    # what came as bytes that are no UTF-8 goes back as the same bytes
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("utf-8", "surrogateescape")
+
+
+def line_start(method: str) -> bytes:
+    """The beginning of a request line.
+
+    Raises:
+        ValueError: that is no method.
+    """
+    if _METHOD.fullmatch(method) is None:
+        raise ValueError(f"{method!r} is no method")
+    return f"{method} ".encode()
