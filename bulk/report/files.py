@@ -1,10 +1,11 @@
 """Where the report files come from: `report.json` and `report.html` appear whole or not at all (failures.md row 49).
 
-A link that somebody has put in their place is replaced, never followed; what it pointed to stays as it was.
+A link that somebody has put in their place is replaced, never followed; what it pointed to stays as it was. What a
+killed process left half-written has a name of its own, and the next process takes it away.
 """
 
+import contextlib
 import os
-import secrets
 from pathlib import Path
 
 import msgspec
@@ -55,7 +56,9 @@ def from_json(data: bytes) -> Report:
 
 
 def _write(directory: int, name: str, content: bytes) -> None:
-    fresh = f".{name}.{secrets.token_hex(6)}"
+    fresh = f"{name}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(fresh, dir_fd=directory)
     target = open_private(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, directory)
     try:
         try:
