@@ -35,6 +35,7 @@ from jobs.organization_configurations import ConfigurationItem, lane_of
 LOOKS_STILL = 4
 """So many looks that show what was there before are taken for the end: nothing had to be changed."""
 
+_AS_BEFORE = "accepted; the repositories that have it are those of before, and which ones the scope means can't be read"
 _UNDER_WAY = frozenset(("attaching", "updating"))
 _THERE = frozenset(("attached", "enforced", "enterprise_enforced"))
 _FOUND_OR_NOT = frozenset((200, 404))
@@ -86,7 +87,8 @@ class AttachConfiguration(Operation[AttachConfigurationItem]):
                as it takes.
     Category:  core. Lane: the organization, and the configuration.
     Result:    configuration_id and scope; with wait also repositories (how many of each status) and license (before
-               and after).
+               and after). It is unchanged where all that were selected have the configuration already; for the other
+               scopes, with wait, where the list of those that have it stays what it was.
     Lost answer: with scope selected the list is read: where all are in it, it was attached. Otherwise the request is
                repeated, which changes nothing where it was applied.
     Source:    Code security configurations, POST …/configurations/{configuration_id}/attach.
@@ -181,6 +183,8 @@ def _follow(item: AttachConfigurationItem, before: Held, license_before: Any) ->
         last = held
     else:
         return unknown(f"the platform accepted it and had not done it after {polling.MOST_S:.0f} seconds")
+    if not selected and held and held == before and set(held.values()) <= _THERE:
+        return unchanged({**_result(item), "repositories": _counts(held)}, note=_AS_BEFORE)
     license_after = None if license_before is None else (yield from _license(item))
     return _followed(item, held, license_before, license_after)
 
@@ -199,8 +203,8 @@ def _is_done(selected: frozenset[int], before: Held, last: Held | None, held: He
 
 def _followed(item: AttachConfigurationItem, held: Held, license_before: Any, license_after: Any) -> Outcome:
     shown = {number: held[number] for number in item.selected_repository_ids or held}
-    counts = Counter(shown.values())
-    result = {**_result(item), "repositories": dict(sorted(counts.items()))}
+    counts = _counts(shown)
+    result = {**_result(item), "repositories": counts}
     if license_before is not None:
         result["license"] = {"before": license_before, "after": license_after}
     notes = []
@@ -211,6 +215,11 @@ def _followed(item: AttachConfigurationItem, held: Held, license_before: Any, li
         reason = "licenses do not suffice, or settings contradict it"
         notes.append(f"{lacking} of the repositories have only a part of it, such as the free features: {reason}")
     return succeeded(result, note="; ".join(notes) or None)
+
+
+def _counts(held: Held) -> dict[str, int]:
+    """How many repositories have each status."""
+    return dict(sorted(Counter(held.values()).items()))
 
 
 def _list(

@@ -37,6 +37,16 @@ POLICIES = {
 
 TEAMS = ("web", "mobile", "payments", "search", "platform", "data", "identity", "mail", "maps", "media")
 PLACES = ("north", "south", "east", "west")
+MIGRATED = tuple(f"borealis-{team}-{place}" for team in TEAMS for place in (*PLACES, "central"))
+MIGRATED_REPOSITORIES = ("api", "web")
+"""What sandbox/migration.yaml gives to every new organization."""
+ENTERPRISE_TEAMS = ("ent:platform", "ent:security", "ent:migration")
+MIGRATED_FILES = {
+    "CODEOWNERS": "codeowners.txt",
+    "SECURITY.md": "security.md",
+    ".editorconfig": "editorconfig.txt",
+    "docs/README.md": "docs-readme.md",
+}
 SCANNED = "2026-11-21T08:00:00Z"
 
 
@@ -84,6 +94,44 @@ def organizations() -> Iterator[dict[str, Any]]:
             yield {"login": login, "profile_name": f"Acme {team.title()} {place.title()}"}
 
 
+def migrated_organizations() -> Iterator[dict[str, Any]]:
+    """Fifty organizations: each of ten teams in each of five places."""
+    for login in MIGRATED:
+        yield {"login": login, "profile_name": login.replace("-", " ").title()}
+
+
+def migrated_teams() -> Iterator[dict[str, Any]]:
+    """Three enterprise teams for each of them."""
+    for login in MIGRATED:
+        for team in ENTERPRISE_TEAMS:
+            yield {"enterprise-team": team, "org": login}
+
+
+def migrated_files() -> Iterator[dict[str, Any]]:
+    """Four files for each of their repositories."""
+    for login in MIGRATED:
+        for repo in MIGRATED_REPOSITORIES:
+            for path, file in MIGRATED_FILES.items():
+                yield {
+                    "owner": login,
+                    "repo": repo,
+                    "path": path,
+                    "content_file": f"files/{file}",
+                    "message": f"Add {path}",
+                }
+
+
+def migrated_snapshots() -> Iterator[dict[str, Any]]:
+    """One snapshot for each of them."""
+    for number, login in enumerate(MIGRATED):
+        yield {
+            "owner": login,
+            "repo": "api",
+            "sha": f"{number + 1:040x}",
+            "job": {"id": f"{9_000 + number}", "correlator": "migration"},
+        }
+
+
 def write(folder: Path) -> None:
     """Write every items file below `folder`, the same bytes each time."""
     lines = b"".join(json.dumps(item).encode() + b"\n" for item in repositories())
@@ -92,6 +140,11 @@ def write(folder: Path) -> None:
     lines = b"".join(json.dumps(item).encode() + b"\n" for item in snapshots())
     (folder / "snapshots.jsonl.zst").write_bytes(zstandard.ZstdCompressor(level=19).compress(lines))
     (folder / "organizations.yaml").write_text(_yaml(list(organizations())))
+    (folder / "migration-organizations.csv").write_text(_csv(list(migrated_organizations())), newline="")
+    (folder / "migration-teams.csv").write_text(_csv(list(migrated_teams())), newline="")
+    (folder / "migration-files.csv").write_text(_csv(list(migrated_files())), newline="")
+    lines = b"".join(json.dumps(item).encode() + b"\n" for item in migrated_snapshots())
+    (folder / "migration-snapshots.jsonl").write_bytes(lines)
 
 
 def _csv(items: list[dict[str, Any]]) -> str:

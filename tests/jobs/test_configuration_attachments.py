@@ -92,9 +92,14 @@ def test_other_scopes_are_followed_until_the_list_stands_still():
 
 
 def test_a_list_that_never_changes():
-    """Where nothing had to be attached, four looks that show it are enough."""
+    """Where nothing had to be attached, four looks that show it are enough, and it is unchanged; not without any."""
     driven = run(ATTACH, {**EVERY, "wait": True}, BOTH, FREE, ACCEPTED, BOTH, BOTH, BOTH, BOTH)
-    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    assert driven.outcome.kind is OutcomeKind.UNCHANGED
+    assert driven.outcome.result["repositories"] == {"attached": 1, "enforced": 1}
+    assert "those of before" in driven.outcome.result["note"]
+    for other in (NONE, listed(r1001="attached", r1002="failed")):
+        driven = run(ATTACH, {**EVERY, "wait": True}, other, FREE, ACCEPTED, other, other, other, other)
+        assert driven.outcome.kind is OutcomeKind.SUCCEEDED
 
 
 def test_a_failure_of_before_is_not_taken_for_one_of_now():

@@ -1,4 +1,4 @@
-"""The manifests that `bulk demo` runs: they can be used as they stand, and do what they say."""
+"""The manifests that `bulk demo` runs, and the migration: they can be used as they stand, and do what they say."""
 
 import csv
 import gzip
@@ -16,6 +16,17 @@ from bulk.manifest.reading import Overrides, read_manifest
 from jobs.examples import make_items
 
 EXAMPLES = Path(make_items.__file__).parent
+MIGRATION = {
+    "configuration": 1,
+    "organizations": 50,
+    "teams": 150,
+    "attach": 0,
+    "files": 400,
+    "rulesets": 0,
+    "webhooks": 0,
+    "snapshots": 50,
+}
+"""Items of each job that are known before it runs: the other jobs make theirs from the organizations."""
 BASE_URL = "http://127.0.0.1:1/api/v3"
 
 
@@ -32,6 +43,7 @@ def _checked(name, tmp_path):
         ("contents.yaml", {"codeowners": 25, "policies": 275}, {"codeowners": 25, "policies": 0}, 12),
         ("snapshots.yaml", {"snapshots": 500}, {"snapshots": 500}, 1),
         ("organizations.yaml", {"create": 40}, {"create": 40}, 1),
+        ("migration.yaml", MIGRATION, MIGRATION | {"teams": 3, "files": 100}, 1),
     ],
 )
 def test_an_example_passes_the_check(name, items, lanes, longest, tmp_path):
@@ -45,9 +57,10 @@ def test_an_example_passes_the_check(name, items, lanes, longest, tmp_path):
 
 
 def test_there_are_no_other_examples():
-    """Every manifest beside them is one of the four; items and files lie in folders of their own."""
+    """Every manifest beside them is one of the five; items and files lie in folders of their own."""
     assert {path.name for path in EXAMPLES.glob("*.yaml")} == {
         "contents.yaml",
+        "migration.yaml",
         "organizations.yaml",
         "readmes.yaml",
         "snapshots.yaml",

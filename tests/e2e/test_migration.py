@@ -1,0 +1,199 @@
+"""A whole migration as one manifest, the one that is shipped, against `bulk sandbox`: killed, resumed, and repeated.
+
+What it must do is counted from the items files alone, and judged by the sandbox's journal and its repositories.
+"""
+
+import csv
+import itertools
+import json
+import random
+import shutil
+import signal
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from jobs.examples import make_items
+from tests.e2e.judging import Line, changed_files, effects
+from tests.e2e.platform import Home, Served, served, wait_for
+
+EXAMPLES = Path(make_items.__file__).parent
+ORGANIZATIONS, REPOSITORIES = 50, ("api", "web")
+JOBS = {
+    "configuration": 1,
+    "organizations": ORGANIZATIONS,
+    "teams": 3 * ORGANIZATIONS,
+    "attach": ORGANIZATIONS,
+    "files": 4 * 2 * ORGANIZATIONS,
+    "rulesets": ORGANIZATIONS,
+    "webhooks": ORGANIZATIONS,
+    "snapshots": ORGANIZATIONS,
+}
+SECRET = "told-to-the-receiver"
+SEED = 20261121
+PATIENCE_S = 120.0
+"""How long a command may take on a machine that has other things to do (seconds); alone it takes 5."""
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """The lines of an items file of the example."""
+    with (EXAMPLES / "items" / f"migration-{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+LOGINS = [row["login"] for row in rows("organizations")]
+
+
+@contextmanager
+def rehearsal(tmp_path: Path, *options: str) -> Iterator[tuple[Home, Served]]:
+    """The example in a folder of its own, and a sandbox with its seed file."""
+    home = Home(tmp_path / "home", variables={"HOOK_SECRET": SECRET})
+    shutil.copytree(EXAMPLES, home.folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    manifest = home.folder / "migration.yaml"
+    # the one change: on loopback, what was sent and is not there after a second never comes
+    manifest.write_text(manifest.read_text().replace("limits:\n", "limits:\n  settle: 1s\n"))
+    seed = str(home.folder / "sandbox" / "migration.yaml")
+    with served(tmp_path / "sandbox", "--rate-limit", "off", "--seed-data", seed, *options) as sandbox:
+        home.variables["BULK_BASE_URL"] = sandbox.base_url
+        yield home, sandbox
+
+
+def command(run_dir: str) -> tuple[str, ...]:
+    """What a user types."""
+    return ("run", "migration.yaml", "--run-dir", run_dir, "--progress", "none")
+
+
+def kill_after(home: Home, sandbox: Served, requests: int) -> None:
+    """Start the command, or go on with it, and kill it after so many more requests."""
+    seen = len(sandbox.journal()) + requests
+    with home.running(*command("run")) as process:
+        wait_for(lambda: len(sandbox.journal()) >= seen, process, PATIENCE_S)
+        process.send_signal(signal.SIGKILL)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGKILL, err
+
+
+def without_ids(effect: str) -> str:
+    """An effect without the numbers and hashes that nobody can know before."""
+    words = effect.split()
+    match words[0]:
+        case "webhook":
+            return " ".join(["webhook", *words[2:]])
+        case "snapshot":
+            return " ".join(words[:4])
+        case "configuration" if "attached" in words:
+            numbers = len(effect.partition("repositories ")[2].partition(" of ")[0].split(", "))
+            return f"attached to {numbers} of {words[-1]}"
+    return effect
+
+
+def wanted_effects() -> Counter[str]:
+    """Each effect of the migration, once."""
+    return Counter(
+        [
+            "configuration Borealis baseline created in enterprise acme",
+            *(f"organization {login} created" for login in LOGINS),
+            *(f"team {row['enterprise-team']} assigned to {row['org']}" for row in rows("teams")),
+            *(f"attached to 2 of {login}" for login in LOGINS),
+            *(f"commit {row['owner']}/{row['repo']} {row['path']}" for row in rows("files")),
+            *(f"ruleset Protect main of {login} created" for login in LOGINS),
+            *(f"webhook of {login} created for https://hooks.borealis.example/code" for login in LOGINS),
+            *(f"snapshot {login}/api migration acme-inventory" for login in LOGINS),
+        ]
+    )
+
+
+def done(lines: Sequence[Line]) -> Counter[str]:
+    """How often the journal has each effect."""
+    return Counter(map(without_ids, effects(lines)))
+
+
+def judge(home: Home, sandbox: Served) -> None:
+    """Every effect exactly once, every item exactly once, and what is there is what was asked for."""
+    assert done(sandbox.journal()) == wanted_effects()
+    lines = home.results("run")
+    assert Counter((line["job"], line["index"]) for line in lines) == Counter(
+        (job, index) for job, count in JOBS.items() for index in range(count)
+    )
+    assert {line["outcome"] for line in lines} <= {"succeeded", "unchanged"}
+    with closing(sqlite3.connect(sandbox.folder / "state" / "state.db")) as database:
+        attached = database.execute(
+            "SELECT count(*) FROM configuration_repositories JOIN configurations ON configurations.id = "
+            "configuration_id WHERE configurations.name = 'Borealis baseline' AND status = 'attached'"
+        ).fetchone()
+        secrets = {json.loads(row[0]).get("secret") for row in database.execute("SELECT config_json FROM hooks")}
+    assert attached == (2 * ORGANIZATIONS,)
+    assert secrets == {None, SECRET}  # the standard data has one without
+    paths = {row["path"] for row in rows("files")}
+    for login, repository in itertools.product(LOGINS[::16], REPOSITORIES):
+        written = changed_files(sandbox.folder / "state", f"{login}/{repository}")
+        assert (len(written), set(written)) == (4, paths)
+
+
+def repeat(home: Home, sandbox: Served) -> str:
+    """The same manifest in a new run directory: nothing changes. How much it took."""
+    before, started = len(sandbox.journal()), time.monotonic()
+    again = home.run(*command("again"), timeout_s=PATIENCE_S)
+    took_s = time.monotonic() - started
+    assert again.exit_code == 0, again.err
+    assert effects(sandbox.journal()[before:]) == []
+    outcomes = Counter((line["job"], line["outcome"]) for line in home.results("again"))
+    # no endpoint reads a snapshot, so the same one is sent again, which changes nothing
+    assert outcomes == Counter(
+        {(job, "succeeded" if job == "snapshots" else "unchanged"): count for job, count in JOBS.items()}
+    )
+    return f"again: {len(sandbox.journal()) - before:,} requests, no effect, {took_s:.1f} s"
+
+
+@pytest.mark.timeout(300)
+def test_a_migration_is_killed_resumed_and_repeated(tmp_path: Path, figure) -> None:
+    """Killed while it creates, writes and follows, and resumed: each effect exactly once; again: none (rows 42, 43)."""
+    with rehearsal(tmp_path) as (home, sandbox):
+        started = time.monotonic()
+        for requests in (60, 500, 700):
+            kill_after(home, sandbox, requests)
+        ran = home.run(*command("run"), timeout_s=PATIENCE_S)
+        took_s = time.monotonic() - started
+        assert ran.exit_code == 0, ran.err
+        judge(home, sandbox)
+        sent = len(sandbox.requests())
+        again = repeat(home, sandbox)
+        items, effected = sum(JOBS.values()), len(wanted_effects())
+        figure(f"{items} items, {effected} effects, 3 kills: {sent:,} requests in {took_s:.1f} s; {again}")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("lost", [0.0, 0.05], ids=["all-answered", "answers-lost"])
+def test_a_migration_under_many_kills(tmp_path: Path, figure, lost: float) -> None:
+    """Twenty kills at random moments, with all answers or 5% of them lost: each effect exactly once; again: none."""
+    options = ("--fault", f"drop-after={lost}", "--fault-seed", str(SEED)) if lost else ()
+    dice = random.Random(SEED)
+    with rehearsal(tmp_path, "--latency", "5", *options) as (home, sandbox):
+        kills = 0
+        for _ in range(20):
+            kill_after(home, sandbox, dice.randint(1, 90))
+            kills += 1
+        ran = home.run(*command("run"), timeout_s=200)
+        assert ran.exit_code == 0, ran.err
+        judge(home, sandbox)
+        repeat(home, sandbox)
+        figure(f"seed {SEED}: {kills} kills, {lost:.0%} of the answers lost; {len(sandbox.requests()):,} requests")
+
+
+@pytest.mark.soak
+def test_a_migration_left_alone(tmp_path: Path, figure) -> None:
+    """Without a kill every item succeeds, and the figures of its speed are told."""
+    with rehearsal(tmp_path) as (home, sandbox):
+        started = time.monotonic()
+        ran = home.run(*command("run"), timeout_s=PATIENCE_S)
+        took_s = time.monotonic() - started
+        assert ran.exit_code == 0, ran.err
+        judge(home, sandbox)
+        assert {line["outcome"] for line in home.results("run")} == {"succeeded"}
+        figure(f"{sum(JOBS.values())} items in {took_s:.1f} s, {len(sandbox.requests()):,} requests")
