@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak format reference constraints clean
+.PHONY: help demo test endpoints check bench soak format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
 	@echo 'make test         check, then every test but the long ones'
+	@echo 'make endpoints    the 45 endpoints, and how many tests each has; fails where one has none'
 	@echo 'make check        format, lint, types, import contracts, dependencies, unused code'
 	@echo 'make soak         the tests that take hours'
 	@echo 'make bench        the benchmarks'
@@ -25,7 +26,10 @@ demo: $(VENV)/.runtime
 	$(BIN)/bulk demo
 
 test: check
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --endpoints
+
+endpoints: $(VENV)/.development
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --endpoints -q tests/sandbox tests/clients tests/jobs
 
 check: $(VENV)/.development
 	$(BIN)/ruff format --check

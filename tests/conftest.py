@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.endpoints import pytest_addoption, pytest_sessionfinish, pytest_terminal_summary
 from tests.schemas.watch import _watched_sandboxes, pytest_runtest_call, pytest_runtest_teardown
 
-__all__ = ["_watched_sandboxes", "pytest_runtest_call", "pytest_runtest_teardown"]
+__all__ = [
+    "_watched_sandboxes",
+    "pytest_addoption",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+]
 
 
 @pytest.fixture(scope="session")

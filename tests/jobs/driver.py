@@ -1,4 +1,7 @@
-"""Drives an operation's generator by hand: scripted answers in, its requests and how it ended out."""
+"""Drives an operation's generator by hand: scripted answers in, its requests and how it ended out.
+
+Each request counts in the table of endpoints (`tests/endpoints.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import msgspec
 
 from bulk.model import ItemError, Lost, NotApplied, Outcome, Reply, Request, Undecided
 from bulk.operation import AnyOperation
+from tests.schemas.asked import note_scripted
 
 NOT_FOUND = {"message": "Not Found", "documentation_url": "https://docs.example.com/rest", "status": "404"}
 
@@ -64,6 +68,7 @@ def drive(steps: Generator[Request, Reply, Any], *answers: Reply) -> Driven:
             assert script, f"nothing is scripted for {request.method} {request.path}"
             answer = script.pop(0)
             assert answer.status in request.accept, f"{request.method} {request.path} does not take {answer.status}"
+            note_scripted(request.method, request.path, answer.status)
             request = steps.send(answer)
     except StopIteration as end:
         assert not script, f"{len(script)} answers were not asked for"

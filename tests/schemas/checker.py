@@ -8,14 +8,14 @@ seen here, and endpoints that a test made up are none of the platform's.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tests.schemas import asked
+from tests.schemas.asked import key
 from tests.schemas.files import STANDING
 from tests.schemas.table import (
     ANYWHERE,
@@ -36,12 +36,6 @@ if TYPE_CHECKING:
 VIOLATIONS: Final = "BULK_SCHEMA_VIOLATIONS"
 _OURS: Final = "bulk.sandbox."
 _ANY = msgspec.json.Decoder()
-
-
-@cache
-def key(method: str, pattern: str) -> str:
-    """How an endpoint is found, whatever its parameters are called."""
-    return f"{'GET' if method == 'HEAD' else method} {re.sub(r'{[^}]*}', '{}', pattern)}"
 
 
 class Checker:
@@ -101,8 +95,9 @@ _CHECKER: Final = Checker({**ENDPOINTS, **BESIDE})
 
 
 def observe(seen: Observed) -> None:
-    """Note what is wrong with an answer."""
+    """Note which endpoint answered, and what is wrong with its answer."""
     note(_CHECKER, seen)
+    asked.note(seen)
 
 
 def note(checker: Checker, seen: Observed) -> None:

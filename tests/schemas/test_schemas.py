@@ -16,7 +16,8 @@ from bulk.sandbox.answers import Answer
 from bulk.sandbox.areas import AREAS
 from bulk.sandbox.observing import Observed
 from bulk.sandbox.routes import Area, Route
-from tests.schemas.checker import Checker, key
+from tests.schemas.asked import key
+from tests.schemas.checker import Checker
 from tests.schemas.table import ANYWHERE, BESIDE, ENDPOINTS
 from tests.schemas.wrong import RATE_LIMIT, WRONG
 

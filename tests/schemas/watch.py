@@ -1,7 +1,8 @@
 """The whole suite under watch: a test fails where the sandbox gave it an answer that no schema allows.
 
 `tests/conftest.py` takes the fixture and the hooks from here. Sandboxes in this process and in those that tests start
-note violations in one file; after each step of a test whatever is new there fails it.
+note violations in one file; after each step of a test whatever is new there fails it. Which endpoints it asked goes
+into the table of `tests/endpoints.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Final
 import pytest
 
 from bulk.sandbox.observing import VARIABLE
+from tests import endpoints
+from tests.schemas import asked
 from tests.schemas.checker import VIOLATIONS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -33,9 +36,12 @@ def _watched_sandboxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     path = tmp_path_factory.mktemp("schemas") / "violations.txt"
     path.touch()
     _NOTED[path] = 0
+    places = path.with_name("endpoints.txt")
+    asked.begin(places)
     found = {
         VARIABLE: MODULE,
         VIOLATIONS: str(path),
+        asked.VARIABLE: str(places),
         "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -55,7 +61,8 @@ def violations() -> list[str]:
     return found
 
 
-def _judge() -> None:
+def _judge(item: pytest.Item) -> None:
+    endpoints.remember(item)
     found = violations()
     if found:
         more = f"\n… and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
@@ -68,7 +75,7 @@ def _judge() -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """After the test itself, and whatever its fixtures asked before it."""
     result = yield
-    _judge()
+    _judge(item)
     return result
 
 
@@ -76,5 +83,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """After its fixtures have ended."""
     result = yield
-    _judge()
+    _judge(item)
     return result
