@@ -4,6 +4,7 @@ Each is the smallest change that a tired engineer could make. A harness that can
 """
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
@@ -148,7 +149,11 @@ def budget_given_back_when_lost() -> contextlib.AbstractContextManager[None]:
 
 def epoch_not_checked() -> contextlib.AbstractContextManager[None]:
     """A ledger goes on although another process took the run over."""
-    return _patched(Ledger, "_check_epoch", lambda self, connection, results_bytes: None)
+
+    def check_epoch(self: Ledger, connection: sqlite3.Connection, results_bytes: int) -> None:
+        connection.execute("UPDATE meta SET results_bytes = ?", (results_bytes,))
+
+    return _patched(Ledger, "_check_epoch", check_epoch)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Each planted bug is seen by a scenario that passes without it: the harness can fail (issue 4, item 3)."""
 
 import sqlite3
+import time
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.simulation import invariants, planted
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer, late
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected, Schedule, put, snapshot
+from tests.simulation.storm import pass_seed
 from tests.simulation.world import PREFIX, simulate, world
 
 CORE = {"core": RateLimit(200, 600), "dependency_snapshots": RateLimit(50, 600)}
@@ -69,7 +71,7 @@ def rough_work(folder: Path) -> None:
             invariants.every_effect_is_there_once(made, schedule.expected)
             invariants.lanes_never_overlap(made)
             invariants.budgets_are_accounted(made, made.runs[-1])
-            assert not made.violations
+            assert not made.violations, made.violations[0]
 
     simulate(main)
 
@@ -87,7 +89,7 @@ def late_write(folder: Path) -> None:
             }
             await made.run(made.write("run", jobs, LIMITS))
             await anyio.sleep(60.0)
-            assert len(made.effects()) == 2
+            assert len(made.effects()) == 2, f"created anew: {made.effects()}"
 
     simulate(main)
 
@@ -102,7 +104,8 @@ def between(folder: Path) -> None:
                 "run", {"puts": {"operation": "contents.put", "items": [put("repo-00000", "a", "a")]}}, LIMITS
             )
             await made.run(manifest)
-            assert made.lines(manifest)[0]["outcome"] == "succeeded"
+            outcome = made.lines(manifest)[0]["outcome"]
+            assert outcome == "succeeded", f"{outcome}, but it was this item's write"
             assert len(made.effects()) == 1
 
     simulate(main)
@@ -127,8 +130,9 @@ def stale_proxy(folder: Path) -> None:
             await made.run(made.write("look", {"reads": {"operation": "contents.get", "items": [read]}}))
             item = put("repo-00000", "README.md", "new")
             manifest = made.write("run", {"puts": {"operation": "contents.put", "items": [item]}}, LIMITS)
-            assert (await made.run(manifest)).exit_code == 0
-            assert len([each for each in made.network.exchanges if each.is_write]) == 1
+            await made.run(manifest)
+            sends = len([each for each in made.network.exchanges if each.is_write])
+            assert sends == 1, f"sent {sends} times"
 
     simulate(main)
 
@@ -166,7 +170,7 @@ def redirected(folder: Path) -> None:
             made.network.fate_of = lambda each: elsewhere if "repo-00000" in each.path and each.is_write else FINE
             items = [put("repo-00000", "a", "a")]
             await made.run(made.write("run", {"puts": {"operation": "contents.put", "items": items}}))
-            assert not made.effects()
+            assert not made.effects(), f"changed elsewhere: {made.effects()}"
 
     simulate(main)
 
@@ -199,31 +203,75 @@ def hidden(folder: Path) -> None:
     simulate(main)
 
 
-SEEN_BY: dict[Any, Callable[[Path], None]] = {
-    planted.intent_written_late: rough_work,
-    planted.no_read_back: rough_work,
-    planted.blind_repeat: rough_work,
-    planted.hidden_re_send: hidden,
-    planted.no_settle_time: late_write,
-    planted.lane_not_folded: rough_work,
-    planted.conditional_read_back: stale_proxy,
-    planted.budget_given_back_when_lost: rough_work,
-    planted.epoch_not_checked: taken_over,
-    planted.redirected_write_followed: redirected,
-    planted.token_used_after_its_end: ended_token,
-    planted.told_before_durable: rough_work,
-    planted.doubt_forgotten: between,
+SEEN_BY: dict[Any, tuple[Callable[[Path], None], str]] = {
+    planted.intent_written_late: (rough_work, "left without an intent"),
+    planted.no_read_back: (rough_work, "exists already"),
+    planted.blind_repeat: (rough_work, "exists already"),
+    planted.hidden_re_send: (hidden, r"core: \d+ taken, \d+ left"),
+    planted.no_settle_time: (late_write, "created anew"),
+    planted.lane_not_folded: (rough_work, "overlap"),
+    planted.conditional_read_back: (stale_proxy, "sent [2-9] times"),
+    planted.budget_given_back_when_lost: (rough_work, r"\d+ taken, \d+ left"),
+    planted.epoch_not_checked: (taken_over, "it went on"),
+    planted.redirected_write_followed: (redirected, "changed elsewhere"),
+    planted.token_used_after_its_end: (ended_token, "401 at"),
+    planted.told_before_durable: (rough_work, r"\d+ outcomes were told, \d+ are in the ledger"),
+    planted.doubt_forgotten: (between, "unchanged, but it was this item's write"),
 }
+"""By which scenario each bug is seen, and what that says."""
+MOST_S = 5.0
 
 
-@pytest.mark.parametrize("scenario", sorted(set(SEEN_BY.values()), key=attrgetter("__name__")))
+def shown(said: str) -> str:
+    """The first line of what an invariant says, not too long."""
+    return said.partition("\n")[0][:90]
+
+
+@pytest.mark.parametrize("scenario", sorted({by for by, _ in SEEN_BY.values()}, key=attrgetter("__name__")))
 def test_the_scenario_passes_without_a_bug(folder: Path, scenario: Callable[[Path], None]) -> None:
     """What a bug is to be seen by holds as long as there is none."""
     scenario(folder)
 
 
 @pytest.mark.parametrize("bug", planted.EVERY, ids=lambda each: each.__name__)
-def test_the_bug_is_seen(folder: Path, bug: Any) -> None:
-    """With the bug switched on, the same scenario fails, and says that a promise is broken."""
-    with bug(), pytest.raises(AssertionError):
-        SEEN_BY[bug](folder)
+def test_the_bug_is_seen(folder: Path, bug: Any, figure: Callable[[str], None]) -> None:
+    """With the bug switched on, the same scenario fails within 5 s, and says which promise is broken."""
+    scenario, says = SEEN_BY[bug]
+    started = time.process_time()
+    with bug(), pytest.raises(AssertionError, match=says) as seen:
+        scenario(folder)
+    took_s = time.process_time() - started
+    figure(f"{bug.__name__} | {scenario.__name__}: {shown(str(seen.value))} | {took_s:.1f} s")
+    assert took_s < MOST_S
+
+
+IN_BAD_WEATHER = (
+    planted.intent_written_late,
+    planted.no_read_back,
+    planted.blind_repeat,
+    planted.hidden_re_send,
+    planted.lane_not_folded,
+    planted.budget_given_back_when_lost,
+    planted.told_before_durable,
+    planted.doubt_forgotten,
+)
+"""The others need what no storm has: a rival, a lying proxy, a redirect, a token that ends, a write that comes late."""
+LONG_S = 60.0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("bug", IN_BAD_WEATHER, ids=lambda each: each.__name__)
+def test_random_weather_sees_the_bug(folder: Path, bug: Any, figure: Callable[[str], None]) -> None:
+    """With the bug switched on, random work in random weather breaks an invariant within 60 s."""
+    started, said, seed = time.process_time(), "", -1
+    with bug():
+        while not said:
+            seed += 1
+            try:
+                pass_seed(seed, folder / str(seed))
+            except AssertionError as wrong:
+                said = shown(str(wrong))
+            took_s = time.process_time() - started
+            assert took_s < LONG_S, f"not seen by {seed + 1} seeds"
+    figure(f"{bug.__name__} | storm, seed {seed}: {said} | {took_s:.1f} s")
