@@ -3,6 +3,7 @@
 Every answer that a sandbox gives in a test is checked against the schemas of `tests/schemas`.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ __all__ = [
 def anyio_backend() -> str:
     """The engine runs on asyncio, with uvloop or without."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once() -> Iterator[None]:
+    """Hundreds of processes are started: the first leaves what it compiled to the others, whatever the user's wish."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        yield
 
 
 @pytest.fixture(autouse=True)

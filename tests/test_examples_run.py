@@ -24,7 +24,7 @@ async def test_the_example_runs(name, tmp_path):
     manifest = tmp_path / "example.yaml"
     manifest.write_text(documentation.example_manifest(documentation.describe(name)))
     run_dir = tmp_path / "run"
-    async with running(Settings(state=tmp_path / "state")) as sandbox:
+    async with running(Settings()) as sandbox:
         report = await run_manifest(
             manifest,
             overrides=Overrides(base_url=sandbox.base_url),

@@ -16,11 +16,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Measured:
-    """What a command took: peak of its memory (MB of 2^20 bytes), time (seconds)."""
+    """What a command took: peak of its memory (MB of 2^20 bytes), time by the clock and of the processor (seconds)."""
 
     exit_code: int
     peak_mb: float
     took_s: float
+    used_s: float
     err: str
 
 
@@ -49,6 +50,7 @@ def main() -> None:
         "exit_code": os.waitstatus_to_exitcode(status),
         "peak_mb": round(used.ru_maxrss / unit, 1),
         "took_s": round(time.monotonic() - started, 3),
+        "used_s": round(used.ru_utime + used.ru_stime, 3),
     }
     sys.stdout.write(json.dumps(figures) + "\n")
 
