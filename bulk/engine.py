@@ -6,13 +6,14 @@ Reading order of the whole: README → `bulk/__init__.py` → this file → `run
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import anyio.to_thread
 
 from bulk.clock import Clock, iso_utc
+from bulk.dispatch.recorder import Disk
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.ledger.directory import Claim
 from bulk.ledger.ledger import Ledger
@@ -30,8 +31,10 @@ from bulk.platform.wire import VerdictKind, judge, limits_from_body
 from bulk.report.files import write_reports
 from bulk.report.progress import Display, Silence
 from bulk.report.report import Report, fold
-from bulk.run import ASK_LIMITS, Ended, Listener, Run, Surroundings
+from bulk.run import ASK_LIMITS, Ended, Listener, Run, Surroundings, progress_of
 from bulk.status import BucketStatus, JobStatus, RunStatus
+
+T = TypeVar("T")
 
 RUNS = Path("runs")
 """Where runs live that were given no directory."""
@@ -186,20 +189,33 @@ async def execute(
     around.environ = environ
     with Claim.take(run_dir) as claim:
         checked = await _check(manifest, run_dir, display, around.clock, stdin)
-        ledger = Ledger.open(run_dir, _identity(checked), now=around.clock.now(), claim=claim)
+        identity, now = _identity(checked), around.clock.now()
+        ledger = await _beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim))
         with ledger:
             origin.save(run_dir)
             write_private(run_dir / "manifest.yaml", manifest.text.encode())
             if is_retry:
                 ledger.reopen(RETRIED)
-            run = Run(checked, run_dir, ledger, credentials, display, around, listener)
+            progress = await _beside(around.disk, lambda: progress_of(checked, ledger))
+            run = Run(checked, run_dir, ledger, progress, credentials, display, around, listener)
             ended, failure = await _to_its_end(run)
-            ledger.finish(ended.exit_code, ended.why, run.last_status)
+            await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
             if failure is not None:
                 raise failure
-            report = fold(LedgerView(run_dir), manifest=manifest.path, notes=checked.notes)
-            write_reports(report, run_dir)
-            return report
+            return await _beside(around.disk, lambda: _report(run_dir, checked))
+
+
+def _report(run_dir: Path, checked: Checked) -> Report:
+    report = fold(LedgerView(run_dir), manifest=checked.manifest.path, notes=checked.notes)
+    write_reports(report, run_dir)
+    return report
+
+
+async def _beside(disk: Disk, call: Callable[[], T]) -> T:
+    """What `call` returns; it blocks for so long that it must not hold the event loop."""
+    found: list[T] = []
+    await disk(lambda: found.append(call()))
+    return found[0]
 
 
 async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:

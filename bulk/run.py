@@ -98,6 +98,7 @@ class Run:
         checked: Checked,
         workspace: Path,
         ledger: Ledger,
+        progress: Sequence[JobProgress],
         credentials: Mapping[str, Credential],
         display: Display,
         surroundings: Surroundings,
@@ -110,7 +111,7 @@ class Run:
         self._clock = surroundings.clock
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
-        self._progress = self._progress_from(ledger)
+        self._progress = progress
         self._index = LaneIndex(checked, workspace)
         self._passing = Passing(
             checked, workspace, ledger, self._progress, self._index, self._clock, surroundings.disk, self.stop
@@ -124,6 +125,7 @@ class Run:
             self._passing.skip,
         )
         self.scheduler.on_make = self._passing.make
+        self.scheduler.on_far = self._passing.look_far
         self._passing.scheduler = self.scheduler
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
@@ -133,24 +135,6 @@ class Run:
         self._streaks = [Streak() for _ in manifest.jobs]
         now = self._clock.now()
         self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
-
-    def _progress_from(self, ledger: Ledger) -> list[JobProgress]:
-        counts = ledger.counts()
-        superseded = {
-            job: count
-            for job, code, count in LedgerView(ledger.run_dir).error_counts()
-            if code == ErrorCode.SUPERSEDED.value
-        }
-        progress: list[JobProgress] = []
-        for number, check in enumerate(self._checked.jobs):
-            ended = {OutcomeKind(kind): count for kind, count in counts.get(number, {}).items() if count}
-            done = ledger.done_bits(number, check.items)
-            job = self._manifest.jobs[number]
-            known = job.derivation is None
-            progress.append(
-                JobProgress(check.items, done, ended, superseded=superseded.get(job.name, 0), is_known=known)
-            )
-        return progress
 
     # -- stopping
 
@@ -371,6 +355,25 @@ class Run:
         if ended.get(OutcomeKind.UNKNOWN):
             return Ended(6, "")
         return Ended(1 if any(progress.unsuccessful for progress in self._progress) else 0, "")
+
+
+def progress_of(checked: Checked, ledger: Ledger) -> list[JobProgress]:
+    """How far each job is by the ledger; blocks, for some tenths of a second where millions of items are done.
+
+    Raises:
+        RunDirectoryError, RunStopped: the ledger can't be read.
+    """
+    counts = ledger.counts()
+    view = LedgerView(ledger.run_dir)
+    superseded = {job: count for job, code, count in view.error_counts() if code == ErrorCode.SUPERSEDED.value}
+    progress: list[JobProgress] = []
+    for job, check in zip(checked.manifest.jobs, checked.jobs, strict=True):
+        ended = {OutcomeKind(kind): count for kind, count in counts.get(job.number, {}).items() if count}
+        done, is_known = ledger.done_bits(job.number, check.items), job.derivation is None
+        progress.append(
+            JobProgress(check.items, done, ended, superseded=superseded.get(job.name, 0), is_known=is_known)
+        )
+    return progress
 
 
 async def _to_the_end(recorder: Recorder) -> None:

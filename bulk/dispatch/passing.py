@@ -1,9 +1,11 @@
 """Items that never reach a worker, and items that are made on the way: of skipped jobs, superseded, from other results.
+Also looks for items that lie far on in their source, behind others that are done.
 
 One task (`run`) beside the workers does these one after the other; the scheduler says when. It ends with the scheduler.
 """
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,6 +17,7 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.dispatch.progress import JobProgress, dependency_failed
+from bulk.dispatch.queues import Feed, Tier
 from bulk.dispatch.recorder import Disk
 from bulk.dispatch.scheduler import Scheduler, Stream, Work
 from bulk.dispatch.tally import Tally
@@ -60,6 +63,8 @@ class Passing:
         self._indexes: dict[int, LaneIndex] = {}
         self._to_skip: list[Job] = []
         self._to_make: list[Job] = []
+        self._far: deque[tuple[Tier, Feed]] = deque()
+        self._far_wanted = anyio.Event()
         self._wanted = anyio.Event()
 
     def stream(self, number: int) -> Stream:
@@ -83,8 +88,32 @@ class Passing:
         for index in self._indexes.values():
             index.close()
 
+    def look_far(self, tier: Tier, feed: Feed) -> None:
+        """Find the next item of this feed soon."""
+        self._far.append((tier, feed))
+        self._far_wanted.set()
+
     async def run(self, workers: Workers) -> None:
         """Do what is wanted until nothing more will be offered."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._look_far)
+            await self._run(workers)
+            group.cancel_scope.cancel()
+
+    async def _look_far(self) -> None:
+        try:
+            while True:
+                self._far_wanted = anyio.Event()
+                while self._far:
+                    tier, feed = self._far.popleft()
+                    while feed.is_far and not self.scheduler.is_stopped:
+                        await self._disk(feed.look_far)
+                    self.scheduler.arrived(tier, feed)
+                await self._far_wanted.wait()
+        except RunDirectoryError as refusal:
+            self._stop(refusal)
+
+    async def _run(self, workers: Workers) -> None:
         scheduler = self.scheduler
         try:
             await self._pass_by_superseded(workers)
@@ -120,9 +149,15 @@ class Passing:
         numbers = {other.name: other.number for other in self._manifest.jobs}
         outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
         stream, progress = self.stream(job.number), self._progress[job.number]
-        while entries := stream.take(SKIP_BATCH, progress.is_done):
-            for entry in entries:
+        feed = Feed(stream, progress)
+        while not feed.is_at_end:
+            for _ in range(SKIP_BATCH):
+                entry = feed.next()
+                if entry is None:
+                    break
                 workers.end_skipped(job, Work(entry), outcome, Tally())
+            while feed.is_far and not self.scheduler.is_stopped:
+                await self._disk(feed.look_far)
             if not await self._goes_on(workers):
                 return
         self.scheduler.skipped_all()

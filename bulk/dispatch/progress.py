@@ -9,6 +9,9 @@ from bulk.model import OutcomeKind
 REMEMBERED = 200
 """Items over which the cost of an item is averaged: a run over things that changed and did not learns which it is."""
 
+BLOCK_BYTES = 64 * 1024
+"""Bits of items that are looked over at once (bytes)."""
+
 
 @dataclass(slots=True, eq=False)
 class JobProgress:
@@ -38,6 +41,24 @@ class JobProgress:
     def is_done(self, index: int) -> bool:
         """Whether that item has an outcome."""
         return bool(self.done[index >> 3] & (1 << (index & 7)))
+
+    def next_left(self, index: int) -> int:
+        """The first item from that one on that has no outcome; `items` where all have one."""
+        if index >= self.items:
+            return self.items
+        place = index >> 3
+        left = ~self.done[place] & (0xFF << (index & 7)) & 0xFF
+        if not left:
+            place += 1
+            while block := self.done[place : place + BLOCK_BYTES]:
+                ahead = block.lstrip(b"\xff")
+                place += len(block) - len(ahead)
+                if ahead:
+                    left = ~ahead[0] & 0xFF
+                    break
+            else:
+                return self.items
+        return min(self.items, (place << 3) + (left & -left).bit_length() - 1)
 
     def end(self, index: int, kind: OutcomeKind) -> None:
         """That item has one now."""

@@ -14,12 +14,21 @@ from bulk.manifest.manifest import Entry
 BATCH = 256
 """Items that a stream is read ahead (count)."""
 
+NEAR_ROWS = 8_192
+FAR_ROWS = 200_000
+"""Done items that are passed by at once on the way to the next one: in the event loop, and beside it (count)."""
+
 
 class Stream(Protocol):
     """The items of a job without lanes, in order; `manifest.entries.EntryStream` is one."""
 
-    def take(self, count: int, is_done: Callable[[int], bool]) -> Sequence[Entry]:
-        """The next ones that are not done, at most `count`; none at the end."""
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
+        """The next ones that are not done, at most `count`; none at the end.
+
+        Args:
+            next_left: the first item from that index on that is not done.
+            near: the most rows to pass by (about); None comes back where the next item lies further on.
+        """
 
 
 @dataclass(slots=True, eq=False)
@@ -47,19 +56,33 @@ class Work:
 
 @dataclass(slots=True, eq=False)
 class Feed:
-    """A stream and what was read ahead of it."""
+    """A stream and what was read ahead of it.
+
+    Attributes:
+        is_far: its next item is looked for elsewhere, because that takes its time; nothing may be asked meanwhile.
+    """
 
     stream: Stream
     progress: JobProgress
     ahead: deque[Entry] = field(default_factory=deque)
     is_at_end: bool = False
+    is_far: bool = False
 
     def next(self) -> Entry | None:
-        """The next item; None at the end."""
+        """The next item; None at the end, and where it `is_far`."""
         if not self.ahead and not self.is_at_end:
-            self.ahead.extend(self.stream.take(BATCH, self.progress.is_done))
-            self.is_at_end = not self.ahead
+            found = self.stream.take(BATCH, self.progress.next_left, near=NEAR_ROWS)
+            self.is_far = found is None
+            self.ahead.extend(found or ())
+            self.is_at_end = not self.ahead and not self.is_far
         return self.ahead.popleft() if self.ahead else None
+
+    def look_far(self) -> None:
+        """Look further for what comes next, for a second or so; blocks. It `is_far` as long as nothing was found."""
+        found = self.stream.take(BATCH, self.progress.next_left, near=FAR_ROWS)
+        if found is not None:
+            self.ahead.extend(found)
+            self.is_at_end, self.is_far = not found, False
 
 
 @dataclass(slots=True, eq=False)

@@ -43,6 +43,8 @@ class Scheduler:
     skip: called for a job that is not to run because what it needs did not succeed.
     is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
     on_make: called for a job whose items are to be made now; `made` is the answer.
+    on_far: called for a feed whose next item lies far on; `arrived` is the answer. Until it is set, it is looked for
+        at once.
     on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
     """
 
@@ -70,6 +72,8 @@ class Scheduler:
         self._made: dict[int, Index] = {}
         self._making: set[int] = set()
         self.on_make: Callable[[Job], None] = lambda _: None
+        self.on_far: Callable[[Tier, Feed], None] = self._look_far
+        self._far = 0
         self._order = itertools.count()
         self._has_several = any(job.derivation is not None for job in jobs)
         self._numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
@@ -179,7 +183,23 @@ class Scheduler:
                 tier.feeds.rotate(-1)
                 return Work(entry)
             tier.feeds.popleft()
+            if feed.is_far:
+                self._far += 1
+                self.on_far(tier, feed)
         return None
+
+    def _look_far(self, tier: Tier, feed: Feed) -> None:
+        while feed.is_far:
+            feed.look_far()
+        self.arrived(tier, feed)
+
+    def arrived(self, tier: Tier, feed: Feed) -> None:
+        """The next items of a feed, which lay far on, were found."""
+        self._far -= 1
+        tier.feeds.append(feed)
+        for queue in self.queues.values():
+            if tier in queue.tiers.values():
+                queue.wake(len(queue.idle))
 
     def _take_laned(self, tier: Tier) -> Work | None:
         self._open_lanes(tier)
@@ -341,6 +361,7 @@ class Scheduler:
         is_skipping = (
             self.is_passing_by
             or self._making
+            or self._far
             or any(skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped))
         )
         if self.in_flight == 0 and not is_skipping and not any(self.has_work(queue) for queue in self.queues.values()):

@@ -26,7 +26,7 @@ from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.sources import STDIN, ItemsFile
 from bulk.manifest.stdin import keep_stdin
-from bulk.manifest.summary import Checked, JobCheck, SourceCheck, load_checked
+from bulk.manifest.summary import Checked, JobCheck, Marks, SourceCheck, load_checked
 from bulk.operation import Item, ItemFlaw, Operation
 
 __all__ = ["Checked", "JobCheck", "SourceCheck", "check", "load_checked"]
@@ -246,9 +246,10 @@ class _JobChecking:
             file = stack.enter_context(ItemsFile(path, self._operation))
             if not self._operation.is_read and not file.is_plain:
                 self._spool = stack.enter_context(_private(summary.spool_path(job, workspace)))
-            self._check_rows(file.rows())
+            marks = Marks() if file.is_plain else None
+            self._check_rows(file.rows(), marks)
             digest = file.finish()
-        return SourceCheck(str(path), file.size, file.mtime_ns, digest)
+        return SourceCheck(str(path), file.size, file.mtime_ns, digest, marks.kept if marks is not None else ())
 
     def _inline(self) -> Iterator[list[Row]]:
         items, lines = self._job.items or (), self._job.item_lines
@@ -259,10 +260,12 @@ class _JobChecking:
                 batch.append((known.get("", self._job.line), 0, Given(items[number], known)))
             yield batch
 
-    def _check_rows(self, batches: Iterator[list[Row]]) -> None:
+    def _check_rows(self, batches: Iterator[list[Row]], marks: Marks | None = None) -> None:
         index = self._whole.index
         for batch in batches:
             before = self._count
+            if marks is not None and batch:
+                marks.add(before, batch[0][1])
             self._check_batch(batch)
             self._whole.count(self._count - before)
             if self._files is not None and self._files.new and index is not None:

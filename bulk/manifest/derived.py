@@ -159,13 +159,21 @@ class DerivedStream:
     def __init__(self, index: LaneIndex) -> None:
         self._index, self._after = index, 0
 
-    def take(self, count: int, is_done: Callable[[int], bool]) -> list[Entry]:
-        """Up to `count` entries that are not done; empty at the end. Those that are done are not decoded."""
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
+        """As `EntryStream.take`."""
         found: list[Entry] = []
+        pages, wanted = 0, -1
         while len(found) < count:
             rows = self._index.in_order(after=self._after, count=min(_PAGE, count - len(found)))
             if not rows:
                 break
             self._after = rows[-1][0]
-            found += [self._index.entry(*row[1:]) for row in rows if not is_done(row[2])]
+            for row in rows:
+                if row[2] > wanted:
+                    wanted = next_left(row[2])
+                if row[2] == wanted:
+                    found.append(self._index.entry(*row[1:]))
+            pages += 1
+            if near is not None and pages * _PAGE > near:
+                return found or None
         return found

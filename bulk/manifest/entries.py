@@ -3,6 +3,7 @@
 A source that is no longer what was checked stops the run; it is never read as something else.
 """
 
+import bisect
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Self
 from bulk.errors import RunDirectoryError
 from bulk.manifest.index import INDEX, SUPERSEDED
 from bulk.manifest.items import UNREADABLE, ItemReader
-from bulk.manifest.lines import Given, Row, SourceFlaw
+from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.sources import ItemsFile, format_of, open_regular
 from bulk.manifest.summary import Checked, derived_path, index_name, is_still, source_path, spool_path
@@ -44,9 +45,15 @@ class EntryStream:
         self._path = source_path(self._job, workspace)
         self._rows: Iterator[Row] | None = None
         self._next = 0
+        self._marks = self._check.source.marks if self._check.source is not None else ()
 
-    def take(self, count: int, is_done: Callable[[int], bool]) -> list[Entry]:
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
         """Up to `count` entries that are not done; empty at the end. Those that are done are not decoded.
+
+        Args:
+            next_left: the first item from that index on that is not done (or an index behind the last).
+            near: pass by at most about so many rows: there may be fewer entries then, and None where the first one
+                lies further on; asked without it, and where that may take its time, the stream finds it.
 
         Raises:
             RunDirectoryError: the source is gone or not what was checked.
@@ -56,26 +63,46 @@ class EntryStream:
         elif self._file is not None:
             self._refuse_change(self._file)
         found: list[Entry] = []
-        number, items = self._next, self._check.items
+        items, rows = self._check.items, 0
+        wanted = next_left(self._next)
         try:
-            for _, _, data in self._rows if number < items else ():
-                if type(data) is bytes and (not data or data.isspace()):
-                    continue
-                if not is_done(number):
-                    found.append(self._entry(number, data))
-                number += 1
-                if len(found) == count or number == items:
-                    break
-            else:
-                if number < items:
-                    raise self._changed()
+            while len(found) < count and wanted < items:
+                self._jump(wanted)
+                passed = wanted - self._next
+                if near is not None and passed > 0 and rows + passed > near:
+                    # as far as that: what is read is not read again
+                    self._pass(min(passed, near - rows))
+                    return found or None
+                rows += passed
+                self._pass(passed)
+                found.append(self._entry(wanted, self._row()))
+                wanted = next_left(wanted + 1)
         except (*UNREADABLE, SourceFlaw) as error:
             raise self._changed() from error
-        finally:
-            self._next = number
-        if number == items and not found:
+        if not found:
+            self._next = items
             self.close()
         return found
+
+    def _jump(self, wanted: int) -> None:
+        """Go on from the last mark before that item, where it lies ahead."""
+        place = bisect.bisect_right(self._marks, wanted, key=_index_of) - 1
+        if place >= 0 and self._marks[place][0] > self._next and self._file is not None:
+            self._next, offset = self._marks[place]
+            self._rows = chain.from_iterable(self._file.rows_from(offset))
+
+    def _pass(self, count: int) -> None:
+        for _ in range(count):
+            self._row()
+
+    def _row(self) -> bytes | Given | Bad:
+        """The next row that is an item."""
+        assert self._rows is not None, "it was opened"
+        for _, _, data in self._rows:
+            if type(data) is not bytes or (data and not data.isspace()):
+                self._next += 1
+                return data
+        raise self._changed()
 
     def close(self) -> None:
         """Let go of the source; done by itself at the end, and when nobody needs the stream any more."""
@@ -100,7 +127,7 @@ class EntryStream:
         if self._path is None:
             return iter([(0, 0, Given(item)) for item in self._job.items or ()])
         try:
-            self._file = ItemsFile(self._path, self._job.operation)
+            self._file = ItemsFile(self._path, self._job.operation, is_hashed=False)
             self._refuse_change(self._file)
             return chain.from_iterable(self._file.rows())
         except SourceFlaw as flaw:
@@ -247,6 +274,10 @@ class Place:
             os.close(self._fd)
             self._fd = -1
         self._files.close()
+
+
+def _index_of(mark: tuple[int, int]) -> int:
+    return mark[0]
 
 
 class _Files:

@@ -54,8 +54,11 @@ def format_of(path: Path) -> tuple[str, str]:
 class ItemsFile:
     """One reading of an items file. `rows` first, then `finish`, which knows the hash."""
 
-    def __init__(self, path: Path, operation: AnyOperation) -> None:
+    def __init__(self, path: Path, operation: AnyOperation, *, is_hashed: bool = True) -> None:
         """Open `path`, whose name says what it holds; `operation` says what the cells of CSV become.
+
+        Args:
+            is_hashed: whether `finish` will be asked.
 
         Raises:
             SourceFlaw: it is missing, no regular file, or can't be read.
@@ -64,6 +67,7 @@ class ItemsFile:
         self._format, self._compression = format_of(path)
         self._file = open_regular(path)
         self._hash = hashlib.sha256()
+        self._is_hashed = is_hashed
         status = os.fstat(self._file.fileno())
         self.size, self.mtime_ns = status.st_size, status.st_mtime_ns
 
@@ -99,6 +103,19 @@ class ItemsFile:
             case _:
                 return _yaml_rows(read)
 
+    def rows_from(self, offset: int) -> Iterator[list[Row]]:
+        """As `rows`, of a plain file, from the first byte of a line on; lines and offsets count from there.
+
+        Raises:
+            SourceFlaw: the rest can't be read.
+        """
+        assert self.is_plain, "others have no offsets"
+        try:
+            self._file.seek(offset)
+        except OSError as error:
+            raise SourceFlaw(f"can't be read: {error.strerror}") from error
+        return lines.lines(self._read_raw)
+
     def finish(self) -> str:
         """SHA-256 (hex) of the whole file; reads what was not read yet.
 
@@ -117,7 +134,8 @@ class ItemsFile:
             data = self._file.read(count)
         except OSError as error:
             raise SourceFlaw(f"can't be read: {error.strerror}") from error
-        self._hash.update(data)
+        if self._is_hashed:
+            self._hash.update(data)
         return data
 
     def _expanded(self) -> Read:

@@ -19,7 +19,10 @@ from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.sources import STDIN, digest_of
 
 SUMMARY = "check.json"
-_FORM = 2
+_FORM = 3
+
+MOST_MARKS = 2_048
+"""Marks kept of one items file: a resume reads at most the 2,048th part of it, or 256 KiB, to find an item."""
 
 
 class SourceCheck(msgspec.Struct, frozen=True):
@@ -28,12 +31,39 @@ class SourceCheck(msgspec.Struct, frozen=True):
     Attributes:
         path: where it is; for standard input where it is kept.
         size: bytes. mtime_ns: time of its last change. sha256: hex, of the file as it lies there.
+        marks: (index of an item, offset of its line or of blank ones before it), in order, here and there; none where
+            an item can't be read again from its offset.
     """
 
     path: str
     size: int
     mtime_ns: int
     sha256: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+class Marks:
+    """Places in a source, gathered while it is read: at most `MOST_MARKS`, evenly spread, whatever its size."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[int, int]] = []
+        self._every = 1
+        self._passed = 0
+
+    def add(self, index: int, offset: int) -> None:
+        """A batch begins there; it may be forgotten."""
+        if self._passed % self._every == 0:
+            if len(self._marks) == MOST_MARKS:
+                self._marks = self._marks[::2]
+                self._every *= 2
+            if self._passed % self._every == 0:
+                self._marks.append((index, offset))
+        self._passed += 1
+
+    @property
+    def kept(self) -> tuple[tuple[int, int], ...]:
+        """Those that were not."""
+        return tuple(self._marks)
 
 
 class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +159,7 @@ def keep(checked: Checked, workspace: Path) -> None:
     part = workspace / (SUMMARY + ".part")
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+        file.write(msgspec.json.encode(summary) + b"\n")
     part.replace(workspace / SUMMARY)
 
 
@@ -180,4 +210,5 @@ def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:
         raise RunDirectoryError(
             f"{path} was edited since the run in {workspace} began; undo that, or give another --run-dir"
         )
-    return msgspec.structs.replace(found, source=SourceCheck(str(path), size, mtime_ns, digest))
+    source = msgspec.structs.replace(found.source, path=str(path), size=size, mtime_ns=mtime_ns)
+    return msgspec.structs.replace(found, source=source)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.dispatch.progress import JobProgress
+from bulk.dispatch.queues import FAR_ROWS, Feed, Tier
 from bulk.dispatch.scheduler import JobState, Scheduler, Work
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome, failed, succeeded
@@ -42,14 +43,26 @@ class ListStream:
     def __init__(self, job: int, count: int) -> None:
         self._entries = deque(Entry(job, index, Item()) for index in range(count))
 
-    def take(self, count: int, is_done: Callable[[int], bool]) -> Sequence[Entry]:
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
         """The next ones."""
         taken: list[Entry] = []
         while self._entries and len(taken) < count:
             entry = self._entries.popleft()
-            if not is_done(entry.index):
+            if next_left(entry.index) == entry.index:
                 taken.append(entry)
         return taken
+
+
+class FarStream(ListStream):
+    """Its next items lie far on, until it was looked for them without a hurry."""
+
+    is_near = False
+
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
+        """The next ones, where they are near."""
+        if near == FAR_ROWS:
+            self.is_near = True
+        return super().take(count, next_left, near=near) if self.is_near else None
 
 
 class IndexedLane:
@@ -237,3 +250,24 @@ def test_work_left_is_estimated_from_what_items_took() -> None:
         assert work is not None
         one.ended(work, DONE, 1)
     assert one.work_left("default", "core") == 20
+
+
+def test_items_that_lie_far_on_hold_up_nobody() -> None:
+    """While the next item of one job is looked for, others are offered, the run is not over, and then it goes on."""
+    jobs, far = [Job(0, "far", Read()), Job(1, "near", Read())], list[tuple[Tier, Feed]]()
+    progress = [JobProgress(2, bytearray(1)), JobProgress(1, bytearray(1))]
+    streams = [FarStream(0, 2), ListStream(1, 1)]
+    one = Scheduler(jobs, progress, lambda number: streams[number], ListIndex([]), 8, lambda _: None)
+    one.on_far = lambda tier, feed: far.append((tier, feed))
+    one.begin()
+    work = take(one)
+    assert work is not None
+    assert work.entry.job == 1
+    assert take(one) is None
+    one.ended(work, DONE, 1)
+    assert not one.is_stopped
+    far[0][1].look_far()
+    one.arrived(*far[0])
+    rest = [take(one), take(one)]
+    assert [work.entry.job for work in rest if work is not None] == [0, 0]
+    assert len(far) == 1

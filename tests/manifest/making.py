@@ -124,7 +124,7 @@ def check_text(folder: Path, text: str, **files: "bytes | str") -> tuple[Checked
 def stream(checked: Checked, workspace: Path, number: int = 0, count: int = 3) -> list[Entry]:
     """All entries of a job, in small steps."""
     source, found = EntryStream(checked, number, workspace), []
-    while taken := source.take(count, lambda index: False):
+    while taken := source.take(count, lambda index: index):
         found += taken
     return found
 

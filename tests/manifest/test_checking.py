@@ -278,7 +278,7 @@ with path.open("w") as file:
 jobs = a_job(ReadThing(), path, save="{place}"), a_job(WriteThing(), path, number=1, name="y")
 checked, workspace = check_in(folder, *jobs)
 source = EntryStream(checked, 0, workspace)
-while source.take(1_000, lambda index: index % 100 != 0):
+while source.take(1_000, lambda index: -(-index // 100) * 100):
     pass
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

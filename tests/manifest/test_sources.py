@@ -2,8 +2,10 @@
 
 import gzip
 import io
+import itertools
 import json
 import os
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -14,6 +16,7 @@ from bulk.errors import ManifestError, RunDirectoryError
 from bulk.manifest.entries import EntryStream
 from bulk.manifest.lines import SourceFlaw
 from bulk.manifest.sources import ItemsFile, _Zstandard, digest_of, format_of
+from bulk.manifest.summary import MOST_MARKS, Checked, Marks, load_checked
 from tests.manifest.making import Person, ReadThing, WriteThing, a_job, check_in, lanes_of, stream, thing
 
 ITEMS = [{"place": f"p{number}", "number": number, "person": {"name": "é", "email": 'x,\n"y'}} for number in range(7)]
@@ -132,18 +135,18 @@ def test_a_source_that_changes_during_the_run_stops_it(tmp_path, operation):
     path.write_text(JSONL)
     checked, workspace = check_in(tmp_path, a_job(operation, path))
     source = EntryStream(checked, 0, workspace)
-    assert len(source.take(2, lambda index: False)) == 2
+    assert len(source.take(2, lambda index: index) or ()) == 2
     path.write_text(JSONL.replace("p5", "q5") + "\n")
     with pytest.raises(RunDirectoryError, match="edited while it was in use"):
-        source.take(2, lambda index: False)
+        source.take(2, lambda index: index)
     with pytest.raises(RunDirectoryError, match="edited while it was in use"):
-        EntryStream(checked, 0, workspace).take(2, lambda index: False)
+        EntryStream(checked, 0, workspace).take(2, lambda index: index)
     if not operation.is_read:
         with pytest.raises(RunDirectoryError, match="edited while it was in use"):
             lanes_of(checked, workspace)
     path.unlink()
     with pytest.raises(RunDirectoryError, match="there is no such file"):
-        EntryStream(checked, 0, workspace).take(2, lambda index: False)
+        EntryStream(checked, 0, workspace).take(2, lambda index: index)
 
 
 def test_what_is_done_is_passed_by(tmp_path):
@@ -152,8 +155,63 @@ def test_what_is_done_is_passed_by(tmp_path):
     path.write_text(JSONL)
     checked, workspace = check_in(tmp_path, a_job(ReadThing(), path))
     source = EntryStream(checked, 0, workspace)
-    done = {0, 1, 2, 5}
-    found = source.take(2, done.__contains__) + source.take(2, done.__contains__)
-    assert [entry.index for entry in found] == [3, 4, 6]
-    assert source.take(2, done.__contains__) == []
-    assert source.take(2, done.__contains__) == []
+
+    def next_left(index: int) -> int:
+        return next((left for left in (3, 4, 6) if left >= index), 7)
+
+    found = [source.take(2, next_left) or [], source.take(2, next_left) or []]
+    assert [[entry.index for entry in some] for some in found] == [[3, 4], [6]]
+    assert source.take(2, next_left) == []
+    assert source.take(2, next_left) == []
+
+
+def far_items(tmp_path: Path, name: str, count: int) -> tuple[Checked, Path]:
+    """A checked job of so many items, of some 40 bytes each, in a file of that name."""
+    path = tmp_path / name
+    text = "".join(f'{{"place":"place-{number:020}"}}\n' for number in range(count)).encode()
+    path.write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
+    return check_in(tmp_path, a_job(ReadThing(), path))
+
+
+def test_what_is_done_is_jumped_over(tmp_path):
+    """The check keeps offsets of JSON lines here and there: an item behind many done ones is read from the nearest."""
+    checked, workspace = far_items(tmp_path, "a.jsonl", 40_000)
+    assert load_checked(checked.manifest, workspace) == checked
+    assert checked.jobs[0].source is not None
+    assert len(checked.jobs[0].source.marks) >= 4
+    left = [20, 9_000, 9_001, 39_999]
+    source = EntryStream(checked, 0, workspace)
+    found = source.take(10, lambda index: next((one for one in left if one >= index), 40_000), near=20_000)
+    assert found is not None
+    assert [(entry.index, entry.item) for entry in found] == [
+        (number, ReadThing.Item(place=f"place-{number:020}")) for number in left
+    ]
+
+
+def test_a_far_item_without_an_offset_is_looked_for_in_parts(tmp_path):
+    """Where a source has no offsets, no call passes by more rows than `near`, and nothing is read twice."""
+    checked, workspace = far_items(tmp_path, "a.jsonl.gz", 3_000)
+    source = EntryStream(checked, 0, workspace)
+
+    def next_left(index: int) -> int:
+        return 5 if index <= 5 else max(index, 2_995)
+
+    first = source.take(2, next_left, near=1_000)
+    assert [entry.index for entry in first or ()] == [5]
+    assert source.take(2, next_left, near=1_000) is None
+    later = source.take(2, next_left, near=1_000)
+    assert [entry.index for entry in later or ()] == [2_995, 2_996]
+
+
+@given(batches=st.integers(0, 5 * MOST_MARKS))
+def test_marks_are_few_and_evenly_spread(batches: int) -> None:
+    """However long a source is, at most `MOST_MARKS` places are kept, in order, at one distance, from the beginning."""
+    marks = Marks()
+    for number in range(batches):
+        marks.add(number * 10, number * 400)
+    kept = marks.kept
+    assert len(kept) <= MOST_MARKS
+    steps = {after[0] - before[0] for before, after in itertools.pairwise(kept)}
+    assert len(steps) <= 1
+    assert batches == 0 or kept[0] == (0, 0)
+    assert len(kept) >= min(batches, MOST_MARKS // 2)
