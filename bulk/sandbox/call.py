@@ -39,6 +39,10 @@ class Query:
         """All values given to `name` or `name[]`, in order."""
         return [value for key, value in self._pairs if key in (name, f"{name}[]")]
 
+    def words(self, name: str) -> set[str]:
+        """Everything given to `name` or `name[]`, also with commas between several; empty: nothing was."""
+        return {word.strip() for value in self.every(name) for word in value.split(",")} - {""}
+
     def without(self, *names: str) -> list[tuple[str, str]]:
         """All pairs but those of `names`, as given: for links to other pages."""
         return [(key, value) for key, value in self._pairs if key not in names]

@@ -1,8 +1,8 @@
 """The enterprise that a path names, and whose business it is.
 
-Its members are whoever belongs to one of its organizations; its administrators are its owners and the site's. To
-everybody else there is no such enterprise. A member who may not do what he asks for gets 403, or 404 where the
-specification knows no 403.
+Its members are whoever belongs to one of its organizations; its administrators are its owners and the site's; billing
+managers see what it pays for. To everybody else there is no such enterprise. A member who may not do what he asks for
+gets 403, or 404 where the specification knows no 403.
 """
 
 from __future__ import annotations
@@ -55,6 +55,19 @@ def administered(call: Call, *, hidden: bool = False) -> Enterprise:
     if not is_administrator(call):
         raise not_found() if hidden else forbidden("Must be an administrator of the enterprise")
     return found
+
+
+def billed(call: Call) -> Enterprise:
+    """The enterprise of the path, for its administrators and billing managers.
+
+    Raises:
+        Refused: as `administered`.
+    """
+    found = _find(call)
+    row = call.context.state.db.execute(
+        "SELECT 1 FROM billing_managers WHERE user_id = ? AND enterprise_id = ?", (call.caller.id, found.id)
+    ).fetchone()
+    return found if row is not None else administered(call)
 
 
 def _find(call: Call) -> Enterprise:

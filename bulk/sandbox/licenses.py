@@ -51,10 +51,10 @@ async def get_committers(call: Call) -> Answer:
     """GET …/settings/billing/advanced-security: the totals, and a page of the repositories that have committers.
 
     Raises:
-        Refused: 403, the caller is no administrator; 422, `advanced_security_product` is missing, unknown or out of
-            place.
+        Refused: 403, the caller is no administrator or billing manager; 422, `advanced_security_product` is
+            missing, unknown or out of place.
     """
-    enterprise = enterprise_rights.administered(call)
+    enterprise = enterprise_rights.billed(call)
     db = call.context.state.db
     held = db.execute("SELECT * FROM licenses WHERE enterprise_id = ?", (enterprise.id,)).fetchone()
     _check_product(call.query.get("advanced_security_product"), bool(held and held["standalone"]))

@@ -1,8 +1,8 @@
 """Code security configurations in an organization: get, update, delete, attach, set as default, its repositories.
 
-Owners of the organization see its own configurations and those of its enterprise; for everybody else there are none
-(404). A token that may only read gets 403 for the rest. An enterprise's configuration is attached and made a default
-here like any other, but not changed or deleted (403).
+Owners and security managers of the organization see its own configurations and those of its enterprise; for everybody
+else there are none (404). A token that may only read gets 403 for the rest. An enterprise's configuration is attached
+and made a default here like any other, but not changed or deleted (403).
 
 Deleting is 400 while the configuration is a default for new repositories and 409 while it is being attached. The
 specification names both statuses and no cause; refusing a default is the stricter reading, so that a rehearsal finds
@@ -34,7 +34,7 @@ NAMED_EFFECTS = 20
 
 async def get_configuration(call: Call) -> Answer:
     """One configuration that is available in the organization."""
-    organization = rights.owned_organization(call)
+    organization = rights.secured_organization(call)
     return Answer(body=configurations.shown(call, configurations.available(call, organization)))
 
 
@@ -104,7 +104,7 @@ async def attach_configuration(call: Call) -> Answer:
     Raises:
         Refused: 422, the scope or the ids can't be used, or an attachment of the organization is in progress.
     """
-    organization = rights.owned_organization(call)
+    organization = rights.secured_organization(call)
     configuration = configurations.available(call, organization)
     context = call.context
     repositories = attachments.targets(context.state, organization, call.json_object())
@@ -124,7 +124,7 @@ async def set_default(call: Call) -> Answer:
     Raises:
         Refused: 422, `default_for_new_repos` is missing or unknown.
     """
-    organization = rights.owned_organization(call)
+    organization = rights.secured_organization(call)
     configuration = configurations.available(call, organization)
     kind = call.json_object().get("default_for_new_repos")
     if not isinstance(kind, str) or kind not in configurations.DEFAULT_FOR:
@@ -145,9 +145,9 @@ async def set_default(call: Call) -> Answer:
 async def list_repositories(call: Call) -> Answer:
     """The organization's repositories that have the configuration, by cursors: `{status, repository}`.
 
-    `status` (comma-separated) keeps only those with one of these states; `all`, the default, keeps all.
+    `status` (comma-separated, or an array) keeps only those with one of these states; `all`, the default, keeps all.
     """
-    organization = rights.owned_organization(call)
+    organization = rights.secured_organization(call)
     configuration = configurations.available(call, organization)
     state = call.context.state
     rows = state.db.execute(
@@ -156,7 +156,7 @@ async def list_repositories(call: Call) -> Answer:
         (configuration.id,),
     )
     is_known = organization_repositories.membership(state, organization.id)
-    wanted = {status.strip() for status in (call.query.get("status") or "all").split(",")}
+    wanted = call.query.words("status") or {"all"}
     held = {
         row["repository_id"]: row["status"]
         for row in rows
@@ -177,7 +177,7 @@ def _own(call: Call) -> tuple[Organization, Configuration]:
     Raises:
         Refused: 404, it is not there; 403, it is the enterprise's.
     """
-    organization = rights.owned_organization(call)
+    organization = rights.secured_organization(call)
     found = configurations.available(call, organization)
     if found.target_type != "organization":
         raise forbidden("The configuration belongs to the enterprise and can't be changed in an organization")

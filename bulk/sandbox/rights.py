@@ -4,7 +4,8 @@ A request needs both. Classic and OAuth tokens bring scopes, where a wide one in
 bring permissions. What a caller must not know about is 404; what he sees and may not do is 403.
 
 Members of an organization read and write all its repositories; everybody reads the public ones. Owners of the
-enterprise and site administrators own every organization.
+enterprise and site administrators own every organization. Security managers of an organization are members who also
+manage its code security configurations.
 """
 
 from __future__ import annotations
@@ -102,6 +103,20 @@ def owned_organization(call: Call, parameter: str = "org") -> Organization:
     found = organization(call, parameter)
     if not is_owner(call, found):
         raise not_found()
+    return found
+
+
+def secured_organization(call: Call, parameter: str = "org") -> Organization:
+    """The organization that the path names, for its owners and its security managers.
+
+    Raises:
+        Refused: 404, where it is not there or the caller is neither.
+    """
+    found = organization(call, parameter)
+    if not is_owner(call, found):
+        is_elsewhere = call.token is not None and call.token.organization_id not in (None, found.id)
+        if is_elsewhere or call.context.state.role(found, call.caller) != "security_manager":
+            raise not_found()
     return found
 
 

@@ -24,15 +24,14 @@ from bulk.sandbox.routes import Area, Route
 
 
 async def list_organization_rulesets(call: Call) -> Answer:
-    """Summaries, oldest first. `targets` (comma-separated) keeps only rulesets of these targets."""
+    """Summaries, oldest first. `targets` (comma-separated, or an array) keeps only rulesets of these targets."""
     organization = rights.owned_organization(call)
     rows = call.context.state.db.execute(
         "SELECT * FROM rulesets WHERE source_type = 'Organization' AND source_id = ? ORDER BY id", (organization.id,)
     ).fetchall()
-    targets = call.query.get("targets")
+    targets = call.query.words("targets")
     if targets:
-        wanted = {target.strip() for target in targets.split(",")}
-        rows = [row for row in rows if row["target"] in wanted]
+        rows = [row for row in rows if row["target"] in targets]
     page, headers = paging.cut(call, rows)
     return Answer(body=[_summary(call, organization, row) for row in page], headers=headers)
 

@@ -27,8 +27,10 @@ CREATE TABLE organizations (
 );
 CREATE TABLE memberships (
     organization_id INTEGER NOT NULL REFERENCES organizations (id), user_id INTEGER NOT NULL REFERENCES users (id),
-    role TEXT NOT NULL CHECK (role IN ('owner', 'member')), PRIMARY KEY (organization_id, user_id)
+    role TEXT NOT NULL CHECK (role IN ('owner', 'security_manager', 'member')), PRIMARY KEY (organization_id, user_id)
 ) WITHOUT ROWID;
+-- Who sees what the enterprise pays for, besides its administrators.
+CREATE TABLE billing_managers (user_id INTEGER PRIMARY KEY REFERENCES users (id), enterprise_id INTEGER NOT NULL);
 -- A rename that was accepted and is not done yet; event_json is what webhooks will be told.
 CREATE TABLE renames (
     organization_id INTEGER PRIMARY KEY, login TEXT NOT NULL UNIQUE COLLATE NOCASE, due_at REAL NOT NULL, event_json TEXT NOT NULL

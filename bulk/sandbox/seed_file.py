@@ -3,8 +3,8 @@
 Any of these keys, all optional; an unknown one is an error:
 
     standard: true            # false: begin without the standard data
-    users:         [{login, name, email, site_admin, enterprise_owner}]
-    organizations: [{login, name, description, owners: [login], members: [login]}]
+    users:         [{login, name, email, site_admin, enterprise_owner, billing_manager}]
+    organizations: [{login, name, description, owners: [login], security_managers: [login], members: [login]}]
     repositories:  [{organization, name, private, description, default_branch, advanced_security, files: {path: text}}]
                    # or a generated fleet, in the list or alone: {organization, count, readme_bytes, prefix}
     new_organizations: {repositories: [{name, private, description, default_branch, files: {path: text}}]}
@@ -56,6 +56,7 @@ class UserSeed(msgspec.Struct, forbid_unknown_fields=True):
     email: str | None = None
     site_admin: bool = False
     enterprise_owner: bool = False
+    billing_manager: bool = False
 
 
 class OrganizationSeed(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,6 +66,7 @@ class OrganizationSeed(msgspec.Struct, forbid_unknown_fields=True):
     name: str | None = None
     description: str = ""
     owners: list[str] = []
+    security_managers: list[str] = []
     members: list[str] = []
 
 

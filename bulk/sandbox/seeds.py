@@ -140,6 +140,9 @@ class _Planter:
             number = former.id if former else self._state.allocate("user")
             name, email = user.name or user.login, user.email or f"{user.login}@acme.example"
             self._state.add_user(User(number, user.login, name, email, user.site_admin, user.enterprise_owner))
+            self._state.db.execute("DELETE FROM billing_managers WHERE user_id = ?", (number,))
+            if user.billing_manager:
+                self._state.db.execute("INSERT INTO billing_managers VALUES (?, ?)", (number, ENTERPRISE_ID))
         for organization in seed.organizations:
             self._organization(organization)
         repositories = seed.repositories if isinstance(seed.repositories, list) else [seed.repositories]
@@ -174,8 +177,9 @@ class _Planter:
         number = former.id if former else self._state.allocate("organization")
         made = Organization(number, ENTERPRISE_ID, seed.login, seed.name or seed.login, seed.description, self._now)
         self._state.add_organization(made, [self._user(login, f"owners of {seed.login}") for login in seed.owners])
-        for login in seed.members:
-            self._state.set_role(made, self._user(login, f"members of {seed.login}"), "member")
+        for role, logins in (("member", seed.members), ("security_manager", seed.security_managers)):
+            for login in logins:
+                self._state.set_role(made, self._user(login, f"{role}s of {seed.login}"), role)
         return made
 
     def _repository(self, seed: RepositorySeed) -> None:

@@ -223,13 +223,13 @@ class State:
             self.set_role(organization, user, "owner")
 
     def role(self, organization: Organization, user: User) -> str | None:
-        """`owner`, `member` or None. Enterprise owners and site administrators own every organization."""
+        """`owner`, `security_manager`, `member` or None. Enterprise owners and site administrators own them all."""
         if user.site_admin or user.enterprise_owner:
             return "owner"
         return self._roles.get((organization.id, user.id))
 
     def set_role(self, organization: Organization, user: User, role: str) -> None:
-        """Make a user `owner` or `member` of an organization."""
+        """Make a user `owner`, `security_manager` or `member` of an organization."""
         self.db.execute("INSERT OR REPLACE INTO memberships VALUES (?, ?, ?)", (organization.id, user.id, role))
         self._roles[organization.id, user.id] = role
 

@@ -10,6 +10,8 @@ from bulk.sandbox import licenses, organizations
 from bulk.sandbox.records import TokenKind
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.sandbox.conftest import HandClock, Platform, Start
 
 TEST_AREAS = (licenses.AREA, organizations.AREA)
@@ -130,3 +132,17 @@ async def test_who_sees_the_committers(start: Start) -> None:
     }
     assert {token: (await platform.ask("GET", COMMITTERS, token=token)).status for token in expected} == expected
     assert (await platform.ask("GET", COMMITTERS.replace("acme", "other"))).status == 404
+
+
+async def test_billing_managers_see_the_committers(start: Start, tmp_path: Path) -> None:
+    """A billing manager of the enterprise does, who is no administrator and no member, and sees nothing else of it."""
+    seed = tmp_path / "seed.yaml"
+    seed.write_text(
+        "users: [{login: erin, billing_manager: true}]\n"
+        "tokens: [{token: erin, user: erin, scopes: [admin:enterprise]}, {token: e2, user: erin, scopes: [repo]}]\n"
+    )
+    platform = await start(seed_data=seed)
+    others = (LICENSE, "/enterprises/acme/code_security_and_analysis")
+    answers = [(await platform.ask("GET", path, token="erin")).status for path in (COMMITTERS, *others)]
+    assert answers == [200, 404, 404]
+    assert (await platform.ask("GET", COMMITTERS, token="e2")).status == 403

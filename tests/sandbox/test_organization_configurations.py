@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bulk.sandbox import enterprise_configurations, organization_configurations
+from bulk.sandbox import enterprise_configurations, organization_configurations, rulesets
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.sandbox.conftest import HandClock, Platform, Start
 
 TEST_AREAS = (enterprise_configurations.AREA, organization_configurations.AREA)
@@ -265,3 +267,19 @@ async def test_an_installation_elsewhere(shared: Platform) -> None:
     path = "/orgs/acme-ops/code-security/configurations/1001"
     assert (await shared.ask("GET", path, token="sbx-installation")).status == 404
     assert (await shared.ask("GET", path)).status == 200
+
+
+async def test_security_managers(start: Start, tmp_path: Path) -> None:
+    """A security manager of the organization reads and changes its configurations, and is no owner otherwise."""
+    seed = tmp_path / "seed.yaml"
+    seed.write_text(
+        "users: [{login: erin}]\ntokens: [{token: erin, user: erin}]\n"
+        "organizations: [{login: acme-web, owners: [alice], security_managers: [erin]}]\n"
+    )
+    platform = await start(seed_data=seed, areas=(*TEST_AREAS, rulesets.AREA))
+    one = "/orgs/acme-web/code-security/configurations/1001"
+    assert (await platform.ask("GET", one, token="erin")).status == 200
+    body = {"default_for_new_repos": "all"}
+    assert (await platform.ask("PUT", f"{one}/defaults", token="erin", body=body)).status == 200
+    assert (await platform.ask("GET", "/orgs/acme-web/rulesets", token="erin")).status == 404
+    assert (await platform.ask("GET", f"{ALL}/2001", token="erin")).status == 404

@@ -55,10 +55,20 @@ async def test_summaries(shared: Platform) -> None:
     assert "Link" not in reply.headers
 
 
-@pytest.mark.parametrize(("targets", "count"), [("branch", 1), ("tag,branch", 1), ("tag,push", 0), ("", 1)])
-async def test_targets(shared: Platform, targets: str, count: int) -> None:
-    """`targets` keeps only rulesets of these targets."""
-    assert len((await shared.ask("GET", f"/orgs/acme-ops/rulesets?targets={targets}")).json()) == count
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("targets=branch", 1),
+        ("targets=tag,branch", 1),
+        ("targets=tag,push", 0),
+        ("targets=", 1),
+        ("targets[]=tag&targets[]=branch", 1),
+        ("targets[]=tag&targets[]=push", 0),
+    ],
+)
+async def test_targets(shared: Platform, query: str, count: int) -> None:
+    """`targets` keeps only rulesets of these targets; as an array it is sent once for each, with `[]`."""
+    assert len((await shared.ask("GET", f"/orgs/acme-ops/rulesets?{query}")).json()) == count
 
 
 @pytest.mark.parametrize(
