@@ -22,7 +22,7 @@ WIDTH = 100
 
 SECRET = "a secret: env:NAME or file:PATH, in an items file also the value itself; it is written nowhere"
 
-_LABELS = ("Requests", "Category", "Lane", "Combined", "Superseded", "Result", "Lost answer", "Source")
+_LABELS = ("Requests", "Category", "Lane", "Combined", "Superseded", "Refused", "Result", "Lost answer", "Source")
 _LABEL = re.compile(rf"(?:^|(?<=\.)\s)({'|'.join(_LABELS)}):\s", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {6,}.+)*)", re.MULTILINE)
 
@@ -53,7 +53,9 @@ class OperationDocumentation(msgspec.Struct, frozen=True, kw_only=True):
         summary: one line: what it does.
         requests: what it costs, in words; `least_requests` and `most_requests` are what a plan counts with.
         lane: what it writes, one item at a time; `lane_of_example` names that of the example.
-        combined: which items share their requests; superseded: which are not sent. Empty where there are none.
+        combined: which items share their requests; superseded: which are not sent; refused: which are not, before
+            anything is sent, because they would harm or contradict each other, and how to insist. Empty where there
+            are none.
         settled_by: how a lost answer is settled.
         example: fields of an item that works on the sandbox's standard data.
         schema: JSON Schema (2020-12) of an item.
@@ -71,6 +73,7 @@ class OperationDocumentation(msgspec.Struct, frozen=True, kw_only=True):
     lane_of_example: tuple[str, ...]
     combined: str
     superseded: str
+    refused: str
     settled_by: str
     result: str
     source: str
@@ -139,6 +142,7 @@ def documentation(operation: AnyOperation) -> OperationDocumentation:
         lane_of_example=lanes,
         combined=said.get("Combined", ""),
         superseded=said.get("Superseded", ""),
+        refused=said.get("Refused", ""),
         settled_by=operation.settled_by,
         result=said.get("Result", ""),
         source=said.get("Source", ""),
@@ -179,6 +183,7 @@ def as_text(described: OperationDocumentation) -> str:
         ("lane", ", ".join((described.lane, *(f"here {lane}" for lane in described.lane_of_example)))),
         ("combined", described.combined),
         ("superseded", described.superseded),
+        ("refused", described.refused),
         ("effect", f"{effect}; can't be undone" if described.is_irreversible else effect),
         ("result", described.result),
         ("lost answer", described.settled_by),

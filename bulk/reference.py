@@ -60,6 +60,7 @@ def _facts(described: OperationDocumentation) -> Iterator[tuple[str, str]]:
     yield "lane", described.lane
     yield "combined", described.combined
     yield "superseded", described.superseded
+    yield "refused", described.refused
     yield "effect", f"{effect}; can't be undone" if described.is_irreversible else effect
     yield "result", described.result
     yield "lost answer", described.settled_by

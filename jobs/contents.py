@@ -119,6 +119,8 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
 
     Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create, replace: 1.
     Category:  core. Lane: the repository.
+    Refused:   two items of a manifest that leave one file otherwise, unless `allow_overwrites` is true on the later
+               item's job, or that job needs the other's.
     Result:    path, sha and size of the file, its page, and the commit.
     Lost answer: read the file: the new blob means applied, the one before means not applied, a third is a conflict.
     Source:    Repository contents, PUT /repos/{owner}/{repo}/contents/{path}.
@@ -228,6 +230,8 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
 
     Requests:  2, or 1 where `sha` is given; 2 where there is nothing to delete.
     Category:  core. Lane: the repository.
+    Refused:   a deletion after a write of the same file in a manifest, unless `allow_overwrites` is true on its
+               job, or that job needs the other's.
     Result:    path and blob of what was deleted, and the commit.
     Lost answer: read the file: not there means applied, the blob from before means not applied, another is a conflict.
     Source:    Repository contents, DELETE /repos/{owner}/{repo}/contents/{path}.

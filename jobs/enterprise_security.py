@@ -102,6 +102,8 @@ class UpdateEnterpriseSecurity(Operation[UpdateEnterpriseSecurityItem]):
 
     Requests:  1 where they are so already, otherwise 2; with `wait` as many more as it takes.
     Category:  core. Lane: the enterprise.
+    Refused:   two items of a manifest that give one setting different values, unless `allow_overwrites` is true on the
+               later item's job, or that job needs the other's.
     Result:    the settings that were asked for.
     Lost answer: the settings are read and compared; where they differ, the request is repeated.
     Source:    Legacy enterprise code security and analysis, PATCH /enterprises/{enterprise}/code_security_and_analysis.
@@ -190,6 +192,8 @@ class EnableSecurityProduct(Operation[EnableSecurityProductItem]):
 
     Requests:  1.
     Category:  core. Lane: the enterprise, because the platform does one such action at a time.
+    Refused:   two items of a manifest that switch one product on and off, unless `allow_overwrites` is true on the
+               later item's job, or that job needs the other's.
     Result:    security_product and enablement; the platform shows nowhere when it is done.
     Lost answer: nothing that can be read shows it, so the request is repeated, as long as nothing later of its lane was
                sent; doing it twice is doing it once.

@@ -56,6 +56,7 @@ class CreateOrganization(Operation[CreateOrganizationItem]):
 
     Requests:  2: a look whether it exists, then the creation; 1 where it exists.
     Category:  core. Lane: the organization.
+    Refused:   two items of a manifest that make one name, in any case. New names that look alike are told as a note.
     Result:    id, login, node_id, url.
     Lost answer: look again. It was not there before, so if it is now, it was created; if not, the request is repeated,
                which the platform refuses a second time.
@@ -139,6 +140,8 @@ class RenameOrganization(Operation[RenameOrganizationItem]):
 
     Requests:  3: a look at each name, then the rename; with `wait` as many more as it takes.
     Category:  core. Lane: both names.
+    Refused:   two items of a manifest that make one name, in any case, or rename one organization; a chain of renames
+               that does not begin at its free end; renames in a circle. New names that look alike are told as a note.
     Result:    org, login, and the platform's message.
     Lost answer: look at both names: only the new one means applied, only the old one, still after the settle time, not
                applied, both means that somebody took a name: the outcome is unknown.

@@ -110,8 +110,9 @@ class CreateSnapshot(Operation[SnapshotItem]):
     Requests:  1.
     Category:  dependency_snapshots. Lane: the repository, job.correlator and detector.name, of which the latest wins.
     Result:    id, created_at, message, result. One that was taken and reported as failed is `rejected`.
-    Superseded: of those of one lane in a manifest the last alone is sent; one that was scanned before an earlier one is
-               refused, unless `allow_overwrites` is true.
+    Superseded: of those of one lane in a manifest the last alone is sent.
+    Refused:   one that was scanned before an earlier item of its lane, unless `allow_overwrites` is true on its job, or
+               that job needs the other's.
     Lost answer: nothing reads a snapshot. It is sent again while nothing later of its lane was.
     Source:    Dependency snapshot, POST /repos/{owner}/{repo}/dependency-graph/snapshots.
     """

@@ -41,6 +41,8 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
 
     Requests:  1 with a secret; without one 2, or 1 where it is already so.
     Category:  core. Lane: the webhook.
+    Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
+               insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
     Result:    the webhook, its secret masked.
     Lost answer: the webhook is read; where it differs, or where a secret was sent, the request is repeated.
     Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}.
@@ -118,6 +120,8 @@ class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
 
     Requests:  1 with a secret; without one 2, or 1 where it is already so.
     Category:  core. Lane: the webhook.
+    Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
+               insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
     Result:    url, content_type, insecure_ssl, and secret (masked) where there is one.
     Lost answer: the configuration is read; where it differs, or where a secret was sent, the request is repeated.
     Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}/config.

@@ -148,6 +148,7 @@ class CreateWebhook(Operation[CreateWebhookItem]):
 
     Requests:  2: the list (1 for every 100 webhooks), then the creation; 1 where an equal one is there.
     Category:  core. Lane: the organization.
+    Refused:   insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
     Result:    the webhook, its secret masked.
     Lost answer: the list is read: a webhook that is new in it, with the same URL, content type and events, is this one.
     Source:    Organization webhooks, POST /orgs/{org}/hooks.

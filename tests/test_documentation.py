@@ -226,3 +226,23 @@ def test_it_can_be_printed_as_json():
         decoded = msgspec.json.decode(msgspec.json.encode(told))
         assert decoded["name"] == shipped.name
         assert len(decoded["fields"]) == len(told.fields)
+
+
+def test_what_is_refused_to_protect_people_is_told():
+    """An operation whose items can contradict each other says so, and names the field that insists, where one does."""
+    told = {each.name: documentation.documentation(each).refused for each in map(operation.find, operation.names())}
+    contradicting = {name for name in told if type(operation.find(name)).conflict is not Operation.conflict}
+    insisting = {
+        name: [
+            field
+            for field in operation.find(name).Item.__struct_fields__
+            if field in ("drop_secret", "allow_insecure_ssl")
+        ]
+        for name in told
+    }
+    assert {name for name in told if told[name]} == contradicting | {name for name in told if insisting[name]}
+    assert all(f"`{field}`" in told[name] for name in told for field in insisting[name])
+    overwriting = {name for name in contradicting if not name.startswith("organization.")}
+    assert {name for name in contradicting if "`allow_overwrites`" in told[name]} == overwriting
+    text = documentation.as_text(documentation.describe("snapshot.create"))
+    assert "  refused      one that was scanned before an earlier item" in text
