@@ -19,6 +19,7 @@ import msgspec
 from bulk.clock import Clock
 from bulk.dispatch.echoes import Echo, Echoes, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
+from bulk.dispatch.newborn import Newborn, names_made
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.settle import Doubt, Settler, lost_again, memo_of
 from bulk.dispatch.stepping import OperationFlaw, advance
@@ -91,6 +92,7 @@ class Drive:
         self._base_dir, self._clock, self._dice = base_dir, clock, dice
         self._environ, self._began_at = environ, functools.cache(began_at)
         self.echoes = Echoes()
+        self._newborn = Newborn(settler.settle_s)
         since = clock.monotonic()
         self._doubts = {
             key: Doubt(
@@ -111,7 +113,12 @@ class Drive:
         try:
             item = self.complete(operation, entry)
             doubt = self._doubt_of(entry, tally)
-            return await _Life(self, operation, entry, item, gate, tally, hold, doubt).run()
+            life = _Life(self, operation, entry, item, gate, tally, hold, doubt)
+            outcome = await life.run()
+            if not operation.is_read:
+                made = names_made(operation.new_names(item), life.effect, outcome)
+                self._newborn.add(made, self._clock.monotonic())
+            return outcome
         except FileError as flaw:
             if self.is_in_doubt(entry):
                 return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
@@ -193,7 +200,7 @@ class _Rounds:
 class _Life:
     """The state of one item while it is worked on."""
 
-    __slots__ = ("_doubt", "_drive", "_entry", "_gate", "_hold", "_item", "_operation", "_tally")
+    __slots__ = ("_asked", "_doubt", "_drive", "_entry", "_gate", "_hold", "_item", "_operation", "_tally", "effect")
 
     def __init__(
         self,
@@ -208,6 +215,8 @@ class _Life:
     ) -> None:
         self._drive, self._operation, self._entry, self._item = drive, operation, entry, item
         self._gate, self._tally, self._hold, self._doubt = gate, tally, hold, doubt
+        self._asked = ""
+        self.effect: Effect | None = None if doubt is None else doubt.effect
 
     async def run(self) -> Outcome:
         if self._doubt is not None:
@@ -221,7 +230,7 @@ class _Life:
         while rounds.is_another():
             if rounds.number:
                 await self._pause(rounds.number)
-            ended = await self._steps()
+            ended = await self._steps_until_it_is_there()
             if isinstance(ended, Doubt):
                 if self._doubt is not None:
                     self._may_still_arrive(ended)
@@ -241,6 +250,19 @@ class _Life:
         if refusal is not None and self._doubt is None:
             return refusal
         return unknown(f"sent {rounds.number + 1} times, each answer was lost, and reading back did not show it")
+
+    async def _steps_until_it_is_there(self) -> Outcome | Doubt | _Again:
+        """`_steps`, and again while they come too early to what this run has just created."""
+        drive, tries = self._drive, 0
+        while True:
+            ended = await self._steps()
+            if self._doubt is not None or not isinstance(ended, Outcome):
+                return ended
+            pause_s = drive._newborn.pause_s(ended, self._asked, tries, drive._clock.monotonic())
+            if not pause_s:
+                return ended
+            tries += 1
+            await drive._exchange.pause(pause_s)
 
     async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
         if self._doubt is None:
@@ -291,6 +313,7 @@ class _Life:
         try:
             request = advance(steps, None, Outcome)
             while isinstance(request, Request):
+                self._asked = request.path
                 if request.effect is Effect.READ:
                     reply = await self._drive._exchange.read(request, self._gate, self._tally, self._hold.take())
                     if isinstance(reply, Outcome):
@@ -298,6 +321,7 @@ class _Life:
                         return reply
                     self._tally.has_read = True
                 else:
+                    self.effect = request.effect
                     answer = await self._write(request)
                     if not isinstance(answer, Reply):
                         steps.close()

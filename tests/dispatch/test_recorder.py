@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from bulk.dispatch import recorder as module
@@ -281,3 +282,45 @@ def test_the_ordinary_disk_is_a_thread_that_is_not_torn(folder: Path) -> None:
 
 async def _on(disk: Disk, call: Callable[[], None]) -> None:
     await disk(call)
+
+
+def test_a_slow_disk_is_paid_for_once_by_many(folder: Path) -> None:
+    """With 50 ms for every commit, 64 writers one after the other share them: 640 writes, each with an intent that is
+    awaited, take about as long as ten of them (failures.md row 50)."""
+
+    async def writer(bench: Bench, first: int) -> None:
+        for index in range(first, first + 10):
+            await bench.recorder.intend(samples.intent(index))
+            bench.recorder.record(samples.record(index, job=1), 100)
+
+    async def main(bench: Bench) -> None:
+        bench.slow_s, began = 0.05, bench.clock.monotonic()
+        async with anyio.create_task_group() as group:
+            for number in range(64):
+                group.start_soon(writer, bench, number * 10)
+        assert bench.clock.monotonic() - began < 12 * bench.slow_s
+
+    bench = simulate(folder, main)
+    assert len(bench.told) == 640
+    assert len(bench.groups) <= 13
+
+
+def test_the_loop_goes_on_while_the_disk_is_slow() -> None:
+    """A commit that takes its time holds up no task but the one that waits for it (failures.md row 50)."""
+    import threading
+
+    may_end, ended_in_time = threading.Event(), []
+
+    async def turn() -> None:
+        for _ in range(1_000):
+            await anyio.lowlevel.checkpoint()
+        may_end.set()
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(turn)
+            # if the loop stood still meanwhile, nobody would let it end
+            await thread_disk(lambda: ended_in_time.append(may_end.wait(10.0)))
+
+    anyio.run(main)
+    assert ended_in_time == [True]

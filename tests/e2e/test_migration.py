@@ -160,7 +160,8 @@ def repeat(home: Home, sandbox: Served) -> str:
 
 @pytest.mark.timeout(300)
 def test_a_migration_is_killed_resumed_and_repeated(tmp_path: Path, figure) -> None:
-    """Killed while it creates, writes and follows, and resumed: each effect exactly once; again: none (rows 42, 43)."""
+    """Killed while it creates, writes and follows, and resumed: each effect exactly once; again: none
+    (failures.md rows 42, 43)."""
     with rehearsal(tmp_path) as (home, sandbox):
         started = time.monotonic()
         for requests in (60, 400, 600):

@@ -147,7 +147,8 @@ def test_a_license_that_can_t_be_seen(status):
 
 
 def test_never_done_is_unknown():
-    """After ten minutes of looking the outcome is unknown (failures row 14); so it is where the list can't be read."""
+    """After ten minutes of looking the outcome is unknown
+    (failures.md row 14); so it is where the list can't be read."""
     steps = ATTACH.steps(item_of(ATTACH, **{**TWO, "wait": True}))
     script = iter([NONE, FREE, ACCEPTED])
     pauses_s, request, outcome = [], next(steps), None

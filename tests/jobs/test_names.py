@@ -78,7 +78,7 @@ def test_a_path_that_passes_can_be_sent_and_keeps_its_segments(parts):
     "path", ["", "/a", "a/", "a//b", "../a", "a/../b", "./a", "a\\b", "a\nb", "a\0b", ".git/config", "a/.GIT", "\ud800"]
 )
 def test_paths_that_lead_elsewhere_are_refused(path):
-    """Leading slashes, dot segments, backslashes, control characters, .git and lone surrogates (failures row 57)."""
+    """Leading slashes, dot segments, backslashes, control characters, .git and lone surrogates (failures.md row 57)."""
     assert names.flaw_of_file(path)
 
 

@@ -113,7 +113,7 @@ def test_wait_follows_until_none_is_left():
 
 @pytest.mark.parametrize(("interval", "most_polls"), [("", 60), ("60", 10), ("600", 1)])
 def test_wait_ends(interval, most_polls):
-    """What is never done is unknown after ten minutes, the poll intervals counted in (failures row 14)."""
+    """What is never done is unknown after ten minutes, the poll intervals counted in (failures.md row 14)."""
     steps = MARK.steps(item_of(MARK, last_read_at=WHEN, wait=True))
     next(steps)
     request, polls, outcome = steps.send(ACCEPTED), 0, None

@@ -160,7 +160,7 @@ def test_rename_is_followed_until_it_is_done():
 
 
 def test_rename_that_never_ends_is_unknown():
-    """After ten minutes of looking with pauses of at most half a minute the outcome is unknown (failures row 14)."""
+    """After ten minutes of looking with pauses of at most half a minute the outcome is unknown (failures.md row 14)."""
     steps = RENAME.steps(item_of(RENAME, **MOVED, wait=True))
     script = iter([ABSENT, THERE, reply(202, QUEUED)])
     pauses_s, request, outcome = [], next(steps), None

@@ -1,5 +1,6 @@
 """Reading every page of a list."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -89,6 +90,32 @@ def test_pages_without_end():
     driven = read(*(page([number], f"page={number}") for number in range(3)), most_pages=3)
     assert (len(driven.requests), "goes on after 3 pages" in driven.ended.why) == (3, True)
     assert pages.MOST_PAGES == 10_000
+
+
+def test_pages_are_not_kept():
+    """Of a list of many pages only its entries stay in memory, whatever stands beside them (failures.md row 30)."""
+    many, beside = 300, "x" * 100_000
+    steps = pages.read_all(PATH, field="rows")
+
+    def read_them() -> Any:
+        next(steps)
+        try:
+            for number in range(many):
+                # made anew for each page, as an answer is
+                rows = {"rows": [{"id": number * 100 + n} for n in range(100)], "beside": beside + str(number)}
+                steps.send(page(rows, f"per_page=100&page={number}x" if number + 1 < many else None))
+        except StopIteration as ended:
+            return ended.value
+        raise AssertionError("it wants more pages")
+
+    tracemalloc.start()
+    try:
+        listing = read_them()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(listing.entries) == many * 100
+    assert peak < 14_000_000, f"{peak:,} bytes: the pages themselves have {many * len(beside):,}"
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def test_it_says_whose_it_is(run_dir):
     ],
 )
 def test_a_foreign_file_is_refused(run_dir, content: bytes, match: str):
-    """A `ledger.db` that is no database, or cut within its first bytes, is refused and stays as it is (row 46)."""
+    """A `ledger.db` that is no database, or cut within its first bytes, is refused and stays as it is
+    (failures.md row 46)."""
     (run_dir / "ledger.db").write_bytes(content)
     refused(run_dir, match)
     with pytest.raises(RunDirectoryError, match=match):
@@ -79,14 +80,14 @@ def test_a_foreign_file_is_refused(run_dir, content: bytes, match: str):
 
 
 def test_another_programs_database_is_refused(run_dir):
-    """An SQLite file without our mark is refused and stays as it is (row 46)."""
+    """An SQLite file without our mark is refused and stays as it is (failures.md row 46)."""
     (run_dir / "ledger.db").unlink()
     change(run_dir, "CREATE TABLE recipes (name TEXT)")
     refused(run_dir, "not a ledger of Bulk")
 
 
 def test_a_newer_ledger_is_refused(run_dir):
-    """A ledger of a newer version is refused with a message that says so (row 46)."""
+    """A ledger of a newer version is refused with a message that says so (failures.md row 46)."""
     change(run_dir, f"PRAGMA user_version = {database.VERSION + 1}")
     match = r"newer Bulk \(ledger version 2, this one knows 1\)"
     refused(run_dir, match)
@@ -117,14 +118,15 @@ def test_an_older_ledger_is_migrated_step_by_step(run_dir):
 
 
 def test_a_truncated_ledger_is_refused(run_dir):
-    """A ledger that lost its end is refused, also after a clean end, and stays as it is (row 46)."""
+    """A ledger that lost its end is refused, also after a clean end, and stays as it is (failures.md row 46)."""
     data = (run_dir / "ledger.db").read_bytes()
     (run_dir / "ledger.db").write_bytes(data[: len(data) // 2])
     refused(run_dir, "damaged")
 
 
 def test_damage_is_looked_for_after_an_unclean_stop(run_dir):
-    """Flipped bits are found when the last process did not end its epoch; the file stays as it is (row 46)."""
+    """Flipped bits are found when the last process did not end its epoch; the file stays as it is
+    (failures.md row 46)."""
     opened(run_dir).close()
     flip_bits(run_dir)
     refused(run_dir, "damaged")
@@ -162,7 +164,8 @@ def test_results_that_lost_lines_are_refused(run_dir):
     ],
 )
 def test_another_run_is_refused(run_dir, changes: dict, match: str):
-    """Resuming with another manifest, items, platform or jobs says what changed and the way out (rows 55, 80)."""
+    """Resuming with another manifest, items, platform or jobs says what changed and the way out
+    (failures.md rows 55, 80)."""
     before = (run_dir / "ledger.db").read_bytes()
     with pytest.raises(RunDirectoryError, match=match) as refusal:
         opened(run_dir, identity=identity(**changes))
@@ -200,7 +203,8 @@ def test_reading_recovers_what_a_killed_close_left(tmp_path):
 
 
 def test_every_cut_of_the_log_is_a_state_that_was(tmp_path):
-    """Power loss: with the log cut at every frame, a whole number of groups is there, and they are right (row 48)."""
+    """Power loss: with the log cut at every frame, a whole number of groups is there, and they are right
+    (failures.md row 48)."""
     run_dir = tmp_path / "run"
     groups = 6
     with opened(run_dir) as ledger:

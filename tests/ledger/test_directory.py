@@ -36,7 +36,8 @@ def modes(folder: Path) -> dict[str, str]:
 
 
 def test_a_second_process_is_kept_out_and_told_who_is_in(holding, tmp_path):
-    """While a process holds a run, opening it is refused with its pid and host, and nothing is changed (row 45)."""
+    """While a process holds a run, opening it is refused with its pid and host, and nothing is changed
+    (failures.md row 45)."""
     before = (tmp_path / "run" / "results.jsonl").read_bytes()
     with pytest.raises(RunDirectoryError) as refused:
         opened(tmp_path / "run")
@@ -77,7 +78,7 @@ def test_a_stale_process_can_not_write(holding, tmp_path):
 
 
 def test_everything_is_private_whatever_the_umask(tmp_path):
-    """All files of a run are 0600 and its directory 0700, under umask 0 and 0777 (row 64)."""
+    """All files of a run are 0600 and its directory 0700, under umask 0 and 0777 (failures.md row 64)."""
     for umask in (0, 0o777):
         run_dir = tmp_path / f"{umask}"
         before = os.umask(umask)

@@ -47,7 +47,8 @@ REFUSE_AT = """
     ],
 )
 def test_a_disk_that_refuses_stops_the_run_and_keeps_the_group(tmp_path, where: str, margin: int, name: str):
-    """When a file can't grow (a real EFBIG), the run stops with its name; later the same group goes in (row 47)."""
+    """When a file can't grow (a real EFBIG), the run stops with its name; later the same group goes in
+    (failures.md row 47)."""
     code, out = run_child(tmp_path / "run", REFUSE_AT, where, str(margin))
     assert code == 0
     refusals = out.splitlines()
@@ -61,7 +62,8 @@ def test_a_disk_that_refuses_stops_the_run_and_keeps_the_group(tmp_path, where: 
 
 
 def test_a_full_database_stops_the_run_and_takes_the_group_later(tmp_path):
-    """SQLITE_FULL: nothing of the group is there, also not for another process; later all of it is (row 47)."""
+    """SQLITE_FULL: nothing of the group is there, also not for another process; later all of it is
+    (failures.md row 47)."""
     with opened(tmp_path / "run") as ledger:
         ledger.commit([record(index) for index in range(100)])
         group = [record(index) for index in range(100, 5000)]

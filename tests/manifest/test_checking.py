@@ -181,7 +181,8 @@ def test_progress_is_told_often(tmp_path):
 
 
 def test_an_earlier_check_is_used_while_nothing_has_changed(tmp_path):
-    """A resume takes the earlier check; a changed time alone is looked into, a changed content is refused (row 55)."""
+    """A resume takes the earlier check; a changed time alone is looked into, a changed content is refused
+    (failures.md row 55)."""
     path = tmp_path / "a.jsonl"
     path.write_text('{"place":"a"}\n')
     manifest = a_manifest(tmp_path, a_job(WriteThing(), path))

@@ -51,7 +51,8 @@ def flaws_of(folder, *jobs):
     ],
 )
 def test_two_writes_to_one_file(tmp_path, change, words):
-    """Two contents for one file are refused with the line of the second; another path, branch or words are not."""
+    """Two contents for one file are refused with the line of the second; another path, branch or words are not
+    (failures.md row 54)."""
     items = (FILE, {**FILE, **change})
     if not words:
         check_in(tmp_path, job("contents.put", *items))
@@ -120,7 +121,8 @@ def renames(*pairs):
     ],
 )
 def test_renames_in_chains_and_circles(tmp_path, pairs, words):
-    """A chain from its free end is fine; one in the wrong order, a circle or a fork is refused and explained."""
+    """A chain from its free end is fine; one in the wrong order, a circle or a fork is refused and explained
+    (failures.md row 54)."""
     if words is None:
         check_in(tmp_path, renames(*pairs))
     else:
@@ -128,7 +130,7 @@ def test_renames_in_chains_and_circles(tmp_path, pairs, words):
 
 
 def test_no_order_of_a_circle_is_accepted(tmp_path):
-    """Whatever the order of renames that go in a circle, the check refuses them."""
+    """Whatever the order of renames that go in a circle, the check refuses them (failures.md row 54)."""
     for number, order in enumerate(itertools.permutations(["ab", "bc", "cd", "da"])):
         workspace = tmp_path / str(number)
         workspace.mkdir()
@@ -136,7 +138,8 @@ def test_no_order_of_a_circle_is_accepted(tmp_path):
 
 
 def test_names_that_differ_only_by_case(tmp_path):
-    """Two creations of one name, in another case or with another admin, are refused with both; equal ones are noted."""
+    """Two creations of one name, in another case or with another admin, are refused with both; equal ones are noted
+    (failures.md row 54)."""
     web, capital = {"login": "acme-web", "admin": "x"}, {"login": "Acme-Web", "admin": "x"}
     ((line, message),) = flaws_of(tmp_path, job("organization.create", web, capital))
     assert line == 11
@@ -151,7 +154,7 @@ def test_names_that_differ_only_by_case(tmp_path):
 
 
 def test_names_that_look_alike_are_noted(tmp_path):
-    """New names that look alike are told with both names; more than five pairs are counted."""
+    """New names that look alike are told with both names; more than five pairs are counted (failures.md row 56)."""
     names = ["acme-web", "acrne-web", "acme-vveb", "other"]
     checked, _ = check_in(tmp_path, job("organization.create", *({"login": name, "admin": "x"} for name in names)))
     alike = [note for note in checked.notes if "looks like" in note]
@@ -163,7 +166,7 @@ def test_names_that_look_alike_are_noted(tmp_path):
 
 
 def test_what_looks_alike():
-    """0 and o, 1, l and i, rn and m are one, wide letters are letters; other letters are not."""
+    """0 and o, 1, l and i, rn and m are one, wide letters are letters; other letters are not (failures.md row 56)."""
     alike = [("Acme0", "acmeo"), ("bi1l", "blil"), ("rnodern", "modem"), ("\uff41cme", "acme")]
     assert all(skeleton(one) == skeleton(other) for one, other in alike)
     assert skeleton("acme-a") != skeleton("acme-b")

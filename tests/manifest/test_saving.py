@@ -33,7 +33,8 @@ ANY = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12) | s
 
 @given(ANY, ANY)
 def test_no_item_leaves_the_folder(place, path):
-    """Every name is relative, without dots, at most 255 bytes a segment, and a file system takes it (row 67)."""
+    """Every name is relative, without dots, at most 255 bytes a segment, and a file system takes it
+    (failures.md row 67)."""
     for text in ("{place}/{path}", "{place}.md", "x/{path}.{place}"):
         try:
             found = saved_path(a_job(READ, [], save=text), ThingItem(place=place, path=path))

@@ -333,7 +333,7 @@ def test_the_text_has_the_counts_first_and_a_few_of_each(new_run):
 
 
 def test_the_text_is_safe_on_a_terminal(new_run):
-    """Whatever names and values hold, a line is a line and a terminal obeys none of it (row 66)."""
+    """Whatever names and values hold, a line is a line and a terminal obeys none of it (failures.md row 66)."""
     bad = "\x1b[2Ja\n\u202eb\x9b1m"
     old = view_of(new_run, [finished(0, result={bad: bad}), finished(1, item={"repo": bad}, id=bad)])
     new = view_of(new_run, [finished(0, result={bad: bad + "x"}, id=bad)])

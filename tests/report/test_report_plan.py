@@ -134,7 +134,8 @@ def test_a_plan_as_data():
 
 @pytest.mark.parametrize("columns", [72, 80, 120])
 def test_hostile_and_many(columns):
-    """Whatever names hold and however many there are, each line fits and nothing acts on the terminal (row 66)."""
+    """Whatever names hold and however many there are, each line fits and nothing acts on the terminal
+    (failures.md row 66)."""
     hostile = "\x1b[2J\u202e" + "漢" * 90
     jobs = [job(f"{hostile}{number}", longest_lane=hostile, needs=(hostile,)) for number in range(80)]
     shown = plan_text.render(

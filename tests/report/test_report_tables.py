@@ -28,7 +28,8 @@ scalars = (
 
 @given(value=scalars)
 def test_no_cell_is_a_formula(value):
-    """Whatever it holds, a cell begins with no character that starts a formula, unless it is a number (row 65)."""
+    """Whatever it holds, a cell begins with no character that starts a formula, unless it is a number
+    (failures.md row 65)."""
     shown = tables.cell(value)
     if isinstance(shown, int | float):
         assert shown == value
@@ -41,7 +42,7 @@ def test_no_cell_is_a_formula(value):
 
 @pytest.mark.parametrize("number", [-5, 0, 12.5, -0.001, "-5", "+49", "-1.5e-7", ".5", "007"])
 def test_numbers_stay_numbers(number):
-    """Negative numbers, and texts that are nothing but a number, are untouched (row 65)."""
+    """Negative numbers, and texts that are nothing but a number, are untouched (failures.md row 65)."""
     assert tables.cell(number) == number
 
 
@@ -117,14 +118,15 @@ def test_only_filters_every_table(view):
 
 
 def test_json_lines_are_those_of_the_run(view):
-    """JSON lines are byte for byte the current lines of `results.jsonl`: nothing is escaped or lost there (row 65)."""
+    """JSON lines are byte for byte the current lines of `results.jsonl`: nothing is escaped or lost there
+    (failures.md row 65)."""
     out = io.BytesIO()
     assert tables.write_jsonl(view, out) == 4
     assert out.getvalue() == (view.run_dir / "results.jsonl").read_bytes()
 
 
 def test_the_list_is_safe_on_a_terminal(new_run):
-    """The list has one line for each item whatever its names hold (row 66)."""
+    """The list has one line for each item whatever its names hold (failures.md row 66)."""
     item = {"owner": "\x1b[2Ja\nb", "repo": "\u202etxt"}
     view = new_run(readmes=1).epoch([finished(0, "failed", item=item, message="\x1b]0;t\x07x", id="\r\x9b1m")])
     out = io.BytesIO()

@@ -132,7 +132,7 @@ def first_signal(scope: anyio.CancelScope, made: World) -> None:
 
 @pytest.mark.parametrize(("cancel", "step"), [(all_of_it, 5), (second_signal, 9), (first_signal, 13)])
 def test_cancelled_at_many_turns(folder: Path, cancel: Cancel, step: int) -> None:
-    """Row 75: at every so-manyth turn (every one of them in the long run of tests)."""
+    """failures.md row 75: at every so-manyth turn (every one of them in the long run of tests)."""
     assert cancel_at_every(folder, step, cancel) > 5
 
 
@@ -140,5 +140,5 @@ def test_cancelled_at_many_turns(folder: Path, cancel: Cancel, step: int) -> Non
 @pytest.mark.parametrize("is_rough", [False, True])
 @pytest.mark.parametrize("cancel", [all_of_it, second_signal, first_signal])
 def test_cancelled_at_every_turn(folder: Path, cancel: Cancel, is_rough: bool) -> None:
-    """Row 75: every turn, in good weather and with lost answers."""
+    """failures.md row 75: every turn, in good weather and with lost answers."""
     assert cancel_at_every(folder, 1, cancel, Rough() if is_rough else None) > 90

@@ -1,0 +1,59 @@
+"""What this run has just created, and who may come too early to it.
+
+A platform may show a new organization or configuration only a moment after its 201: what asks for it at once is told
+404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
+over, with growing pauses. After that time, and for everything else, a 404 is final. Pure; monotonic times come in.
+Source: failures.md row 21.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
+
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 2.0
+
+_CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
+
+
+class Newborn:
+    """Names and ids of a run's last creations; `settle_s`: how long each counts (seconds)."""
+
+    def __init__(self, settle_s: float) -> None:
+        self._settle_s = settle_s
+        self._until: dict[str, float] = {}
+
+    def add(self, names: Iterable[str], now: float) -> None:
+        """These are there since `now`; what is older than the settle time is forgotten."""
+        for name in names:
+            self._until.pop(name.casefold(), None)
+            self._until[name.casefold()] = now + self._settle_s
+        while self._until and next(iter(self._until.values())) <= now:
+            del self._until[next(iter(self._until))]
+
+    def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:
+        """Seconds to wait before `path` is asked for again, after so many times; 0.0: the outcome stands.
+
+        Args:
+            path: percent-encoded, of the request that decided.
+        """
+        is_missing = outcome.kind is OutcomeKind.FAILED and outcome.error and outcome.error.code is ErrorCode.NOT_FOUND
+        if not self._until or not is_missing:
+            return 0.0
+        named = {unquote(segment).casefold() for segment in path.split("/")}
+        left_s = max((self._until.get(name, now) - now for name in named), default=0.0)
+        return max(0.0, min(left_s, PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(tries, 10)))
+
+
+def names_made(new_names: Iterable[str], effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:
+    """What a write that succeeded brought into the world: names that the item gave, and the id that it got.
+
+    Args:
+        effect: of the write; None where nothing was written.
+    """
+    if outcome.kind is not OutcomeKind.SUCCEEDED:
+        return ()
+    result: Any = outcome.result
+    has_id = effect in _CREATES and isinstance(result, Mapping) and isinstance(result.get("id"), int)
+    return (*new_names, str(result["id"])) if has_id else tuple(new_names)
