@@ -67,8 +67,13 @@ def _note(name: str) -> None:
         return
     if _PLACES:
         _KNOWN.add(name)
-    with Path(place).open("a") as file:
-        file.write(f"{name}\n")
+    os.write(_opened(place), f"{name}\n".encode())
+
+
+@cache
+def _opened(place: str) -> int:
+    """A descriptor for as long as the process lives: sandboxes note every answer, and some tests ask for thousands."""
+    return os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 @cache
