@@ -23,6 +23,7 @@ class Fate:
         drip_s: the answer comes a byte at a time, with this between two (seconds).
         instead: what a proxy answers; `is_passed_on`: after the platform did (its own answer is thrown away).
         is_mute: the answer never comes, and the connection stays open.
+        stale_s: a read shows what it showed when it was last asked, unless that is older than this (seconds).
     """
 
     kind: str = "fine"
@@ -36,6 +37,7 @@ class Fate:
     instead: bytes | None = None
     is_passed_on: bool = False
     is_mute: bool = False
+    stale_s: float = 0.0
 
 
 FINE = Fate()

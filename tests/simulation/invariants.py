@@ -15,6 +15,8 @@ from tests.simulation.schedules import OWNER, Expected
 from tests.simulation.world import PREFIX, World
 
 EPSILON_S = 1e-6
+MOST_AT_ONCE = 12
+"""Requests that are under way together in a storm (count)."""
 
 
 def watch(world: World) -> None:
@@ -99,14 +101,15 @@ def lane_of(path: str) -> str:
     return "/".join(parts[:5]) if len(parts) > 4 and parts[4] == "contents" else ""
 
 
-def budgets_were_kept(world: World) -> None:
-    """No request left beyond a budget: the platform had to refuse none, but for what arrived after it was given up."""
+def budgets_were_kept(world: World, others: int = 0) -> None:
+    """No request left beyond a budget: the platform had to refuse none, but for what arrived after it was given up, and
+    what was under way while somebody else took the last (`others` is how often that may have been)."""
     unforeseen = sum(
         exchange.ended_at is not None and exchange.arrived_at is not None and exchange.ended_at < exchange.arrived_at
         for exchange in world.network.exchanges
     )
     refused = [entry for entry in world.journal() if entry.status == 403 and entry.remaining == 0]
-    assert len(refused) <= unforeseen, refused
+    assert len(refused) <= unforeseen + others * MOST_AT_ONCE, refused
 
 
 def nothing_after_the_first_401(world: World, token: str) -> None:

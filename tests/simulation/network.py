@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import aiohttp
@@ -19,6 +19,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from tests.simulation.exchanges import Course, Exchange, content_length, drops, half_of_answer
 from tests.simulation.fates import FINE, TRIP_S, Fate
+from tests.simulation.memory import Memory
 
 END_S = 1e-4
 """How long after the last bytes the end of a connection is noticed (seconds)."""
@@ -43,6 +44,7 @@ class Network:
         watchers: called with each exchange at its first byte. listeners: called with each when it has ended.
         is_forgetful: exchanges and trace are not kept, where hundreds of thousands are sent.
         hides_budgets: the platform shows no X-RateLimit headers.
+        memory: of what reads were answered, where some shall be stale.
         exchanges: everything that was sent (`sent` of them). trace: a line for everything that happened.
     """
 
@@ -55,6 +57,7 @@ class Network:
     is_forgetful: bool = False
     hides_budgets: bool = False
     sent: int = 0
+    memory: Memory | None = None
     exchanges: list[Exchange] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     open_wires: dict["Wire", None] = field(default_factory=dict)
@@ -104,6 +107,9 @@ class Network:
             at=asyncio.get_running_loop().time(),
         )
         exchange.fate = self.fate_of(exchange)
+        if exchange.fate.stale_s:
+            said = self.memory.recall(exchange, exchange.fate.stale_s) if self.memory else None
+            exchange.fate = FINE if said is None else replace(exchange.fate, instead=said)
         self.sent += 1
         if not self.is_forgetful:
             self.exchanges.append(exchange)
@@ -264,6 +270,8 @@ class Wire(asyncio.Transport):
         fate = course.exchange.fate
         if course.is_answered_by_proxy or fate.is_mute:
             return
+        if self.network.memory is not None:
+            self.network.memory.hear(course.exchange, data)
         if self.network.hides_budgets and course.answered == 0:
             data = BUDGET_HEADERS.sub(b"", data)
         if fate.instead is not None:

@@ -13,10 +13,15 @@ from pathlib import Path
 
 import anyio
 
+from bulk.errors import CredentialRefused, RunStopped
+from bulk.report.report import Report
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants
-from tests.simulation.schedules import Weather, random_schedule
-from tests.simulation.world import TOKEN, SteppedLoop, World, now, simulate, world
+from tests.simulation.memory import Memory
+from tests.simulation.schedules import Schedule, random_schedule
+from tests.simulation.troubles import Troubles
+from tests.simulation.weather import Weather
+from tests.simulation.world import SteppedLoop, World, now, simulate, world
 
 MOST_RESUMES = 400
 
@@ -41,33 +46,38 @@ def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
 
     async def main() -> Passed:
         dice = random.Random(f"storm {seed}")
-        schedule, weather = random_schedule(seed, items), Weather(seed, share=dice.choice((0.0, 0.1, 0.2, 0.3)))
+        troubles, schedule = Troubles.of(seed), random_schedule(seed, items)
+        weather = Weather(seed, share=dice.choice((0.0, 0.1, 0.2, 0.3)), outages=troubles.outages)
         limits = None
         if dice.random() < 0.7:
             limits = {
                 "core": RateLimit(dice.randrange(30, 120), dice.randrange(5, 40)),
                 "dependency_snapshots": RateLimit(dice.randrange(5, 30), dice.randrange(5, 40)),
             }
-        async with world(folder, fate_of=weather, limits=limits, seed=seed) as made:
+        async with world(
+            folder,
+            fate_of=weather,
+            limits=limits,
+            seed=seed,
+            tokens=troubles.extra_tokens,
+            platform_skew_s=troubles.platform_skew_s,
+        ) as made:
+            made.network.memory = Memory()
             invariants.watch(made)
-            manifest = made.write("storm", schedule.jobs, {**schedule.limits, "pace": dice.choice(("even", "burst"))})
+            more = {**schedule.limits, "pace": dice.choice(("even", "burst"))}
+            manifest = made.write("storm", schedule.jobs, more, **troubles.credentials(folder))
             stops = dice.randrange(4)
-            if stops > 1:
+            if stops + len(troubles.refusals) > 1:
                 # a second kill forgets what the first one left under way: that within the settle time is not promised
                 made.network.given_up_s = 0.005
             try:
-                for _ in range(stops):
-                    await _run_and_stop(made, manifest, dice)
-                report = await made.run(manifest)
-                invariants.every_item_ended_once_and_right(made, manifest, schedule.expected)
-                assert report.exit_code == (0 if _all_well(schedule.expected.values()) else 1)
-                invariants.every_effect_is_there_once(made, schedule.expected)
-                invariants.files_hold(made, schedule.files)
-                invariants.lanes_never_overlap(made)
-                invariants.budgets_were_kept(made)
-                invariants.nothing_after_the_first_401(made, TOKEN)
-                invariants.nothing_leaked(made, made.runs[-1])
-                assert not made.violations, made.violations[:5]
+                async with anyio.create_task_group() as group:
+                    group.start_soon(troubles.befall, made)
+                    for _ in range(stops):
+                        await _run_and_stop(made, manifest, dice)
+                    report = await _run_to_the_end(made, manifest)
+                    group.cancel_scope.cancel()
+                _judge(made, manifest, schedule, report, troubles)
             except BaseException:
                 made.network.note("the end")
                 (folder / "trace.txt").write_text("\n".join(made.network.trace))
@@ -79,6 +89,32 @@ def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
     except BaseException as error:
         error.add_note(f"replay: python -m tests.simulation.storm {seed} {items}")
         raise
+
+
+async def _run_to_the_end(made: World, manifest: Path) -> Report:
+    """Run until nothing is left; what a disk or a token stopped is resumed."""
+    for _ in range(MOST_RESUMES):
+        try:
+            report = await made.run(manifest)
+        except RunStopped:
+            continue
+        if report.exit_code not in (RunStopped.exit_code, CredentialRefused.exit_code):
+            return report
+    raise AssertionError(f"not at the end after {MOST_RESUMES} resumes")
+
+
+def _judge(made: World, manifest: Path, schedule: Schedule, report: Report, troubles: Troubles) -> None:
+    """Everything that must hold at the end."""
+    invariants.every_item_ended_once_and_right(made, manifest, schedule.expected)
+    assert report.exit_code == (0 if _all_well(schedule.expected.values()) else 1)
+    invariants.every_effect_is_there_once(made, schedule.expected)
+    invariants.files_hold(made, schedule.files)
+    invariants.lanes_never_overlap(made)
+    invariants.budgets_were_kept(made, others=len(troubles.takes))
+    for token in troubles.tokens:
+        invariants.nothing_after_the_first_401(made, token)
+    invariants.nothing_leaked(made, made.runs[-1])
+    assert not made.violations, made.violations[:5]
 
 
 async def _run_and_stop(made: World, manifest: Path, dice: random.Random) -> None:

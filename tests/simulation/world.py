@@ -306,6 +306,7 @@ async def world(
     seed_data: str = FLEET,
     areas: Sequence[Area] = AREAS,
     has_journal: bool = True,
+    platform_skew_s: float = 0.0,
 ) -> AsyncIterator[World]:
     """A sandbox with its standard data and a small fleet, and the network to it.
 
@@ -314,6 +315,7 @@ async def world(
         seed_data: added to the standard data.
         areas: what the platform serves; making git repositories is most of a start.
         has_journal: whether the platform writes down what it does.
+        platform_skew_s: how wrong the platform's clock is (seconds).
     """
     path.mkdir(parents=True, exist_ok=True)
     data, journal = path / "seed.yaml", path / "journal.jsonl"
@@ -328,6 +330,7 @@ async def world(
         journal=journal if has_journal else None,
     )
     clock, platform_clock = VirtualClock(), VirtualClock()
+    platform_clock.skew_s = platform_skew_s
     async with opened(settings, clock=platform_clock, blocking=inline, areas=areas) as sandbox:
         network = Network(server=sandbox.server)
         if fate_of is not None:
