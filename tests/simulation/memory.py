@@ -28,9 +28,11 @@ class Memory:
             answer += data
 
     def recall(self, exchange: Exchange, stale_s: float) -> bytes | None:
-        """What a copy of the platform that lags by at most so much would say (seconds); None: nothing older is known."""
+        """What a copy that lags by at most `stale_s` (seconds) would say; None: nothing older is known."""
         at, answer = self.said.get(exchange.path, (-math.inf, bytearray()))
-        if exchange.is_write or at < exchange.at - stale_s or exchange.is_conditional or exchange.path.endswith("/rate_limit"):
+        if exchange.is_write or exchange.is_conditional or exchange.path.endswith("/rate_limit"):
+            return None
+        if at < exchange.at - stale_s:
             return None
         head, mark, body = bytes(answer).partition(b"\r\n\r\n")
         if not mark or len(body) != content_length(head):

@@ -62,7 +62,6 @@ def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
             tokens=troubles.extra_tokens,
             platform_skew_s=troubles.platform_skew_s,
         ) as made:
-            made.network.memory = Memory()
             invariants.watch(made)
             more = {**schedule.limits, "pace": dice.choice(("even", "burst"))}
             manifest = made.write("storm", schedule.jobs, more, **troubles.credentials(folder))
@@ -94,6 +93,7 @@ def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
 async def _run_to_the_end(made: World, manifest: Path) -> Report:
     """Run until nothing is left; what a disk or a token stopped is resumed."""
     for _ in range(MOST_RESUMES):
+        made.network.memory = Memory()  # whoever resumes a run takes longer than a copy of the platform lags
         try:
             report = await made.run(manifest)
         except RunStopped:
@@ -119,7 +119,7 @@ def _judge(made: World, manifest: Path, schedule: Schedule, report: Report, trou
 
 async def _run_and_stop(made: World, manifest: Path, dice: random.Random) -> None:
     """Run, and cancel after a random number of the loop's turns: what was under way is lost, as if killed."""
-    loop = running_loop()
+    loop, made.network.memory = running_loop(), Memory()
     last = loop.turns + dice.randrange(20, 600)
     with anyio.CancelScope() as scope:
 

@@ -84,9 +84,7 @@ class Troubles:
     @property
     def extra_tokens(self) -> tuple[ExtraToken, ...]:
         """Those that end."""
-        return tuple(
-            ExtraToken(token, "octoadmin", end) for token, end in zip(self.tokens, self.lives, strict=False)
-        )
+        return tuple(ExtraToken(token, "octoadmin", end) for token, end in zip(self.tokens, self.lives, strict=False))
 
     def credentials(self, folder: Path) -> dict[str, dict[str, str]]:
         """The manifest's, where the token is in a file; the first one is written."""
