@@ -5,6 +5,7 @@ A seed that fails is replayed, with its whole trace, by
     python -m tests.simulation.storm SEED [ITEMS]
 """
 
+import contextlib
 import random
 import sys
 import tempfile
@@ -129,7 +130,8 @@ async def _run_and_stop(made: World, manifest: Path, dice: random.Random) -> Non
                 scope.cancel()
 
         loop.at_turn = look
-        await made.run(manifest)
+        with contextlib.suppress(RunStopped):
+            await made.run(manifest)
     loop.at_turn = None
 
 
