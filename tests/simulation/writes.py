@@ -6,6 +6,7 @@ Source: operations.md.
 
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from tests.simulation.schedules import put, snapshot
@@ -31,29 +32,41 @@ _RULESET = {
 _STRICT = {"org": "acme-eng", "configuration_id": 2002}
 
 
+class Proof(StrEnum):
+    """What shows that a write was applied."""
+
+    READ = "a read, at once: it is never sent again"
+    LATER_READ = "a read, when the platform has done it in the background; a repeat before that changes nothing"
+    REPEAT = "the answer of a repeat, which changes nothing; where no answer ever arrives it stays unknown"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """One write.
 
     Attributes:
         effect: what the journal says of it, at its beginning.
-        is_read_back: a read proves that it was applied, so that it is never sent again; otherwise the repeat decides.
+        proof: what shows that it was applied where its answer was lost.
         seed_data: what the platform must hold besides the standard data, as YAML.
     """
 
     operation: str
     item: dict[str, Any]
     effect: str
-    is_read_back: bool
+    proof: Proof
     seed_data: str = ""
 
 
 def _read_back(operation: str, item: dict[str, Any], effect: str) -> Write:
-    return Write(operation=operation, item=item, effect=effect, is_read_back=True)
+    return Write(operation=operation, item=item, effect=effect, proof=Proof.READ)
+
+
+def _read_later(operation: str, item: dict[str, Any], effect: str) -> Write:
+    return Write(operation=operation, item=item, effect=effect, proof=Proof.LATER_READ)
 
 
 def _repeated(operation: str, item: dict[str, Any], effect: str, seed_data: str = "") -> Write:
-    return Write(operation=operation, item=item, effect=effect, is_read_back=False, seed_data=seed_data)
+    return Write(operation=operation, item=item, effect=effect, proof=Proof.REPEAT, seed_data=seed_data)
 
 
 WRITES: dict[str, Write] = {
@@ -128,12 +141,12 @@ WRITES: dict[str, Write] = {
     "deleted configuration": _read_back(
         "organization-configuration.delete", _STRICT, "configuration 2002 of acme-eng deleted"
     ),
-    "attached to some": _repeated(
+    "attached to some": _read_later(
         "organization-configuration.attach",
         {**_STRICT, "scope": "selected", "selected_repository_ids": [1001]},
         "configuration 2002 attached to repositories 1001 of acme-eng",
     ),
-    "attached to some, followed": _repeated(
+    "attached to some, followed": _read_later(
         "organization-configuration.attach",
         {**_STRICT, "scope": "selected", "selected_repository_ids": [1001], "wait": True},
         "configuration 2002 attached to repositories 1001 of acme-eng",
@@ -153,12 +166,12 @@ WRITES: dict[str, Write] = {
         {**_STRICT, "default_for_new_repos": "all"},
         "configuration 2002 made default of acme-eng for all new repositories",
     ),
-    "security": _repeated(
+    "security": _read_later(
         "enterprise-security.update",
         {"enterprise": "acme", "dependabot_alerts_enabled_for_new_repositories": True},
         "enterprise acme security: dependabot_alerts_enabled_for_new_repositories=true",
     ),
-    "security, followed": _repeated(
+    "security, followed": _read_later(
         "enterprise-security.update",
         {"enterprise": "acme", "dependabot_alerts_enabled_for_new_repositories": True, "wait": True},
         "enterprise acme security: dependabot_alerts_enabled_for_new_repositories=true",
