@@ -161,14 +161,11 @@ def defaults(state: State, target_type: str, target_id: int) -> list[tuple[str, 
     return [(row["default_for_new_repos"], _from_row(row)) for row in rows]
 
 
-def default_for_new(state: State, organization: Organization, *, is_private: bool) -> Configuration | None:
-    """What a new repository gets: the organization's default for its kind, else its enterprise's; None: nothing."""
+def default_for_new(state: State, enterprise_id: int, *, is_private: bool) -> Configuration | None:
+    """An enterprise's default for new repositories of a kind; None: there is none."""
     kind = "private_and_internal" if is_private else "public"
-    for owner in (("organization", organization.id), ("enterprise", organization.enterprise_id)):
-        for name, configuration in defaults(state, *owner):
-            if kind in _kinds(name):
-                return configuration
-    return None
+    found = (made for name, made in defaults(state, "enterprise", enterprise_id) if kind in _kinds(name))
+    return next(found, None)
 
 
 def set_default(state: State, organization: Organization, configuration: Configuration, kind: str) -> bool:

@@ -1,8 +1,9 @@
 """What an organization gets when it is created: the repositories that a seed file names, and their configurations.
 
 No endpoint of the specification creates a repository, so that a rehearsal would end with empty organizations. Each new
-repository gets the configuration that is the default for its kind: the organization's own, else its enterprise's. With
-too few licenses it gets the free features of that only. Source: specification, default_for_new_repos.
+repository gets the configuration that is its enterprise's default for its kind; an organization that is only being
+created has no default of its own. With too few licenses it gets the free features of that only. Source: specification,
+default_for_new_repos.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def furnish(state: State, organization: Organization, now: float) -> None:
             Repository(number, organization.id, seed.name, seed.private, seed.description, seed.default_branch, now)
         )
         state.add_seed_files(number, seed.files)
-        found = configurations.default_for_new(state, organization, is_private=seed.private)
+        found = configurations.default_for_new(state, organization.enterprise_id, is_private=seed.private)
         if found is not None:
             attached.setdefault(found.id, (found, []))[1].append(number)
     for configuration, numbers in attached.values():
