@@ -21,6 +21,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -80,20 +82,30 @@ def _fill(run_dir: Path, shape: str, items: int) -> None:
         (succeeded,) = connection.execute("SELECT number FROM words WHERE word = 'succeeded'").fetchone()
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
-        where = "n % 10 != 5" if shape == "scattered" else f"n < {items // 10 * 9}"
+        # which items are done, and how many before each
+        where, before = (
+            ("n % 10 != 5", "n - n / 10 - (n % 10 > 5)") if shape == "scattered" else (f"n < {items // 10 * 9}", "n")
+        )
         connection.execute(
             f"WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {items}) "
-            f"INSERT INTO outcomes SELECT 0, n, {succeeded}, 0, 200, 1, "
-            f"(row_number() OVER (ORDER BY n) - 1) * {len(sample)}, {len(sample)} FROM numbers WHERE {where}"
-            if shape == "scattered"
-            else f"WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {items}) "
-            f"INSERT INTO outcomes SELECT 0, n, {succeeded}, 0, 200, 1, n * {len(sample)}, {len(sample)} "
+            f"INSERT INTO outcomes SELECT 0, n, {succeeded}, 0, 200, 1, ({before}) * {len(sample)}, {len(sample)} "
             f"FROM numbers WHERE {where}"
         )
+        connection.executemany("INSERT INTO tallies VALUES (?, ?, ?)", _tallies(done))
         connection.execute("INSERT INTO counts VALUES (0, ?, 0, ?, ?)", (succeeded, done, done * len(sample)))
         connection.execute("UPDATE meta SET results_bytes = ?", (done * len(sample),))
         connection.execute("COMMIT")
     connection.close()
+
+
+def _tallies(done: int) -> list[tuple[int, int, bytes]]:
+    """As a run keeps them that did so many items."""
+    from bulk.report.active_time import ActiveTime
+    from bulk.report.tally import Tally
+
+    tally = Tally(["readmes"], ActiveTime([(NOW, NOW + 1_000)]))
+    tally.read([_line(0)])
+    return [(0, done, tally.jobs["readmes"].state), (-1, done, msgspec.json.encode([0.05, []]))]
 
 
 def _blocks(shape: str, items: int) -> Iterator[list[int]]:

@@ -30,7 +30,7 @@ from bulk.platform.transport import Transport
 from bulk.platform.wire import VerdictKind, judge, limits_from_body
 from bulk.report.files import write_reports
 from bulk.report.progress import Display, Silence
-from bulk.report.report import Report, fold
+from bulk.report.report import Report, fold, tally_of_a_running
 from bulk.run import ASK_LIMITS, Ended, Listener, Run, Surroundings, progress_of
 from bulk.status import BucketStatus, JobStatus, RunStatus
 
@@ -197,7 +197,8 @@ async def execute(
             if is_retry:
                 ledger.reopen(RETRIED)
             progress = await _beside(around.disk, lambda: progress_of(checked, ledger))
-            run = Run(checked, run_dir, ledger, progress, credentials, display, around, listener)
+            tally = await _beside(around.disk, lambda: tally_of_a_running(LedgerView(run_dir), now))
+            run = Run(checked, run_dir, ledger, progress, credentials, display, around, listener, tally)
             ended, failure = await _to_its_end(run)
             await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
             if failure is not None:

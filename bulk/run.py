@@ -35,7 +35,7 @@ from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.govern.governor import Governor, Policy
 from bulk.govern.watch import Watch
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Record
+from bulk.ledger.records import Record, StoredTally
 from bulk.ledger.view import LedgerView
 from bulk.manifest.checking import Checked
 from bulk.manifest.entries import LaneIndex
@@ -47,6 +47,7 @@ from bulk.platform.transport import Transport
 from bulk.platform.validators import ValidatorStore
 from bulk.platform.wire import Verdict, judge
 from bulk.report.progress import Display
+from bulk.report.tally import Tally
 from bulk.status import RunStatus
 
 log = logging.getLogger("bulk.run")
@@ -103,11 +104,12 @@ class Run:
         display: Display,
         surroundings: Surroundings,
         listener: "Listener | None" = None,
+        tally: Tally | None = None,
     ) -> None:
         manifest, limits = checked.manifest, checked.manifest.limits
         self._manifest, self._limits, self._workspace = manifest, limits, workspace
         self._checked, self._ledger, self._display, self._around = checked, ledger, display, surroundings
-        self._credentials, self._listener = credentials, listener
+        self._credentials, self._listener, self._tally = credentials, listener, tally
         self._clock = surroundings.clock
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
@@ -222,7 +224,8 @@ class Run:
             for store in stores.values():
                 store.flush()
 
-        recorder = Recorder(self._ledger, clock, self._around.disk, self._durable, self.stop, flush if stores else None)
+        around, flush_too = self._around, flush if stores else None
+        recorder = Recorder(self._ledger, clock, around.disk, self._durable, self.stop, flush_too, self._add_to_tally)
         base_dir = self._manifest.path.parent
         intents = self._ledger.open_intents()
         drive = Drive(
@@ -305,6 +308,9 @@ class Run:
     async def _durable(self, records: Sequence[Record]) -> None:
         if self._listener is not None:
             await self._listener.durable([record.finished for record in records])
+
+    def _add_to_tally(self, records: Sequence[Record]) -> Mapping[int, StoredTally]:
+        return self._tally.add(record.finished for record in records) if self._tally is not None else {}
 
     async def _tell(self, overview: Overview, recorder: Recorder) -> None:
         stored = -STORE_STATUS_S

@@ -6,7 +6,7 @@ the group stays in memory and is tried again until `GRACE_S` is over. Source: de
 47, 50.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ import anyio
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Intent, Record
+from bulk.ledger.records import Intent, Record, StoredTally
 from bulk.status import RunStatus
 
 GATHER_S = 0.02
@@ -45,6 +45,7 @@ class _Group:
     entries: list[Intent | Record] = field(default_factory=list)
     size_bytes: int = 0
     is_urgent: bool = False
+    tallies: Mapping[int, StoredTally] | None = None
     done: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -55,6 +56,7 @@ class Recorder:
         durable: called with each group's records once they are durable.
         stop: called once when the disk refuses.
         flush: further blocking work for the same thread (the store of validators); None: none.
+        tally: takes in the records of each group, once, in the same thread, and returns what the ledger keeps of it.
     """
 
     def __init__(
@@ -65,9 +67,10 @@ class Recorder:
         durable: Callable[[Sequence[Record]], Awaitable[None]],
         stop: Callable[[RunStopped], None],
         flush: Callable[[], None] | None = None,
+        tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
     ) -> None:
         self._ledger, self._clock, self._disk = ledger, clock, disk
-        self._durable, self._stop, self._flush = durable, stop, flush
+        self._durable, self._stop, self._flush, self._tally = durable, stop, flush, tally
         self._group = _Group()
         self._writing: _Group | None = None
         self._waiting_bytes = 0
@@ -164,7 +167,7 @@ class Recorder:
         started = self._clock.monotonic()
         while self.failure is None:
             try:
-                await self._disk(lambda: self._commit(group.entries, status))
+                await self._disk(lambda: self._commit(group, status))
             except RunStopped as refusal:
                 self._stop(refusal)
                 if self._clock.monotonic() - started > GRACE_S:
@@ -182,7 +185,9 @@ class Recorder:
         if not self.is_full:
             self._has_room.set()
 
-    def _commit(self, entries: Sequence[Intent | Record], status: RunStatus | None) -> None:
-        self._ledger.commit(entries, status)
+    def _commit(self, group: _Group, status: RunStatus | None) -> None:
+        if group.tallies is None:
+            group.tallies = self._tally([entry for entry in group.entries if isinstance(entry, Record)])
+        self._ledger.commit(group.entries, status, group.tallies)
         if self._flush is not None:
             self._flush()

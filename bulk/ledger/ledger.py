@@ -9,9 +9,10 @@ interface.md §5.
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -20,7 +21,7 @@ from bulk.ledger import compaction, database, results, saving
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, unusable
 from bulk.ledger.opening import begin_epoch, refuse_changed
-from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity
+from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
 from bulk.ledger.rows import intent_from_row, intent_row, outcome_rows, read_counts, read_words
 from bulk.model import ErrorCode, OutcomeKind
@@ -43,7 +44,11 @@ _ADD_COUNT = """
     DO UPDATE SET items = items + excluded.items, bytes = bytes + excluded.bytes
 """
 _SET_STATUS = "UPDATE status SET json = ?"
+_SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
 _END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
+
+
+_NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
 
 
 def _nothing(_: Point) -> None:
@@ -128,7 +133,9 @@ class Ledger:
             claim.release()
             raise
 
-    def commit(self, batch: Sequence[Entry], status: RunStatus | None = None) -> None:
+    def commit(
+        self, batch: Sequence[Entry], status: RunStatus | None = None, tallies: Mapping[int, StoredTally] = _NO_TALLIES
+    ) -> None:
         """Make a group durable: all of it, or none.
 
         An outcome closes its item's open intent, unless it is `unknown`: that one must be settled before the item is
@@ -136,6 +143,7 @@ class Ledger:
 
         Args:
             status: stored as the newest one, for `bulk status`.
+            tallies: of jobs by their number (-1: of the run), this group included; they replace the stored ones.
 
         Raises:
             RunStopped: the disk is full, or fails; the message names the file and the way out.
@@ -160,6 +168,7 @@ class Ledger:
                     connection.executemany(_ADD_OUTCOME, rows)
                     connection.executemany(_CLOSE_INTENT, closed)
                     connection.executemany(_ADD_COUNT, sums)
+                    connection.executemany(_SET_TALLY, [(job, *tally) for job, tally in tallies.items()])
                     if status is not None:
                         connection.execute(_SET_STATUS, (_json(status),))
             except BaseException:
@@ -223,6 +232,8 @@ class Ledger:
                 self._check_epoch(connection, self._file.end)
                 reopened = connection.execute(f"DELETE FROM outcomes WHERE {chosen}", (*numbers, *spared)).rowcount
                 connection.execute(f"DELETE FROM counts WHERE {chosen}", (*numbers, *spared))
+                if reopened:  # what they added to a tally can't be taken away from it again
+                    connection.execute("DELETE FROM tallies")
         return reopened
 
     def finish(self, exit_code: int, why: str, status: RunStatus) -> None:

@@ -14,6 +14,9 @@ from bulk.ledger.records import RunIdentity
 from bulk.ledger.rows import read_identity, read_words
 from bulk.model import ErrorCode, OutcomeKind
 
+TALLIES = "CREATE TABLE IF NOT EXISTS tallies (job INTEGER PRIMARY KEY, items INTEGER NOT NULL, json BLOB NOT NULL)"
+"""As schema.sql has it, for runs that were begun without it."""
+
 
 def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: float) -> int:
     """Add this process's epoch; returns its number. Words that this version has and the ledger has not are added too.
@@ -26,6 +29,7 @@ def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: floa
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute(TALLIES)
         words = read_words(connection)
         missing = [word for word in (*OutcomeKind, *ErrorCode) if word not in words]
         first = max(words.values(), default=0) + 1

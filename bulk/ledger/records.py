@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -46,6 +46,13 @@ class Record(msgspec.Struct, frozen=True):
 
 
 Entry: TypeAlias = Intent | Record
+
+
+class StoredTally(NamedTuple):
+    """What the report says of a job's items beside their counts: how many items it has taken in, and their tally."""
+
+    items: int
+    json: bytes
 
 
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,6 +63,16 @@ CREATE TABLE counts (
     PRIMARY KEY (job, outcome, code)
 ) WITHOUT ROWID;
 
+-- What the report says beside the counts (times, examples, the timeline), kept in the same transactions as `outcomes`, so
+-- that nobody has to read ten million lines for it. job -1: of the whole run. It counts where `items` of all rows is the
+-- number of outcomes; else the lines are read. Begun without it, or written by a version that has none, a run gets it
+-- empty: that is no other version of the ledger.
+CREATE TABLE IF NOT EXISTS tallies (
+    job   INTEGER PRIMARY KEY,
+    items INTEGER NOT NULL,          -- outcomes that it has taken in
+    json  BLOB NOT NULL              -- as bulk/report/tally.py makes it
+);
+
 -- Every time that a process opened the run for writing.
 CREATE TABLE epochs (
     number     INTEGER PRIMARY KEY,

@@ -18,7 +18,7 @@ from bulk.errors import RunDirectoryError
 from bulk.ledger.compaction import rewritten_path
 from bulk.ledger.database import LEDGER, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, read_holder
-from bulk.ledger.records import Epoch, RunIdentity
+from bulk.ledger.records import Epoch, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at
 from bulk.ledger.rows import read_counts, read_identity, read_words
 from bulk.model import OutcomeKind
@@ -84,6 +84,17 @@ class LedgerView:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
         with open_reader(self._path) as connection:
             return read_counts(connection)
+
+    def tallies(self) -> dict[int, StoredTally] | None:
+        """The tallies of jobs by their number, and that of the run (-1); None where they are not of all outcomes."""
+        with open_reader(self._path) as connection:
+            if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'tallies'").fetchone() is None:
+                return None
+            found = {job: StoredTally(*row) for job, *row in connection.execute("SELECT * FROM tallies")}
+            counts = dict(connection.execute("SELECT job, sum(items) FROM counts GROUP BY job").fetchall())
+        counts[-1] = sum(counts.values())
+        kept = {job: tally.items for job, tally in found.items()}
+        return found if all(kept.get(job, 0) == items for job, items in counts.items()) else None
 
     def error_counts(self) -> list[tuple[str, str, int]]:
         """Job name, error code and how many items ended with it; jobs in their order, then the most frequent first."""

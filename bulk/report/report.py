@@ -1,9 +1,11 @@
 """One Report, folded from a run's ledger and result lines; text, JSON and HTML are made from it and from nothing else.
 
-Counts are the ledger's. The lines of `results.jsonl` are read once and streamed: ten million cost no more memory than
-ten. Read `record.py` (what a report says), `standing.py` (where a run stands), `tally.py` (the lines), then this.
+Counts are the ledger's, and so is the tally that the run kept; without one, the lines of `results.jsonl` are read once
+and streamed: ten million cost no more memory than ten. Read `record.py` (what a report says), `standing.py` (where a
+run stands), `tally.py` (what the items say), then this.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,7 @@ from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode
+from bulk.report.active_time import ActiveTime
 from bulk.report.figures import counted
 from bulk.report.record import (
     HINTS,
@@ -29,7 +32,7 @@ from bulk.report.record import (
     exit_code,
 )
 from bulk.report.standing import JobStanding, Standing, next_command, stand
-from bulk.report.tally import ActiveTime, Tally
+from bulk.report.tally import Tally
 
 __all__ = ["Report", "exit_code", "fold"]
 
@@ -58,9 +61,12 @@ def fold(
     standing = stand(view, now)
     spans = list(_spans(standing, now))
     time = ActiveTime(spans)
-    tally = Tally((job.name for job in standing.jobs), time)
+    names = [job.name for job in standing.jobs]
     try:
-        tally.read(view.lines())
+        tally = _stored(view, names, time)
+        if tally is None:
+            tally = Tally(names, time)
+            tally.read(view.lines())
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         place = view.run_dir / RESULTS
         raise RunDirectoryError(
@@ -104,6 +110,26 @@ def fold(
         next_command=next_command(standing, view.run_dir, manifest),
         notes=(*_notes(standing, jobs), *notes),
     )
+
+
+def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
+    """The tally of this process's own run so far, to be kept up to date; None where the lines must be read at its end.
+
+    Raises:
+        RunDirectoryError: the ledger can't be read.
+    """
+    standing = stand(view, now)
+    spans = list(_spans(standing, now))
+    time = ActiveTime([*spans[:-1], (spans[-1][0], math.inf)])
+    try:
+        return _stored(view, [job.name for job in standing.jobs], time)
+    except msgspec.DecodeError:
+        return None
+
+
+def _stored(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally | None:
+    tallies = view.tallies()
+    return Tally(names, time, tallies) if tallies is not None else None
 
 
 def _spans(standing: Standing, now: float) -> Iterator[tuple[float, float]]:

@@ -1,22 +1,26 @@
-"""What is learned by reading every line of `results.jsonl` once, in constant memory: examples, times, a timeline.
+"""What is learned from every finished item, in constant memory: examples, times, a timeline.
 
-Pure but for the iterator it is given. How many ended how is not counted here: that is the ledger's to say.
+A run keeps it up to date while it goes, and the ledger stores it with each group; where it was not kept (after a retry,
+for older runs) every line of `results.jsonl` is read once. The order of the items makes no difference. Pure but for the
+iterator it is given. How many ended how is not counted here: that is the ledger's to say.
 """
 
+import bisect
 import heapq
 import math
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Literal
+from operator import attrgetter
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from bulk.model import OutcomeKind
+from bulk.ledger.records import StoredTally
+from bulk.model import Finished, OutcomeKind
+from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline
 
-MOST_BINS = 120
 MOST_PROBLEMS = 20
 MOST_SLOW = 5
 MOST_BREAKS = 50
@@ -26,6 +30,8 @@ MOST_LABEL = 120
 _STEPS = 1 / math.log(1.05)
 _MOST_STEP = 500  # 1.05 ** 500 ms is longer than a year
 _RESULT = b',"result":'
+_WHOLE_RUN = -1
+_PLACE = attrgetter("index")
 _IS_FINE = frozenset((OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED))
 _PLACES = {kind: place for place, kind in enumerate(OUTCOMES)}
 _GRAVITY = {"failed": 0, "unknown": 1, "skipped": 2}
@@ -56,6 +62,37 @@ class _Line(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
+class _Wrong(Protocol):
+    """What `_Error` and `model.ItemError` have in common."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def http_status(self) -> int | None: ...
+    @property
+    def attempts(self) -> int: ...
+
+
+_Ended: TypeAlias = _Line | Finished
+
+
+class _JobState(msgspec.Struct, array_like=True):
+    first_at: float | None
+    last_at: float | None
+    not_modified: int
+    steps: dict[int, int]
+    slow: list[SlowItem]
+    problems: dict[str, list[ProblemItem]]
+    examples: dict[str, ProblemItem]
+
+
+class _RunState(msgspec.Struct, array_like=True):
+    length_s: float
+    bins: list[list[int]]
+
+
 def _read(line: bytes) -> _Line:
     """The head of the line is enough for what went well: results may be megabytes, and are skipped unread.
 
@@ -72,46 +109,11 @@ def _read(line: bytes) -> _Line:
     return _decode(line)
 
 
-class ActiveTime:
-    """Moments as seconds of activity: the pauses between the epochs of a run are cut out.
-
-    Args:
-        spans: start and end of each epoch in order (UTC epoch seconds). Where the clock jumped and two overlap, the
-            second counts from the end of the first.
-    """
-
-    def __init__(self, spans: Sequence[tuple[float, float]]) -> None:
-        self._starts: list[float] = []
-        self._ends: list[float] = []
-        self._offsets: list[float] = []
-        total = 0.0
-        for start, end in spans:
-            if self._ends:
-                start = max(start, self._ends[-1])
-            end = max(start, end)
-            self._starts.append(start)
-            self._ends.append(end)
-            self._offsets.append(total)
-            total += end - start
-        self.total_s = total
-
-    def of(self, at: float) -> float:
-        """Seconds of activity before `at` (UTC epoch seconds)."""
-        place = bisect_right(self._starts, at) - 1
-        if place < 0:
-            return 0.0
-        return self._offsets[place] + (min(at, self._ends[place]) - self._starts[place])
-
-    @property
-    def breaks_s(self) -> tuple[float, ...]:
-        """Where it was resumed (seconds of activity)."""
-        return tuple(self._offsets[1:])
-
-
 class JobTally:
     """What the lines of one job say.
 
     Attributes:
+        items: taken in (count).
         first_at: the first send; last_at: the last outcome (UTC epoch seconds); None before any line.
         not_modified: answers with status 304 (count).
         examples: error code -> the first item with it.
@@ -119,6 +121,7 @@ class JobTally:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.items = 0
         self.first_at: float | None = None
         self.last_at: float | None = None
         self.not_modified = 0
@@ -128,8 +131,9 @@ class JobTally:
         self._steps = [0] * (_MOST_STEP + 1)
         self._slow_from_ms = -1.0
 
-    def add(self, line: _Line, started_at: float, ended_at: float) -> None:
-        """Take in one line."""
+    def add(self, line: "_Ended", started_at: float, ended_at: float) -> None:
+        """Take in one item."""
+        self.items += 1
         if self.first_at is None or started_at < self.first_at:
             self.first_at = started_at
         if self.last_at is None or ended_at > self.last_at:
@@ -145,14 +149,14 @@ class JobTally:
         if line.error is not None and line.outcome not in _IS_FINE:
             self._keep_problem(line, line.error)
 
-    def _keep_slow(self, line: _Line, elapsed_ms: float) -> None:
+    def _keep_slow(self, line: "_Ended", elapsed_ms: float) -> None:
         slow = SlowItem(
             job=self.name,
             index=line.index,
             id=line.id,
             label=label(line.item),
-            outcome=line.outcome,
-            elapsed_ms=elapsed_ms,
+            outcome=str(line.outcome),
+            elapsed_ms=round(elapsed_ms, 1),
             attempts=line.attempts,
         )
         heapq.heappush(self._slow, (elapsed_ms, -line.index, slow))
@@ -161,29 +165,59 @@ class JobTally:
         if len(self._slow) == MOST_SLOW:
             self._slow_from_ms = self._slow[0][0]
 
-    def _keep_problem(self, line: _Line, error: _Error) -> None:
-        kept = self._problems.setdefault(line.outcome, [])
-        is_superseded = error.code == "superseded"
-        if error.code in self.examples and (is_superseded or len(kept) >= MOST_PROBLEMS):
+    def _keep_problem(self, line: "_Ended", error: "_Wrong") -> None:
+        code, index = str(error.code), line.index
+        kept = self._problems.setdefault(str(line.outcome), [])
+        example = self.examples.get(code)
+        is_example = example is None or index < example.index
+        is_kept = code != "superseded" and (len(kept) < MOST_PROBLEMS or index < kept[-1].index)
+        if not is_example and not is_kept:
             return
         problem = ProblemItem(
             job=self.name,
             index=line.index,
             id=line.id,
             label=label(line.item),
-            outcome=line.outcome,
-            code=error.code,
+            outcome=str(line.outcome),
+            code=code,
             message=_shortened(error.message, MOST_MESSAGE),
             http_status=error.http_status if error.http_status is not None else line.http_status,
             attempts=error.attempts or line.attempts,
         )
-        self.examples.setdefault(error.code, problem)
-        if not is_superseded and len(kept) < MOST_PROBLEMS:
-            kept.append(problem)
+        if is_example:
+            self.examples[code] = problem
+        if is_kept:
+            bisect.insort(kept, problem, key=_PLACE)
+            del kept[MOST_PROBLEMS:]
+
+    @property
+    def state(self) -> bytes:
+        """All of it as JSON, for `restore`."""
+        steps = {step: seen for step, seen in enumerate(self._steps) if seen}
+        slow = [entry[2] for entry in self._slow]
+        return msgspec.json.encode(
+            _JobState(self.first_at, self.last_at, self.not_modified, steps, slow, self._problems, self.examples)
+        )
+
+    def restore(self, stored: StoredTally) -> None:
+        """Go on from a `state`.
+
+        Raises:
+            msgspec.DecodeError: it is none.
+        """
+        found = msgspec.json.decode(stored.json, type=_JobState)
+        self.items, self.first_at, self.last_at = stored.items, found.first_at, found.last_at
+        self.not_modified, self._problems, self.examples = found.not_modified, found.problems, found.examples
+        for step, seen in found.steps.items():
+            self._steps[min(step, _MOST_STEP)] = seen
+        self._slow = [(slow.elapsed_ms, -slow.index, slow) for slow in found.slow]
+        heapq.heapify(self._slow)
+        if len(self._slow) == MOST_SLOW:
+            self._slow_from_ms = self._slow[0][0]
 
     @property
     def problems(self) -> tuple[ProblemItem, ...]:
-        """The first 20: failed before unknown before skipped, each as the lines had them."""
+        """The first 20: failed before unknown before skipped, each in the order of the items."""
         kinds = sorted(self._problems, key=lambda kind: _GRAVITY.get(kind, 9))
         return tuple(problem for kind in kinds for problem in self._problems[kind])[:MOST_PROBLEMS]
 
@@ -209,18 +243,29 @@ class JobTally:
 
 
 class Tally:
-    """What all lines say. `read` may be called again with further lines.
+    """What all items say. `read` and `add` may be called again with further ones.
 
     Args:
-        jobs: their names; a line of another job is ignored.
-        time: the epochs of the run.
+        jobs: their names, by number; an item of another job is ignored.
+        time: the epochs of the run; while it goes, the last one has no end.
+        stored: what `add` returned before.
+
+    Raises:
+        msgspec.DecodeError: what was stored is no tally.
     """
 
-    def __init__(self, jobs: Iterable[str], time: ActiveTime) -> None:
+    def __init__(self, jobs: Iterable[str], time: ActiveTime, stored: Mapping[int, StoredTally] | None = None) -> None:
         self.jobs: Mapping[str, JobTally] = {name: JobTally(name) for name in jobs}
+        self._numbers = {name: number for number, name in enumerate(self.jobs)}
         self._time = time
-        self._bin_s = _bin_length(time.total_s)
-        self._bins = [[0] * len(OUTCOMES) for _ in range(max(1, math.ceil(time.total_s / self._bin_s)))]
+        self._bins = Bins()
+        self._items = 0
+        for name, number in self._numbers.items():
+            if stored is not None and number in stored:
+                self.jobs[name].restore(stored[number])
+        if stored is not None and _WHOLE_RUN in stored:
+            self._items, whole = stored[_WHOLE_RUN].items, msgspec.json.decode(stored[_WHOLE_RUN].json, type=_RunState)
+            self._bins.length_s, self._bins.counts = whole.length_s, whole.bins
 
     def read(self, lines: Iterable[bytes]) -> None:
         """Take in lines of `results.jsonl`, each item's once.
@@ -228,7 +273,7 @@ class Tally:
         Raises:
             msgspec.DecodeError, UnicodeDecodeError: one is no such line.
         """
-        active, bins, bin_s, last = self._time.of, self._bins, self._bin_s, len(self._bins) - 1
+        active, bins = self._time.of, self._bins
         for raw in lines:
             line = _read(raw)
             job = self.jobs.get(line.job)
@@ -237,29 +282,37 @@ class Tally:
             started_at = line.started_at.timestamp()
             ended_at = started_at + line.elapsed_ms / 1000
             job.add(line, started_at, ended_at)
-            bins[min(int(active(ended_at) / bin_s), last)][_PLACES[line.outcome]] += 1
+            bins.row(active(ended_at))[_PLACES[line.outcome]] += 1
+
+    def add(self, items: Iterable[Finished]) -> dict[int, StoredTally]:
+        """Take in items as they end; returns what must be stored anew, by the number of the job."""
+        active, bins = self._time.of, self._bins
+        changed: set[str] = set()
+        for item in items:
+            job = self.jobs[item.job]
+            changed.add(item.job)
+            self._items += 1
+            ended_at = item.started_at + item.elapsed_ms / 1000
+            job.add(item, item.started_at, ended_at)
+            bins.row(active(ended_at))[_PLACES[item.outcome]] += 1
+        if not changed:
+            return {}
+        found = {self._numbers[name]: StoredTally(self.jobs[name].items, self.jobs[name].state) for name in changed}
+        whole = _RunState(self._bins.length_s, self._bins.counts)
+        return {**found, _WHOLE_RUN: StoredTally(self._items, msgspec.json.encode(whole))}
 
     @property
     def timeline(self) -> Timeline:
         """Finished items over active time."""
         breaks = self._time.breaks_s[:MOST_BREAKS]
-        return Timeline(bin_s=self._bin_s, bins=tuple(tuple(each) for each in self._bins), breaks_s=breaks)
+        bin_s, bins = self._bins.shown(self._time.total_s)
+        return Timeline(bin_s=bin_s, bins=tuple(tuple(each) for each in bins), breaks_s=breaks)
 
     @property
     def slowest(self) -> tuple[SlowItem, ...]:
         """Up to 5 of all jobs, the slowest first."""
         every = [slow for job in self.jobs.values() for slow in job.slowest]
         return tuple(sorted(every, key=lambda slow: -slow.elapsed_ms)[:MOST_SLOW])
-
-
-def _bin_length(total_s: float) -> float:
-    """1, 2 or 5 times a power of ten seconds, so that there are at most 120 bins; at least 50 ms."""
-    least = max(total_s / MOST_BINS, 0.05)
-    power = 10.0 ** math.floor(math.log10(least))
-    for factor in (1, 2, 5, 10):
-        if power * factor >= least * 0.999_999:
-            return power * factor
-    return power * 10
 
 
 def label(item: msgspec.Raw | Mapping[str, object]) -> str:

@@ -1,6 +1,6 @@
 """The way to disk: groups in order, intents awaited, a disk that refuses for a while or for good, and back pressure."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,7 +13,7 @@ from bulk.dispatch import recorder as module
 from bulk.dispatch.recorder import GATHER_S, GRACE_S, Disk, Recorder, thread_disk
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Intent, Record
+from bulk.ledger.records import Intent, Record, StoredTally
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from tests.ledger import samples
@@ -27,26 +27,35 @@ class Bench:
 
     Attributes:
         refusals: what the disk raises next, one for each call; then it works.
+        full: so often the ledger refuses a group after that.
         groups: what was committed, group by group, with the moment.
     """
 
-    def __init__(self, folder: Path, flush: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        flush: Callable[[], None] | None = None,
+        tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
+    ) -> None:
         self.folder, self.clock = folder / "run", VirtualClock()
         self.ledger = samples.opened(self.folder)
         self.refusals: list[BulkError] = []
-        self.slow_s = 0.001
+        self.slow_s, self.full = 0.001, 0
         self.told: list[tuple[float, int]] = []
         self.stops: list[RunStopped] = []
         self.groups: list[tuple[float, list[Intent | Record]]] = []
         self.recorder = Recorder(
-            self._noting(self.ledger), self.clock, self.disk, self.durable, self.stops.append, flush
+            self._noting(self.ledger), self.clock, self.disk, self.durable, self.stops.append, flush, tally
         )
 
     def _noting(self, ledger: Ledger) -> Ledger:
         real = ledger.commit
 
-        def commit(batch: Sequence[Intent | Record], status: Any = None) -> None:
-            real(batch, status)
+        def commit(batch: Sequence[Intent | Record], status: Any = None, tallies: Any = None) -> None:
+            if self.full:
+                self.full -= 1
+                raise FULL
+            real(batch, status, tallies)
             self.groups.append((self.clock.monotonic(), list(batch)))
 
         ledger.commit = commit  # type: ignore[method-assign]  # it still writes: the real one is called
@@ -324,3 +333,22 @@ def test_the_loop_goes_on_while_the_disk_is_slow() -> None:
 
     anyio.run(main)
     assert ended_in_time == [True]
+
+
+def test_a_group_is_tallied_once(folder: Path) -> None:
+    """However often the ledger refuses a group, its items are tallied once, and that is stored with their outcomes."""
+    seen: list[int] = []
+
+    def tally(records: Sequence[Record]) -> Mapping[int, StoredTally]:
+        seen.extend(record.finished.index for record in records)
+        return {0: StoredTally(len(seen), b"{}"), -1: StoredTally(len(seen), b"{}")}
+
+    async def main(bench: Bench) -> None:
+        bench.full = 2
+        for index in range(3):
+            bench.recorder.record(samples.record(index), 100)
+        await bench.recorder.caught_up()
+
+    bench = simulate(folder, main, tally=tally)
+    assert sorted(seen) == [0, 1, 2]
+    assert LedgerView(bench.folder).tallies() == {0: StoredTally(3, b"{}"), -1: StoredTally(3, b"{}")}

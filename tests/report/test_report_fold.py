@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from bulk.errors import RunDirectoryError
 from bulk.ledger.results import encode
 from bulk.model import OutcomeKind
-from bulk.report import tally
+from bulk.report import active_time, tally
+from bulk.report.active_time import ActiveTime
 from bulk.report.files import as_json, from_json
 from bulk.report.record import OUTCOMES, exit_code
 from bulk.report.report import fold
-from bulk.report.tally import ActiveTime, Tally
+from bulk.report.tally import Tally
 from bulk.status import Wait
 from tests.report.ledgers import START, bucket, finished, job_status
 
@@ -305,4 +306,4 @@ def test_active_time_never_runs_backwards(gaps, ats):
 def test_the_timeline_is_bounded(total_s):
     """A run of any length has at most 120 bins."""
     timeline = Tally(["readmes"], ActiveTime([(START, START + total_s)])).timeline
-    assert 1 <= len(timeline.bins) <= tally.MOST_BINS
+    assert 1 <= len(timeline.bins) <= active_time.MOST_BINS
