@@ -65,6 +65,8 @@ class Operation(Generic[ItemT]):
         Item: the typed arguments; unknown fields and wrong types are refused with file and line.
         category: the rate-limit category that pays for it.
         is_read: changes nothing, needs no intent, no lane and no settling.
+        is_momentary: its answer is of the moment, so that asking again has a point: of a read that is not, equal items
+            of a job are sent once.
         is_irreversible: the plan says so.
         most_requests: most requests of one item when no answer is lost (count); the budget is planned with it.
         least_requests: fewest of one item (count).
@@ -81,6 +83,7 @@ class Operation(Generic[ItemT]):
     Item: ClassVar[type[Item]]
     category: ClassVar[str] = "core"
     is_read: ClassVar[bool] = True
+    is_momentary: ClassVar[bool] = False
     is_irreversible: ClassVar[bool] = False
     least_requests: ClassVar[int] = 1
     most_requests: ClassVar[int] = 1

@@ -116,6 +116,8 @@ class Overview:
                 waits.append(Wait(what, until, len(gate.waiters)))
         for (operation, index), until in list(self._settler.under_way.items())[:WAITS_MOST]:
             waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
+        for path, poll in self._exchange.polls.waits(now):
+            waits.append(Wait(f"poll interval of {path}", wall + poll.not_before - now, poll.waiting))
         lanes = (lane for lane in self._scheduler.longest_lanes(LANES_MOST) if lane.left > 1)
         waits.extend(Wait(f"lane {lane.label} {lane.left - 1} ahead", None, lane.left) for lane in lanes)
         for job in self._scheduler.jobs:

@@ -126,7 +126,10 @@ class Run:
             limits.concurrency,
             self._passing.skip,
         )
-        self.scheduler.on_make = self._passing.make
+        for number, check in enumerate(checked.jobs):
+            if check.copies:
+                self._progress[number].set_copies(self._passing.copies[number].bits(number, check.items))
+        self.scheduler.on_make, self.scheduler.on_copy = self._passing.make, self._passing.copy
         self.scheduler.on_far = self._passing.look_far
         self._passing.scheduler = self.scheduler
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)

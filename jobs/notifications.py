@@ -67,6 +67,7 @@ class ListNotifications(Operation[ListNotificationsItem]):
 
     name = "notification.list"
     Item = ListNotificationsItem
+    is_momentary = True
     example: ClassVar = {"all": True, "since": "2025-01-01T00:00:00Z"}
 
     def check(self, item: ListNotificationsItem) -> Iterator[ItemFlaw]:
@@ -197,6 +198,7 @@ class GetThread(Operation[ThreadItem]):
 
     name = "thread.get"
     Item = ThreadItem
+    is_momentary = True
     example: ClassVar = {"thread_id": 1}
 
     def steps(self, item: ThreadItem) -> Steps:

@@ -23,6 +23,7 @@ class GetRateLimit(Operation[RateLimitItem]):
 
     name = "rate-limit.get"
     Item = RateLimitItem
+    is_momentary = True
 
     def steps(self, item: RateLimitItem) -> Steps:
         reply = yield Request(method="GET", path="/rate_limit", accept=frozenset((200, 404)), is_fresh=True)

@@ -120,6 +120,7 @@ class ListDeliveries(Operation[DeliveriesItem]):
 
     name = "webhook.deliveries"
     Item = DeliveriesItem
+    is_momentary = True
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "status": "failure"}
 
     def check(self, item: DeliveriesItem) -> Iterator[ItemFlaw]:

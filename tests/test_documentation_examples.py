@@ -122,3 +122,11 @@ def test_the_shown_manifest_can_be_read(tmp_path: Path, page: str) -> None:
     for name in ("repos.csv", "repos.jsonl", "orgs.csv", "corp-ca.pem"):
         (tmp_path / name).touch()
     assert read_manifest(path, Overrides(), {}).jobs
+
+
+def test_every_hook_of_an_operation_is_explained() -> None:
+    """Whatever an operation can say about itself stands in the page about writing one."""
+    page = (ROOT / "docs" / "writing-operations.md").read_text()
+    hooks = {name for name in vars(Operation) if not name.startswith("_")} | set(Operation.__annotations__)
+    words = set(re.findall(r"\w+", page))
+    assert hooks - words == {"resource"}, "what is made from the name is no hook"

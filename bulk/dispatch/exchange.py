@@ -72,7 +72,7 @@ class Exchange:
     ) -> None:
         self._transport, self._governor, self._stores = transport, governor, stores
         self._vendor, self._base_url, self._clock, self._dice = vendor, base_url, clock, dice
-        self._polls = Polls()
+        self.polls = Polls()
         self.draining = anyio.Event()
         self.requests = 0
         self.retries = 0
@@ -163,13 +163,14 @@ class Exchange:
         """`read`, when it is this credential's turn to poll this list."""
         if permit is not None:
             self.return_unused(permit)  # the wait may be long
-        poll = self._polls.of(gate.account.name, request.path)
-        async with poll.turn:
-            await self.pause(poll.wait_s(self._clock.monotonic()))
-            answer = await self._decided(request, gate, tally, None)
-            if isinstance(answer, Reply):
-                poll.answered(answer.headers, self._clock.monotonic())
-            return answer
+        poll = self.polls.of(gate.account.name, request.path)
+        with poll.counted():
+            async with poll.turn:
+                await self.pause(poll.wait_s(self._clock.monotonic()))
+                answer = await self._decided(request, gate, tally, None)
+                if isinstance(answer, Reply):
+                    poll.answered(answer.headers, self._clock.monotonic())
+                return answer
 
     async def _decided(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None) -> Reply | Outcome:
         tally.sends = 0

@@ -1,4 +1,4 @@
-"""Items that never reach a worker, and items that are made on the way: of skipped jobs, superseded, from other results.
+"""Items that never reach a worker: of skipped jobs, superseded, copies of others; and items that are made on the way.
 Also looks for items that lie far on in their source, behind others that are done.
 
 One task (`run`) beside the workers does these one after the other; the scheduler says when. It ends with the scheduler.
@@ -7,6 +7,7 @@ One task (`run`) beside the workers does these one after the other; the schedule
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,16 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.view import LedgerView
 from bulk.manifest import derived
 from bulk.manifest.checking import Checked
+from bulk.manifest.copies import Copies, copies_name
 from bulk.manifest.entries import EntryStream, LaneIndex
 from bulk.manifest.manifest import Job
 from bulk.manifest.summary import index_name
 from bulk.model import ErrorCode, OutcomeKind, failed, skipped
 
 SKIP_BATCH = 500
+COPY_BATCH = 256
+COPY_BYTES = 4 * 1024 * 1024
+"""Copies that are read at once (count), and most bytes of the lines that they are copied from."""
 SUPERSEDED_BATCH = 16
 """Superseded items that are read at once (count): they may be large."""
 LOOK_S = 0.25
@@ -60,9 +65,12 @@ class Passing:
         self._checked, self._manifest, self._workspace = checked, checked.manifest, workspace
         self._ledger, self._progress, self._index, self._clock, self._disk = ledger, progress, index, clock, disk
         self._stop = stop
+        all_copies = Copies(workspace)
+        self.copies = [all_copies for _ in self._manifest.jobs]
         self._indexes: dict[int, LaneIndex] = {}
         self._to_skip: list[Job] = []
         self._to_make: list[Job] = []
+        self._to_copy: list[Job] = []
         self._far: deque[tuple[Tier, Feed]] = deque()
         self._far_wanted = anyio.Event()
         self._wanted = anyio.Event()
@@ -83,8 +91,15 @@ class Passing:
         self._to_make.append(job)
         self._wanted.set()
 
+    def copy(self, job: Job) -> None:
+        """Record soon what is left of this job: each item as the earlier one ended that asks for the same."""
+        self._to_copy.append(job)
+        self._wanted.set()
+
     def close(self) -> None:
-        """Let go of the indexes of items that were made."""
+        """Let go of the indexes of items that were made, and of what is known of copies."""
+        for copies in self.copies:
+            copies.close()
         for index in self._indexes.values():
             index.close()
 
@@ -116,13 +131,18 @@ class Passing:
     async def _run(self, workers: Workers) -> None:
         scheduler = self.scheduler
         try:
-            await self._pass_by_superseded(workers)
+            if await self._pass_by_superseded(self._index, workers):
+                scheduler.is_passing_by = False
+                scheduler.skipped_all()
             while not scheduler.is_stopped:
                 if self._to_skip:
                     await self._skip_items(self._to_skip.pop(0), workers)
                     continue
                 if self._to_make:
                     await self._make_items(self._to_make.pop(0), workers)
+                    continue
+                if self._to_copy:
+                    await self._copy_items(self._to_copy.pop(0), workers)
                     continue
                 if all(scheduler.is_over(queue) for queue in scheduler.queues.values()):
                     return
@@ -132,24 +152,24 @@ class Passing:
         except (RunStopped, RunDirectoryError) as refusal:
             self._stop(refusal)
 
-    async def _pass_by_superseded(self, workers: Workers) -> None:
+    async def _pass_by_superseded(self, index: LaneIndex, workers: Workers) -> bool:
+        """Whether all of them have their outcomes now."""
         outcome = skipped(ErrorCode.SUPERSEDED, "not sent: a later item of this run takes the place of this one")
         after = 0
-        while found := self._index.superseded(after=after, count=SUPERSEDED_BATCH):
+        while found := index.superseded(after=after, count=SUPERSEDED_BATCH):
             after = found[-1][0]
             for _, entry in found:
                 if not self._progress[entry.job].is_done(entry.index):
                     workers.end_skipped(self._manifest.jobs[entry.job], Work(entry), outcome, Tally())
             if not await self._goes_on(workers):
-                return
-        self.scheduler.is_passing_by = False
-        self.scheduler.skipped_all()
+                return False
+        return True
 
     async def _skip_items(self, job: Job, workers: Workers) -> None:
         numbers = {other.name: other.number for other in self._manifest.jobs}
         outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
         stream, progress = self.stream(job.number), self._progress[job.number]
-        feed = Feed(stream, progress)
+        feed = Feed(stream, progress.next_left)
         while not feed.is_at_end:
             for _ in range(SKIP_BATCH):
                 entry = feed.next()
@@ -162,6 +182,31 @@ class Passing:
                 return
         self.scheduler.skipped_all()
 
+    async def _copy_items(self, job: Job, workers: Workers) -> None:
+        """Only copies are left: what the stream still has to give. The lines they are copied from are durable."""
+        await workers.caught_up()
+        view = LedgerView(self._workspace)
+        feed = Feed(self.stream(job.number), self._progress[job.number].next_left)
+        while not feed.is_at_end:
+            entries = list(islice(iter(feed.next, None), COPY_BATCH))
+            while feed.is_far and not self.scheduler.is_stopped:
+                await self._disk(feed.look_far)
+            firsts = self.copies[job.number].firsts(job.number, [entry.index for entry in entries])
+            while entries:
+                wanted = [firsts[entry.index] for entry in entries]
+                raw: dict[int, bytes] = {}
+                await self._disk(partial(_read, view, job.number, wanted, raw))
+                lines = {index: msgspec.json.decode(line, type=dict) for index, line in raw.items()}
+                known = next((n for n, first in enumerate(wanted) if first not in raw), len(wanted))
+                assert known, "an item that ended has a line"
+                for entry, first in zip(entries[:known], wanted, strict=False):
+                    workers.end_copy(job, entry, lines[first], len(raw[first]))
+                    await workers.wait_room()
+                entries = entries[known:]
+                if not await self._goes_on(workers):
+                    return
+        self.scheduler.skipped_all()
+
     async def _make_items(self, job: Job, workers: Workers) -> None:
         """Make the items of a job from results that are durable, and record those that can't be used."""
         await workers.caught_up()
@@ -170,6 +215,8 @@ class Passing:
         number, progress = job.number, self._progress[job.number]
         index = self._indexes[number] = LaneIndex(self._checked, self._workspace, index_name(job))
         progress.items, progress.done = made[0], self._ledger.done_bits(number, made[0])
+        copies = self.copies[number] = Copies(self._workspace, copies_name(job))
+        progress.set_copies(copies.bits(number, made[0]))
         after = -1
         while found := index.flaws(after=after, count=SKIP_BATCH):
             after = found[-1][0]
@@ -179,7 +226,8 @@ class Passing:
                     workers.end_invalid(job, item, msgspec.json.decode(given, type=dict), outcome)
             if not await self._goes_on(workers):
                 return
-        self.scheduler.made(job, index)
+        if await self._pass_by_superseded(index, workers):
+            self.scheduler.made(job, index)
 
     def _made(self, job: Job) -> int:
         assert job.derivation is not None, "only such jobs are made"
@@ -201,3 +249,8 @@ class Passing:
         await anyio.lowlevel.checkpoint()
         await workers.wait_room()
         return not self.scheduler.is_stopped
+
+
+def _read(view: LedgerView, job: int, wanted: Sequence[int], raw: dict[int, bytes]) -> None:
+    """Blocking: the lines of these items, as many as fit."""
+    raw.update(view.lines_of(job, wanted, COPY_BYTES))

@@ -22,6 +22,8 @@ class JobProgress:
     paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
     finished: items of it that ended in this process (count).
     is_known: its items are known; not yet where they are made from another job's results.
+    copies: one bit per item: it is not offered, because it gets the outcome of an earlier one; None: there are none.
+    copies_left: those without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
     """
 
     items: int
@@ -32,6 +34,9 @@ class JobProgress:
     paid_each: float = 0.0
     finished: int = 0
     is_known: bool = True
+    copies: bytearray | None = None
+    copies_left: int = 0
+    passed: bytearray | None = None
 
     def note_paid(self, requests: int) -> None:
         """An item has ended that cost so many requests."""
@@ -44,13 +49,20 @@ class JobProgress:
 
     def next_left(self, index: int) -> int:
         """The first item from that one on that has no outcome; `items` where all have one."""
+        return self._next_without(self.done, index)
+
+    def next_offered(self, index: int) -> int:
+        """The same of those that are offered: copies are not."""
+        return self._next_without(self.done if self.passed is None else self.passed, index)
+
+    def _next_without(self, bits: bytearray, index: int) -> int:
         if index >= self.items:
             return self.items
         place = index >> 3
-        left = ~self.done[place] & (0xFF << (index & 7)) & 0xFF
+        left = ~bits[place] & (0xFF << (index & 7)) & 0xFF
         if not left:
             place += 1
-            while block := self.done[place : place + BLOCK_BYTES]:
+            while block := bits[place : place + BLOCK_BYTES]:
                 ahead = block.lstrip(b"\xff")
                 place += len(block) - len(ahead)
                 if ahead:
@@ -60,9 +72,24 @@ class JobProgress:
                 return self.items
         return min(self.items, (place << 3) + (left & -left).bit_length() - 1)
 
+    def is_copy(self, index: int) -> bool:
+        """Whether that item gets the outcome of an earlier one."""
+        return self.copies is not None and bool(self.copies[index >> 3] & (1 << (index & 7)))
+
+    def set_copies(self, copies: bytearray) -> None:
+        """These items, one bit each, get the outcome of earlier ones. `done` and `items` are known."""
+        if any(copies):
+            done, mine = int.from_bytes(self.done, "little"), int.from_bytes(copies, "little")
+            self.copies, self.copies_left = copies, (mine & ~done).bit_count()
+            self.passed = bytearray((done | mine).to_bytes(len(self.done), "little"))
+
     def end(self, index: int, kind: OutcomeKind) -> None:
         """That item has one now."""
+        if self.copies_left and self.is_copy(index):
+            self.copies_left -= 1
         self.done[index >> 3] |= 1 << (index & 7)
+        if self.passed is not None:
+            self.passed[index >> 3] |= 1 << (index & 7)
         self.ended[kind] = self.ended.get(kind, 0) + 1
 
     @property

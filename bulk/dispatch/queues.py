@@ -8,7 +8,6 @@ from typing import Protocol
 import anyio
 
 from bulk.dispatch.lanes import Lane
-from bulk.dispatch.progress import JobProgress
 from bulk.manifest.manifest import Entry
 
 BATCH = 256
@@ -59,11 +58,12 @@ class Feed:
     """A stream and what was read ahead of it.
 
     Attributes:
+        next_wanted: the first item from an index on that it gives; see `Stream.take`.
         is_far: its next item is looked for elsewhere, because that takes its time; nothing may be asked meanwhile.
     """
 
     stream: Stream
-    progress: JobProgress
+    next_wanted: Callable[[int], int]
     ahead: deque[Entry] = field(default_factory=deque)
     is_at_end: bool = False
     is_far: bool = False
@@ -71,7 +71,7 @@ class Feed:
     def next(self) -> Entry | None:
         """The next item; None at the end, and where it `is_far`."""
         if not self.ahead and not self.is_at_end:
-            found = self.stream.take(BATCH, self.progress.next_left, near=NEAR_ROWS)
+            found = self.stream.take(BATCH, self.next_wanted, near=NEAR_ROWS)
             self.is_far = found is None
             self.ahead.extend(found or ())
             self.is_at_end = not self.ahead and not self.is_far
@@ -79,7 +79,7 @@ class Feed:
 
     def look_far(self) -> None:
         """Look further for what comes next, for a second or so; blocks. It `is_far` as long as nothing was found."""
-        found = self.stream.take(BATCH, self.progress.next_left, near=FAR_ROWS)
+        found = self.stream.take(BATCH, self.next_wanted, near=FAR_ROWS)
         if found is not None:
             self.ahead.extend(found)
             self.is_at_end, self.is_far = not found, False

@@ -45,6 +45,7 @@ class Scheduler:
     on_make: called for a job whose items are to be made now; `made` is the answer.
     on_far: called for a feed whose next item lies far on; `arrived` is the answer. Until it is set, it is looked for
         at once.
+    on_copy: called for a job of which nothing is left but items that get the outcome of others, which have ended.
     on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
     """
 
@@ -71,9 +72,11 @@ class Scheduler:
         self._held = Held()
         self._made: dict[int, Index] = {}
         self._making: set[int] = set()
+        self._copying: set[int] = set()
         self.on_make: Callable[[Job], None] = lambda _: None
         self.on_far: Callable[[Tier, Feed], None] = self._look_far
         self._far = 0
+        self.on_copy: Callable[[Job], None] = lambda _: None
         self._order = itertools.count()
         self._has_several = any(job.derivation is not None for job in jobs)
         self._numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
@@ -115,10 +118,21 @@ class Scheduler:
                 if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
                     has_changed = True
                     self.states[number] = JobState.COMPLETE
+                    self._copying.discard(number)
+                elif self._may_copy(number):
+                    self._copying.add(number)
+                    self.on_copy(job)
         self._end_if_stalled()
 
     def _may_start(self, job: Job) -> bool:
         return all(self.states[self._numbers[name]] is JobState.COMPLETE for name in job.needs)
+
+    def _may_copy(self, number: int) -> bool:
+        """Whether all that is left of a job are copies of items that have ended."""
+        progress = self.progress[number]
+        if number in self._copying or self.is_skipped[number] or self.states[number] is not JobState.RUNNING:
+            return False
+        return progress.copies_left > 0 and progress.left == progress.copies_left
 
     def _start(self, job: Job) -> None:
         number = job.number
@@ -134,7 +148,7 @@ class Scheduler:
         if not job.operation.is_read:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
-            tier.feeds.append(Feed(self._streams(number), self.progress[number]))
+            tier.feeds.append(Feed(self._streams(number), self.progress[number].next_offered))
         for lane in self._parked.pop(number, ()):
             self._place(lane)
         queue.wake(len(queue.idle))
@@ -293,7 +307,7 @@ class Scheduler:
         if work.lane is not None:
             work.lane.left -= 1
             self._release(work.lane)
-        if progress.left == 0 or self.in_flight == 0:
+        if progress.left == progress.copies_left or self.in_flight == 0:
             self._advance()
 
     def ended_together(self, work: Work, outcomes: Sequence[Outcome | None], paid: int) -> None:
@@ -331,7 +345,7 @@ class Scheduler:
             progress.superseded += 1
 
     def skipped_all(self) -> None:
-        """Every item of a skipped job has its outcome, or all those that were passed by."""
+        """Every item of a skipped job has its outcome, or all those that were passed by or copied."""
         self._advance()
 
     def abandoned(self, work: Work) -> None:
@@ -362,6 +376,7 @@ class Scheduler:
             self.is_passing_by
             or self._making
             or self._far
+            or self._copying
             or any(skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped))
         )
         if self.in_flight == 0 and not is_skipping and not any(self.has_work(queue) for queue in self.queues.values()):
@@ -375,7 +390,7 @@ class Scheduler:
         for job in self.jobs:
             if job.credential == credential and job.operation.category == category and not self.is_skipped[job.number]:
                 progress = self.progress[job.number]
-                left += max(0, progress.left - progress.in_flight) * self.paid_each(job)
+                left += max(0, progress.left - progress.copies_left - progress.in_flight) * self.paid_each(job)
         return -int(-left // 1)
 
     def paid_each(self, job: Job) -> float:

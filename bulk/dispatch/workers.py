@@ -4,7 +4,7 @@ Fixed workers for each bucket, so that a drained bucket occupies only its own. T
 taken is taken in the order of priorities at the moment it can be sent. Source: design.md §5.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from bulk.govern.governor import Draining, Governor
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.saving import saved_path
-from bulk.model import Finished, ItemError, Outcome, OutcomeKind
+from bulk.model import ErrorCode, Finished, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
 from bulk.platform.credentials import redact
 
@@ -134,6 +134,20 @@ class Workers:
         )
         self._recorder.record(Record(job=job.number, finished=finished, save=None), RESULT_BYTES)
         self._scheduler.mark_ended(job.number, index, outcome)
+
+    def end_copy(self, job: Job, entry: Entry, line: Mapping[str, Any], size_bytes: int) -> None:
+        """Record an item as the earlier one ended that asks for the same, and whose line of results is `line`."""
+        error = line["error"]
+        outcome = Outcome(
+            kind=OutcomeKind(line["outcome"]),
+            result=line["result"],
+            error=error and ItemError(ErrorCode(error["code"]), error["message"], error["http_status"], 0),
+            http_status=line["http_status"],
+        )
+        record = self.record_of(job, entry, outcome, Tally(request_id=line["request_id"]))
+        self._recorder.record(record, RESULT_BYTES + size_bytes)
+        self._on_ended(job, outcome)
+        self._scheduler.mark_ended(job.number, entry.index, outcome)
 
     async def caught_up(self) -> None:
         """Wait until every outcome so far is durable."""

@@ -4,7 +4,8 @@ A list is polled by one at a time, because only the answer says how long to wait
 grow under load. Source: specification, Events 5; design.md §4 (the pages of one listing are one poll).
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -21,10 +22,21 @@ class Poll:
     Attributes:
         turn: held while it is polled.
         not_before: the next poll waits until then (monotonic).
+        waiting: who wants to poll it, or does (count).
     """
 
     turn: anyio.Lock = field(default_factory=anyio.Lock)
     not_before: float = 0.0
+    waiting: int = 0
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """Be one of those who want to poll it, for the time of the block."""
+        self.waiting += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
 
     def wait_s(self, now: float) -> float:
         """Seconds until it may be polled; 0.0 means now. `now` is monotonic."""
@@ -44,6 +56,10 @@ class Polls:
     def of(self, credential: str, path: str) -> Poll:
         """The list at `path`, as `credential` sees it."""
         return self._polls.setdefault((credential, path), Poll())
+
+    def waits(self, now: float) -> list[tuple[str, Poll]]:
+        """The lists that somebody waits for because of their interval, by path. `now` is monotonic."""
+        return [(path, poll) for (_, path), poll in self._polls.items() if poll.waiting and poll.not_before > now]
 
 
 def interval_s(headers: Mapping[str, str]) -> float:

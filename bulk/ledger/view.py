@@ -6,7 +6,7 @@ page was read. Source: interface.md §4, §5.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,27 @@ class LedgerView:
         finally:
             if fd >= 0:
                 os.close(fd)
+
+    def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
+        """The current lines of these items of the job with that number, by index.
+
+        Those without one are left out, and the last of them once there are `most_bytes` of lines: the first is there.
+        """
+        found: dict[int, bytes] = {}
+        left = most_bytes
+        with open_reader(self._path) as connection:
+            (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
+            fd = self._open_results(generation)
+            try:
+                for index in dict.fromkeys(indexes):
+                    query = "SELECT position, length FROM outcomes WHERE job = ? AND idx = ?"
+                    place = connection.execute(query, (job, index)).fetchone()
+                    if place is not None and left > 0:
+                        (found[index],) = lines_at(fd, [place])
+                        left -= place[1]
+            finally:
+                os.close(fd)
+        return found
 
     def _page(
         self, after: tuple[int, int], kinds: AbstractSet[OutcomeKind] | None, job: str | None

@@ -8,22 +8,24 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from bulk.errors import RunDirectoryError, RunStopped
-from bulk.manifest import json_text, notes, saving, summary, withheld
-from bulk.manifest.collisions import SavedPaths
-from bulk.manifest.crossing import Crossings, Spot, conflicts, notes_on_names
+from bulk.manifest import json_text, notes, saving, savings, summary, withheld
+from bulk.manifest.collisions import SavedPaths, same_file
+from bulk.manifest.copies import CopiesBuilder, CopyFinder, has_copies
+from bulk.manifest.crossing import Crossings, Spot, conflicts, decides, notes_on_names, told
 from bulk.manifest.files import FileCheck
 from bulk.manifest.flaws import Flaws
-from bulk.manifest.index import IndexBuilder, LaneCount, Repeats, hash_63, lane_key
+from bulk.manifest.index import IndexBuilder, hash_63, lane_key
 from bulk.manifest.items import UNREADABLE, ItemReader, line_of
 from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.savings import Indexed
 from bulk.manifest.sources import STDIN, ItemsFile
 from bulk.manifest.stdin import keep_stdin
 from bulk.manifest.summary import Checked, JobCheck, Marks, SourceCheck, load_checked
@@ -97,12 +99,11 @@ class _Checking:
         self.index: IndexBuilder | None = None
         self.saved: SavedPaths | None = None
         self.crossings: Crossings | None = None
+        self.copies: CopiesBuilder | None = None
 
     def run(self) -> Checked:
         jobs = self.manifest.jobs
-        repeats: dict[int, Repeats] = {}
-        lanes: dict[int, LaneCount] = {}
-        superseded: dict[int, int] = {}
+        laned = Indexed()
         alike: tuple[str, ...] = ()
         (self.workspace / summary.SUMMARY).unlink(missing_ok=True)
         with contextlib.ExitStack() as stack:
@@ -110,8 +111,9 @@ class _Checking:
                 self.index = stack.enter_context(IndexBuilder(self.workspace))
             if any(job.save is not None for job in jobs):
                 self.saved = stack.enter_context(SavedPaths())
-            if any(_decides(job) for job in jobs):
+            if any(decides(job) for job in jobs):
                 self.crossings = stack.enter_context(Crossings())
+            self.copies = stack.enter_context(CopiesBuilder(self.workspace))
             found = [_JobChecking(self, job).run() for job in jobs]
             self._progress(self._items)
             self._note_collisions()
@@ -121,14 +123,10 @@ class _Checking:
                 self.flaws.raise_if_any()
                 alike = tuple(notes_on_names(self.crossings, jobs))
             if self.index is not None:
-                repeats = self.index.repeats()
-                lanes = self.index.finish(_kept_together(jobs))
-                superseded = self.index.superseded
-        counted = tuple(
-            _with_lanes(job, one, lanes.get(job.number), superseded.get(job.number, 0))
-            for job, one in zip(jobs, found, strict=True)
-        )
-        found_notes = (*notes.on_repeats(jobs, repeats), *notes.on_superseded(jobs, superseded), *alike)
+                laned = savings.indexed(self.index, jobs)
+            self.copies.finish()
+        counted = tuple(savings.counted(job, one, laned) for job, one in zip(jobs, found, strict=True))
+        found_notes = (*notes.on_repeats(jobs, laned.repeats), *savings.notes_on(jobs, counted), *alike)
         checked = Checked(self.manifest, counted, found_notes, summary.digest_over(counted))
         summary.keep(checked, self.workspace)
         return checked
@@ -148,11 +146,7 @@ class _Checking:
         for collision in self.saved.collisions():
             job, (number, index, _) = jobs[collision.job], collision.earlier
             other = f"item {index:,}" if number == job.number else f"item {index:,} of job {jobs[number].name}"
-            message = (
-                f"would be saved to the same file as {other} (counted from 0; case does not matter): "
-                "add a field that tells them apart, such as {id}"
-            )
-            self.flaws.add(_place(self.manifest, job), collision.line, "save", message)
+            self.flaws.add(_place(self.manifest, job), collision.line, "save", same_file(other))
 
     def _note_conflicts(self, crossings: Crossings, checked: Checked) -> None:
         jobs = self.manifest.jobs
@@ -160,44 +154,9 @@ class _Checking:
             job, other = jobs[later.job], f"item {earlier.item:,}"
             if earlier.job != later.job:
                 other = f"{other} of job {jobs[earlier.job].name}"
-            insist = "; allow_overwrites: true lets it pass, or needs between two jobs" if found.may_insist else ""
-            message = f"{found.message.replace('{other}', other)} (counted from 0){insist}"
-            self.flaws.add(_place(self.manifest, job), later.line, "", message)
+            self.flaws.add(_place(self.manifest, job), later.line, "", told(found, other))
             if self.flaws.is_full:
                 return
-
-
-def _with_lanes(job: Job, found: JobCheck, lanes: LaneCount | None, superseded: int) -> JobCheck:
-    if superseded:
-        least, most = job.operation.least_requests, job.operation.most_requests
-        sent = found.items - superseded
-        found = msgspec.structs.replace(
-            found, superseded=superseded, least_requests=sent * least, most_requests=sent * most
-        )
-    if lanes is None:
-        return found
-    longest = (lanes.longest.label, lanes.longest.items) if lanes.longest else None
-    return msgspec.structs.replace(found, lanes=lanes.lanes, longest_lane=longest)
-
-
-def _decides(job: Job) -> bool:
-    """Whether items of this job are checked against others."""
-    kind = type(job.operation)
-    return kind.identities is not Operation.identities or kind.new_names is not Operation.new_names
-
-
-def _kept_together(jobs: Sequence[Job]) -> dict[int, int]:
-    """Jobs of which only the last item of a lane is sent, and a number that is the same for those that count as one:
-
-    they run or are skipped together, with one credential, so that the last item is sent whenever the others would be.
-    """
-    numbers: dict[tuple[object, ...], int] = {}
-    kept: dict[int, int] = {}
-    for job in jobs:
-        if job.operation.keeps_only_last:
-            together = (job.operation.name, job.credential, job.needs_policy, *sorted(job.needs))
-            kept[job.number] = numbers.setdefault(together, len(numbers))
-    return kept
 
 
 def _place(manifest: Manifest, job: Job) -> str:
@@ -216,7 +175,8 @@ class _JobChecking:
         has_files = bool(job.operation.file_fields)
         self._files = FileCheck(whole.manifest.path.parent, job.operation) if has_files else None
         self._template = saving.Template(job.save, job.operation) if job.save is not None else None
-        self._decides = _decides(job)
+        self._decides = decides(job)
+        self._copies: CopyFinder | None = None
         self._spool: BinaryIO | None = None
         self._spooled_bytes = self._withheld = 0
 
@@ -224,17 +184,20 @@ class _JobChecking:
         source = None
         if self._job.derivation is not None:
             return JobCheck(items=0)
-        if self._job.items is not None:
-            self._check_rows(self._inline())
-        else:
-            try:
-                source = self._check_source()
-            except SourceFlaw as flaw:
-                self._flaws.add(self._place, flaw.line, "", flaw.message)
-        least, most = self._operation.least_requests, self._operation.most_requests
-        return JobCheck(
-            items=self._count, least_requests=self._count * least, most_requests=self._count * most, source=source
-        )
+        copies = 0
+        with contextlib.ExitStack() as stack:
+            if has_copies(self._job):
+                self._copies = stack.enter_context(CopyFinder(self._whole.workspace))
+            if self._job.items is not None:
+                self._check_rows(self._inline())
+            else:
+                try:
+                    source = self._check_source()
+                except SourceFlaw as flaw:
+                    self._flaws.add(self._place, flaw.line, "", flaw.message)
+            if self._copies is not None and self._whole.copies is not None and not len(self._flaws):
+                copies = self._whole.copies.add(self._job.number, self._copies)
+        return JobCheck(items=self._count, copies=copies, source=source)
 
     def _check_source(self) -> SourceCheck:
         job, workspace = self._job, self._whole.workspace
@@ -279,6 +242,7 @@ class _JobChecking:
         operation, from_json, limit = self._operation, self._reader.from_json, self._whole.manifest.limit
         check = operation.check if type(operation).check is not Operation.check else None
         has_more = self._files is not None or self._template is not None or not operation.is_read
+        compare = self._copies.add if self._copies is not None else None
         count = self._count
         for line, offset, data in batch:
             if count == limit:
@@ -304,6 +268,8 @@ class _JobChecking:
                     is_good = False
             if has_more and is_good:
                 self._take(item, count, line, offset, data)
+            if compare is not None:
+                compare(item, count)
             count += 1
         self._count = count
 
@@ -351,7 +317,18 @@ class _JobChecking:
         # salted, because what may hold a secret must not be guessed from its hash
         payload = hash_63(self._whole.salt + operation.name.encode() + b" " + bare)
         number, crossings = self._job.number, self._whole.crossings
-        index.add(keys, label, number, count, offset, size, payload, is_last_kept=operation.keeps_only_last)
+        size_combined = operation.size_combined(item) if operation.most_combined else 0
+        index.add(
+            keys,
+            label,
+            number,
+            count,
+            offset,
+            size,
+            payload,
+            is_last_kept=operation.keeps_only_last,
+            size_combined=size_combined,
+        )
         if crossings is not None and self._decides:
             spot = Spot(number, count, offset, size, line, payload)
             crossings.add(operation.resource, operation.identities(item), spot)

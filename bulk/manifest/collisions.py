@@ -79,3 +79,11 @@ class SavedPaths:
 
 def _hash(path: str) -> bytes:
     return hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def same_file(other: str) -> str:
+    """What is said of an item that would be saved where the earlier one is, which `other` names."""
+    return (
+        f"would be saved to the same file as {other} (counted from 0; case does not matter): "
+        "add a field that tells them apart, such as {id}"
+    )

@@ -17,7 +17,7 @@ from bulk.manifest.index import hash_63
 from bulk.manifest.lookalikes import skeleton
 from bulk.manifest.manifest import Job
 from bulk.manifest.summary import Checked
-from bulk.operation import Conflict, Item
+from bulk.operation import Conflict, Item, Operation
 
 MOST_ALIKE = 5
 """Pairs of names that look alike and are told one by one (count)."""
@@ -123,6 +123,12 @@ class Crossings:
         self._rows.clear()
 
 
+def decides(job: Job) -> bool:
+    """Whether items of this job are checked against others."""
+    kind = type(job.operation)
+    return kind.identities is not Operation.identities or kind.new_names is not Operation.new_names
+
+
 def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
     """Pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
 
@@ -149,6 +155,12 @@ def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterat
             is_meant = job.allow_overwrites or earlier.job in before[later.job]
             if found is not None and not (found.may_insist and is_meant):
                 yield earlier, later, found
+
+
+def told(found: Conflict, other: str) -> str:
+    """What is said of the later item; `other` names the earlier one."""
+    insist = "; allow_overwrites: true lets it pass, or needs between two jobs" if found.may_insist else ""
+    return f"{found.message.replace('{other}', other)} (counted from 0){insist}"
 
 
 def _before(jobs: Sequence[Job]) -> list[set[int]]:

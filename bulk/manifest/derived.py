@@ -14,6 +14,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from bulk.manifest.collisions import SavedPaths, same_file
+from bulk.manifest.copies import CopiesBuilder, CopyFinder, copies_name, has_copies
+from bulk.manifest.crossing import Crossings, Spot, decides, told
 from bulk.manifest.deriving import mapped
 from bulk.manifest.entries import LaneIndex
 from bulk.manifest.files import FileCheck
@@ -21,8 +24,9 @@ from bulk.manifest.index import IndexBuilder, hash_63, lane_key
 from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.manifest import Entry, Job, Manifest
 from bulk.manifest.saving import SaveFlaw, Template
+from bulk.manifest.savings import kept_together
 from bulk.manifest.summary import derived_path, index_name
-from bulk.operation import Item
+from bulk.operation import AnyOperation, Item
 
 _HEAD = b'{"source":%d,"item":'
 _PAGE = 500
@@ -60,9 +64,17 @@ def make(
         file.flush()
         os.fsync(file.fileno())
         file.seek(0)
-        with IndexBuilder(workspace, index_name(job)) as index:
-            items = _Indexing(job, manifest, index).run(file)
-            index.finish()
+        with (
+            IndexBuilder(workspace, index_name(job)) as index,
+            _Against(job, index, workspace) as against,
+            CopiesBuilder(workspace, copies_name(job)) as copies,
+        ):
+            items = _Indexing(job, manifest, index, against).run(file)
+            against.refuse(file)
+            if against.copies is not None:
+                copies.add(job.number, against.copies)
+            copies.finish()
+            index.finish(kept_together([job]))
     part.replace(path)
     return items
 
@@ -97,8 +109,8 @@ def _copy(path: Path, file: BinaryIO) -> Sources:
 class _Indexing:
     """Checks every item and puts it into the index, or notes what is wrong with it."""
 
-    def __init__(self, job: Job, manifest: Manifest, index: IndexBuilder) -> None:
-        self._job, self._index, self._limit = job, index, manifest.limit
+    def __init__(self, job: Job, manifest: Manifest, index: IndexBuilder, against: "_Against") -> None:
+        self._job, self._index, self._against, self._limit = job, index, against, manifest.limit
         self._reader = ItemReader(job.operation, {})
         self._template = Template(job.save, job.operation) if job.save is not None else None
         has_files = bool(job.operation.file_fields)
@@ -118,7 +130,7 @@ class _Indexing:
                 flaws = [f"{flaw.field}: {flaw.message}" for flaw in self._reader.explain(msgspec.json.decode(raw))]
             if flaws:
                 more = f"; and {len(flaws) - _SHOWN_FLAWS:,} more" if len(flaws) > _SHOWN_FLAWS else ""
-                self._index.add_flaw(count, "; ".join(flaws[:_SHOWN_FLAWS]) + more, self._shown(raw))
+                self._index.add_flaw(count, "; ".join(flaws[:_SHOWN_FLAWS]) + more, _shown(self._job.operation, raw))
             else:
                 self._add(item, count, at + start, len(raw))
             at += len(line)
@@ -138,19 +150,69 @@ class _Indexing:
             except SaveFlaw as flaw:
                 yield f"{flaw.field}: {flaw}"
 
-    def _shown(self, raw: bytes) -> str:
-        """What was made, as results show it."""
-        operation = self._job.operation
-        hidden = operation.unreported | {name.partition(".")[0] for name in operation.secret_fields}
-        shown = {name: value for name, value in msgspec.json.decode(raw).items() if name not in hidden}
-        return msgspec.json.encode(shown).decode()
-
     def _add(self, item: Item, count: int, at: int, size: int) -> None:
         operation = self._job.operation
         lanes = () if operation.is_read else operation.lanes(item)
         keys = [lane_key(operation.resource, lane) for lane in lanes]
-        payload = hash_63(operation.name.encode() + b" " + msgspec.json.encode(item))
-        self._index.add(keys, lanes[0] if lanes else "", self._job.number, count, at, size, payload)
+        bare = item if item.id is None else msgspec.structs.replace(item, id=None)
+        payload = hash_63(operation.name.encode() + b" " + msgspec.json.encode(bare))
+        label, number = lanes[0] if lanes else "", self._job.number
+        self._index.add(keys, label, number, count, at, size, payload, is_last_kept=operation.keeps_only_last)
+        self._against.add(item, Spot(number, count, at, size, count, payload))
+
+
+class _Against:
+    """Checks the items against each other, as those of a manifest are before anything is sent. A context manager."""
+
+    def __init__(self, job: Job, index: IndexBuilder, workspace: Path) -> None:
+        self._job, self._index = job, index
+        with contextlib.ExitStack() as stack:
+            self._saved = stack.enter_context(SavedPaths()) if job.save is not None else None
+            self._template = Template(job.save, job.operation) if job.save is not None else None
+            self._crossings = stack.enter_context(Crossings()) if decides(job) else None
+            self.copies = stack.enter_context(CopyFinder(workspace)) if has_copies(job) else None
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> "_Against":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, item: Item, spot: Spot) -> None:
+        """An item that is good by itself."""
+        operation = self._job.operation
+        if self._saved is not None and self._template is not None:
+            self._saved.add(self._template.fill(item), spot.job, spot.item, spot.line)
+        if self._crossings is not None:
+            self._crossings.add(operation.resource, operation.identities(item), spot)
+        if self.copies is not None:
+            self.copies.add(item, spot.item)
+
+    def refuse(self, file: BinaryIO) -> None:
+        """Take those out of the index that can't be meant beside an earlier one; `file` has them all."""
+        operation, reader = self._job.operation, ItemReader(self._job.operation, {})
+
+        def read(at: int, size: int) -> bytes:
+            return os.pread(file.fileno(), size, at)
+
+        def given(at: int, size: int) -> str:
+            return _shown(operation, read(at, size))
+
+        for earlier, later in self._crossings.pairs() if self._crossings is not None else ():
+            one, other = (reader.spooled(read(spot.at, spot.size)) for spot in (earlier, later))
+            found = operation.conflict(one, other)
+            if found is not None and not (found.may_insist and self._job.allow_overwrites):
+                self._index.refuse(later.item, told(found, f"item {earlier.item:,}"), given)
+        for collision in self._saved.collisions() if self._saved is not None else ():
+            self._index.refuse(collision.item, f"save: {same_file(f'item {collision.earlier[1]:,}')}", given)
+
+
+def _shown(operation: AnyOperation, raw: bytes) -> str:
+    """What was made, as results show it."""
+    hidden = operation.unreported | {name.partition(".")[0] for name in operation.secret_fields}
+    shown = {name: value for name, value in msgspec.json.decode(raw).items() if name not in hidden}
+    return msgspec.json.encode(shown).decode()
 
 
 class DerivedStream:

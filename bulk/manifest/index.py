@@ -8,7 +8,7 @@ Items that a later one supersedes leave their lane.
 import hashlib
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -76,8 +76,12 @@ class IndexBuilder:
         self._rows: list[EntryRow] = []
         self._sequence = 0
         self._seen: set[int] = set()
+        self._sizes: list[tuple[int, int]] = []
+        self._database.execute("CREATE TEMP TABLE sizes (sequence INTEGER PRIMARY KEY, size INTEGER NOT NULL)")
         self.superseded: dict[int, int] = {}
         """Items that are not sent, by the number of their job (count), once it is finished."""
+        self.joined: dict[int, int] = {}
+        """Items that share the request of one before them, by the number of their job (count), once it is finished."""
 
     def __enter__(self) -> "IndexBuilder":
         return self
@@ -97,6 +101,7 @@ class IndexBuilder:
         payload: int,
         *,
         is_last_kept: bool = False,
+        size_combined: int = 0,
     ) -> None:
         """One item.
 
@@ -106,6 +111,7 @@ class IndexBuilder:
             at, size: where its JSON can be read again (bytes).
             payload: `hash_63` of what it asks for.
             is_last_kept: of its lane the last item alone may remain, so that each needs the name.
+            size_combined: what it takes of a combined request (count); 0: it is sent alone.
         """
         self._sequence += 1
         if not lanes:
@@ -119,12 +125,27 @@ class IndexBuilder:
                 self._seen.clear()
             self._seen.add(lane)
         self._rows.append((self._sequence, lane, job, item, at, size, payload, label if is_new else None))
+        if size_combined:
+            self._sizes.append((self._sequence, size_combined))
         if len(self._rows) >= _BATCH_ROWS:
             self._flush()
 
     def add_flaw(self, item: int, message: str, given: str) -> None:
         """An item that can't be used, of a job whose items are made while the run goes on."""
         self._database.execute("INSERT INTO flaws VALUES (?, ?, ?)", (item, message, given))
+
+    def refuse(self, item: int, message: str, given: Callable[[int, int], str]) -> None:
+        """As `add_flaw`, for an item that was added and is found wrong beside another; the first flaw counts.
+
+        Args:
+            given: what was made, as JSON, from its offset and size (bytes).
+        """
+        self._flush()
+        self._database.execute("CREATE INDEX IF NOT EXISTS entries_by_item ON entries (item)")
+        place = self._database.execute("SELECT at, size FROM entries WHERE item = ?", (item,)).fetchone()
+        if place is not None:
+            self._database.execute("DELETE FROM entries WHERE item = ?", (item,))
+            self.add_flaw(item, message, given(*place))
 
     def add_files(self, digests: dict[str, bytes]) -> None:
         """Files that items name: SHA-256 by name."""
@@ -144,12 +165,15 @@ class IndexBuilder:
             found[job] = Repeats(count, (first_job, first_item), (job, item))
         return found
 
-    def finish(self, keep_last: Mapping[int, int] | None = None) -> dict[int, LaneCount]:
+    def finish(
+        self, keep_last: Mapping[int, int] | None = None, most_combined: Mapping[int, int] | None = None
+    ) -> dict[int, LaneCount]:
         """Make the lanes and give the file its name; returns the lanes of each job that has some.
 
         Args:
             keep_last: for each job of which only the last item of a lane is sent, a number: jobs of one number count
                 as one.
+            most_combined: `Operation.most_combined` of each job whose items are combined.
         """
         self._flush()
         database = self._database
@@ -161,6 +185,8 @@ class IndexBuilder:
         if keep_last:
             self._supersede(keep_last)
         database.execute("CREATE INDEX entries_by_lane ON entries (lane)")
+        if most_combined:
+            self._count_joined(most_combined)
         database.execute(
             "CREATE TABLE lanes (rank INTEGER PRIMARY KEY, lane INTEGER NOT NULL, label TEXT NOT NULL, "
             "job INTEGER NOT NULL, items INTEGER NOT NULL)"
@@ -186,6 +212,23 @@ class IndexBuilder:
     def _flush(self) -> None:
         self._database.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         self._rows.clear()
+        self._database.executemany("INSERT INTO sizes VALUES (?, ?)", self._sizes)
+        self._sizes.clear()
+
+    def _count_joined(self, most_combined: Mapping[int, int]) -> None:
+        """As `dispatch.lanes.Lane.take` will: neighbours of one job in a lane, as long as they fit."""
+        query = """
+            SELECT lane, job, sizes.size FROM entries LEFT JOIN sizes USING (sequence)
+            WHERE lane IN (SELECT lane FROM entries JOIN sizes USING (sequence)) ORDER BY lane, sequence"""
+        before: tuple[int, int] | None = None
+        room = 0
+        for lane, job, size in self._database.execute(query):
+            if size is not None and before == (lane, job) and size <= room:
+                room -= size
+                self.joined[job] = self.joined.get(job, 0) + 1
+            else:
+                room = most_combined.get(job, 0) - (size or 0)
+            before = lane, job
 
     def _supersede(self, keep_last: Mapping[int, int]) -> None:
         database = self._database

@@ -1,4 +1,4 @@
-"""Sentences about a checked manifest that stop nothing: what is asked for twice, and what need not be sent."""
+"""Sentences about a checked manifest that stop nothing: writes that are asked for twice."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,14 +15,4 @@ def on_repeats(jobs: Sequence[Job], repeats: Mapping[int, Repeats]) -> Iterator[
         yield (
             f"job {jobs[number].name}: {many} for the same as an earlier one "
             f"(first: item {later[1]:,} as item {earlier[1]:,}{where}, counted from 0)"
-        )
-
-
-def on_superseded(jobs: Sequence[Job], superseded: Mapping[int, int]) -> Iterator[str]:
-    """What is saved because only the last item of a lane is sent: items by the number of their job (count)."""
-    for number, count in sorted(superseded.items()):
-        many = "1 item is" if count == 1 else f"{count:,} items are"
-        yield (
-            f"job {jobs[number].name}: {many} superseded by a later one and not sent, "
-            f"which saves {count * jobs[number].operation.least_requests:,} of its requests"
         )

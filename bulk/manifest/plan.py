@@ -19,6 +19,25 @@ LATENCY_S = 0.1
 """Assumed time from a request to its answer (seconds)."""
 
 
+class Savings(msgspec.Struct, frozen=True, kw_only=True):
+    """What need not be sent.
+
+    Attributes:
+        duplicates: reads that an earlier item of their job asks for in the same words; they get its outcome (count).
+        superseded: items whose place a later one takes (count).
+        combined: items that share the request of one before them (count).
+        requests: fewest requests that all these would have cost (count).
+        already_so: most requests that are saved beside, where things are already as asked for: then they are only
+            looked at (count).
+    """
+
+    duplicates: int = 0
+    superseded: int = 0
+    combined: int = 0
+    requests: int = 0
+    already_so: int = 0
+
+
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One job.
 
@@ -26,7 +45,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
         least_requests, most_requests: of all its items, when no answer is lost (count).
         lanes: lanes that begin in it (count); 0 for reads.
         longest_lane, longest_lane_items: name of the longest of them, and its items (count).
-        superseded: items that are not sent, because a later one takes their place (count).
+        superseded: items that are not sent, because a later one takes their place (count); as in `saved`.
         is_irreversible: what it does can't be undone.
         save: template of the files that are written; None: none.
     """
@@ -45,6 +64,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...]
     save: str | None
     superseded: int = 0
+    saved: Savings = Savings()
 
 
 class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +100,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         longest_lane, longest_lane_items, longest_lane_s: the lane that takes longest, its items, its time (seconds).
         least_finish_at, most_finish_at: predicted end (UTC epoch seconds); None: a bucket never suffices.
         notes: sentences to read before it is run.
+        saved: of all jobs together.
     """
 
     name: str
@@ -96,6 +117,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     least_finish_at: float | None
     most_finish_at: float | None
     notes: tuple[str, ...]
+    saved: Savings = Savings()
 
 
 def plan(
@@ -122,12 +144,11 @@ def plan(
     used = _buckets(jobs, buckets, manifest.limits, now, window_s)
     least, most = sum(job.least_requests for job in jobs), sum(job.most_requests for job in jobs)
     rate = per_second or manifest.limits.concurrency / latency_s
-    longest = max(jobs, key=_lane_requests, default=None)
+    longest = max(jobs, key=lambda job: _lane_requests(job, job.most_requests), default=None)
     longest_s = [0.0, 0.0]
     if longest is not None and longest.longest_lane_items:
-        operation = manifest.jobs[jobs.index(longest)].operation
-        for end, requests in enumerate((operation.least_requests, operation.most_requests)):
-            longest_s[end] = longest.longest_lane_items * requests * latency_s
+        for end, requests in enumerate((longest.least_requests, longest.most_requests)):
+            longest_s[end] = _lane_requests(longest, requests) * latency_s
     has_lane = longest is not None and longest.longest_lane_items > 0
     return Plan(
         name=manifest.name,
@@ -144,6 +165,7 @@ def plan(
         least_finish_at=_latest([bucket.least_done_at for bucket in used], now, least / rate, longest_s[0]),
         most_finish_at=_latest([bucket.most_done_at for bucket in used], now, most / rate, longest_s[1]),
         notes=(*_notes(jobs), *_unknown(manifest.jobs), *checked.notes),
+        saved=_sum([job.saved for job in jobs]),
     )
 
 
@@ -163,12 +185,28 @@ def _job(job: Job, found: JobCheck) -> JobPlan:
         needs=job.needs,
         save=job.save,
         superseded=found.superseded,
+        saved=_savings(job, found),
     )
 
 
-def _lane_requests(job: JobPlan) -> int:
-    """Requests of a job's longest lane, at most (count)."""
-    return job.longest_lane_items * job.most_requests // max(1, job.items - job.superseded)
+def _savings(job: Job, found: JobCheck) -> Savings:
+    saved = found.copies + found.superseded + found.joined
+    return Savings(
+        duplicates=found.copies,
+        superseded=found.superseded,
+        combined=found.joined,
+        requests=saved * job.operation.least_requests,
+        already_so=0 if job.operation.is_read else found.most_requests - found.least_requests,
+    )
+
+
+def _sum(parts: Sequence[Savings]) -> Savings:
+    return Savings(**{name: sum(getattr(part, name) for part in parts) for name in Savings.__struct_fields__})
+
+
+def _lane_requests(job: JobPlan, requests: int) -> float:
+    """Those of a job's longest lane, of all that its items take (count)."""
+    return job.longest_lane_items * requests / max(1, job.items - job.superseded)
 
 
 def _buckets(

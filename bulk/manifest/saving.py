@@ -49,7 +49,7 @@ class Template:
             SaveFlaw: it is absolute, climbs out, names a field that items lack, or holds what no file name may.
         """
         self._parts: list[str | tuple[str, ...]] = []
-        fields = operation.Item.__struct_fields__
+        fields = operation.Item.__struct_encode_fields__
         for part in _PART.finditer(text):
             name = part[1]
             if part[0] in ("{{", "}}"):
@@ -132,7 +132,7 @@ def _template(text: str, operation: AnyOperation) -> Template:
 def _value(item: Item, path: tuple[str, ...]) -> str:
     value: Any = item
     for name in path:
-        value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        value = value.get(name) if isinstance(value, dict) else _attribute(value, name)
     if isinstance(value, bool):
         text = str(value).lower()
     elif isinstance(value, str | int):
@@ -149,6 +149,13 @@ def _value(item: Item, path: tuple[str, ...]) -> str:
     if text in (".", ".."):
         raise SaveFlaw("save: a name of dots alone would leave its folder", ".".join(path))
     return _NOT_IN_SEGMENTS.sub(_encoded, text)
+
+
+def _attribute(value: object, name: str) -> object:
+    """The field of a struct that users call `name` (`enterprise-team`); None where there is none."""
+    names: tuple[str, ...] = getattr(value, "__struct_encode_fields__", ())
+    fields: tuple[str, ...] = getattr(value, "__struct_fields__", ())
+    return getattr(value, fields[names.index(name)]) if name in names else None
 
 
 def _is_path(name: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.errors import RunDirectoryError
+from bulk.manifest.copies import COPIES
 from bulk.manifest.index import INDEX
 from bulk.manifest.lines import SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
@@ -74,6 +75,8 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
         lanes: lanes whose first item it has (count); 0 for reads.
         longest_lane: (name, items) of the longest of them, items of later jobs counted in.
         superseded: items that are not sent, because a later one takes their place (count).
+        copies: items that are not sent, because an earlier one asks for the same; they get its outcome (count).
+        joined: items that share the request of one before them (count).
         least_requests, most_requests: of all its items together, when no answer is lost (count).
         source: its items file; None for inline items.
     """
@@ -82,9 +85,16 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
     lanes: int = 0
     longest_lane: tuple[str, int] | None = None
     superseded: int = 0
+    copies: int = 0
+    joined: int = 0
     least_requests: int = 0
     most_requests: int = 0
     source: SourceCheck | None = None
+
+    @property
+    def sent(self) -> int:
+        """Items, or several together, that something is sent for (count)."""
+        return self.items - self.superseded - self.copies - self.joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +195,10 @@ def load_checked(manifest: Manifest, workspace: Path) -> Checked | None:
         for job, found in zip(manifest.jobs, summary.jobs, strict=True)
     )
     needs_index = any(not job.operation.is_read or job.operation.file_fields for job in manifest.jobs)
+    needs_copies = any(job.copies for job in jobs)
     if summary.limit != manifest.limit or (needs_index and not (workspace / INDEX).is_file()):
+        return None
+    if needs_copies and not (workspace / COPIES).is_file():
         return None
     checked = Checked(manifest, jobs, summary.notes, summary.digest)
     if jobs != summary.jobs:

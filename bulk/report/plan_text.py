@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bulk.manifest.plan import BucketPlan, JobPlan, Plan
+from bulk.manifest.plan import BucketPlan, JobPlan, Plan, Savings
 from bulk.report.figures import count, counted, duration, iso, moment
 from bulk.report.terminal import Ink, column, cut, safe, width, wrapped
 
@@ -53,6 +53,9 @@ def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     yield ""
     requests = _span(plan.least_requests, plan.most_requests)
     yield from wrapped(f"{counted(plan.items, 'item')}, {requests} requests. {_end(plan)}", columns)
+    saved = _saved(plan.saved)
+    if saved:
+        yield from wrapped(saved, columns)
     if plan.longest_lane is not None and plan.longest_lane_items > 1:
         takes = duration(plan.longest_lane_s)
         yield from wrapped(
@@ -71,6 +74,23 @@ def _end(plan: Plan) -> str:
         return f"It would end about {soon} at the earliest."
     late = f"{moment(most, plan.at)} (in {duration(most - plan.at)})"
     return f"It would end about {soon}." if late == soon else f"It would end between {soon} and {late}."
+
+
+def _saved(saved: Savings) -> str:
+    """What need not be sent, in one or two sentences; empty where that is nothing."""
+    parts = [
+        f"{count(number)} {what}"
+        for number, what in (
+            (saved.duplicates, "duplicates"),
+            (saved.superseded, "superseded"),
+            (saved.combined, "sent together with others"),
+        )
+        if number
+    ]
+    said = [f"{counted(saved.requests, 'request')} saved: {', '.join(parts)}."] if parts else []
+    if saved.already_so:
+        said.append(f"What is already so is not sent: up to {count(saved.already_so)} of these requests less.")
+    return " ".join(said)
 
 
 def _span(least: int, most: int) -> str:

@@ -19,6 +19,8 @@ from bulk.dispatch.exchange import (
 )
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.wire import Verdict, VerdictKind
+from bulk.report.progress import Silence
+from bulk.status import RunStatus, Wait
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.world import simulate, world
@@ -166,3 +168,23 @@ def test_errors_on_the_way_of_a_redirect_are_met_again(folder: Path, redirects: 
                 assert asked == 6
 
     simulate(main)
+
+
+def test_the_status_tells_of_a_poll_interval(folder: Path) -> None:
+    """While a list may not be polled yet, the status says which, until when, and how many wait for it."""
+
+    class Watching(Silence):
+        def update(self, status: RunStatus) -> None:
+            seen.extend((status.at, wait) for wait in status.waits if wait.what.startswith("poll interval"))
+
+    seen: list[tuple[float, Wait]] = []
+
+    async def main() -> None:
+        async with world(folder) as made:
+            manifest = made.write("run", {"job": {"operation": "notification.list", "items": [{}, {}, {"all": True}]}})
+            assert (await made.run(manifest, display=Watching())).exit_code == 0
+
+    simulate(main)
+    assert {wait.what for _, wait in seen} == {"poll interval of /notifications"}
+    assert {wait.count for _, wait in seen} == {2, 1}
+    assert all(wait.until is not None and at < wait.until <= at + 60.0 for at, wait in seen)

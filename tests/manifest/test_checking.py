@@ -106,7 +106,7 @@ def test_only_the_first_items_are_checked_with_a_limit(tmp_path):
 
 
 def test_equal_writes_are_noted(tmp_path):
-    """Writes that were asked for before are a note, not an error; `id` makes no difference, reads are not counted."""
+    """Writes that were asked for before are a note, not an error; `id` makes no difference. Reads are sent once."""
     items = [{"place": "a"}, {"place": "b"}, {"place": "a", "id": "x"}, {"place": "a"}]
     jobs = (
         a_job(ReadThing(), items, name="reads"),
@@ -117,6 +117,10 @@ def test_equal_writes_are_noted(tmp_path):
     assert checked.notes == (
         "job writes: 2 items ask for the same as an earlier one (first: item 2 as item 0, counted from 0)",
         "job more: 1 item asks for the same as an earlier one (first: item 0 as item 1 of writes, counted from 0)",
+        (
+            "job reads: 2 items are the same read as an earlier one and not sent; its outcome is that one's, which "
+            "saves 2 of its requests"
+        ),
     )
 
 

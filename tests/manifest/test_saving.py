@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from bulk.errors import ManifestError
 from bulk.manifest.saving import SaveFlaw, Template, folded, saved_path
+from jobs.team_organizations import GetTeamOrganization
+from jobs.team_requests import AssignmentItem
 from tests.manifest.making import ReadThing, SecretThing, ThingItem, a_job, check_in
 
 READ = ReadThing()
@@ -156,3 +158,13 @@ def test_names_can_really_be_made(tmp_path):
     for place in ("CON", "a/b", "x" * 400, "é" * 300, "a\nb", "-rf", "~"):
         (tmp_path / template.fill(ThingItem(place=place))).write_text("x")
     assert len(list(tmp_path.iterdir())) == 7
+
+
+def test_fields_are_named_as_users_name_them():
+    """A field whose name is no Python name, such as `enterprise-team`, names files like any other."""
+    get = GetTeamOrganization()
+    item = AssignmentItem(enterprise="acme", enterprise_team="ent:platform", org="acme-eng")
+    job = a_job(get, [], save="{enterprise}/{enterprise-team}/{org}.json")
+    assert saved_path(job, item) == "acme/ent%3Aplatform/acme-eng.json"
+    with pytest.raises(SaveFlaw, match="enterprise-team"):
+        Template("{enterprise_team}", get)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bulk.manifest.plan import BucketPlan, JobPlan, Plan
+from bulk.manifest.plan import BucketPlan, JobPlan, Plan, Savings
 from bulk.report import plan_text
 from bulk.report.terminal import width
 from tests.report.ledgers import START
@@ -152,3 +152,13 @@ def test_hostile_and_many(columns):
     assert all(width(line) <= columns for line in shown.splitlines())
     assert "and 20 more jobs" in shown
     assert "and 20 more notes" in shown
+
+
+def test_what_is_saved_is_said():
+    """Duplicates, superseded items and shared calls, in requests; and what is already so is not sent."""
+    saved = Savings(duplicates=1_200, superseded=3, combined=198, requests=1_401, already_so=300)
+    said = words(plan(job(), saved=saved))
+    assert "1,401 requests saved: 1,200 duplicates, 3 superseded, 198 sent together with others." in said
+    assert "What is already so is not sent: up to 300 of these requests less." in said
+    assert plan_text.data(plan(job(saved=saved), saved=saved))["jobs"][0]["saved"]["combined"] == 198
+    assert "saved" not in words(plan(job()))

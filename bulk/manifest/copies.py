@@ -1,0 +1,183 @@
+"""Reads of one job that ask for exactly the same: which, so that each is sent once and the others get its outcome.
+
+Only within a job, because between two jobs something may be written. What an item asks for is its canonical JSON
+without its id; 128 bits of a hash of it stand for it. They are kept in a temporary file, in parts that are compared one
+after the other, so that memory does not grow with the items. What was found is in `copies.db`.
+"""
+
+import hashlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bulk.manifest.manifest import Job
+from bulk.operation import Item
+
+COPIES = "copies.db"
+
+_PARTS = 256
+_DIGEST_BYTES, _RECORD_BYTES = 16, 24
+_HELD_BYTES = 4 * 1024 * 1024
+"""What waits in memory before it is written (bytes)."""
+
+
+def copies_name(job: Job) -> str:
+    """Where the copies of `job` are: in a file of their own where its items are made while the run goes on."""
+    return f"from-{job.name}.copies.db" if job.derivation is not None else COPIES
+
+
+def has_copies(job: Job) -> bool:
+    """Whether equal items of that job are sent once.
+
+    Not where each has a file to be saved: two such items differ in nothing but the id that names the file, which says
+    that each is wanted.
+    """
+    operation = job.operation
+    return operation.is_read and not operation.is_momentary and job.save is None
+
+
+class CopyFinder:
+    """Takes the items of one job in their order; `found` tells which are copies. A context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is where the temporary file may lie."""
+        self._folder = folder
+        self._encode = msgspec.json.Encoder(order="deterministic").encode
+        self._parts = [bytearray() for _ in range(_PARTS)]
+        self._places: list[list[tuple[int, int]]] = [[] for _ in range(_PARTS)]
+        self._until_written = _HELD_BYTES // _RECORD_BYTES
+        self._fd = -1
+        self._end = 0
+
+    def __enter__(self) -> "CopyFinder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+    def add(self, item: Item, index: int) -> None:
+        """The item of that index."""
+        bare = item if item.id is None else msgspec.structs.replace(item, id=None)
+        digest = hashlib.blake2b(self._encode(bare), digest_size=_DIGEST_BYTES).digest()
+        self._parts[digest[0]] += digest + index.to_bytes(_RECORD_BYTES - _DIGEST_BYTES, "big")
+        self._until_written -= 1
+        if not self._until_written:
+            self._write()
+
+    def found(self) -> Iterator[tuple[int, int]]:
+        """(index of a copy, index of the first item that asks for the same), in no order."""
+        for number, part in enumerate(self._parts):
+            data = b"".join(os.pread(self._fd, size, at) for at, size in self._places[number]) + part
+            digests = [data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _RECORD_BYTES)]
+            if len(set(digests)) == len(digests):
+                continue
+            firsts: dict[bytes, int] = {}
+            for place, digest in enumerate(digests):
+                at = place * _RECORD_BYTES
+                index = int.from_bytes(data[at + _DIGEST_BYTES : at + _RECORD_BYTES], "big")
+                first = firsts.setdefault(digest, index)
+                if first != index:
+                    yield index, first
+
+    def _write(self) -> None:
+        if self._fd < 0:
+            self._fd, name = tempfile.mkstemp(prefix="copies-", dir=self._folder)
+            Path(name).unlink()
+        for places, part in zip(self._places, self._parts, strict=True):
+            places.append((self._end, len(part)))
+            self._end += len(part)
+        data = memoryview(b"".join(self._parts))
+        while data:
+            data = data[os.write(self._fd, data) :]
+        for part in self._parts:
+            part.clear()
+        self._until_written = _HELD_BYTES // _RECORD_BYTES
+
+
+class CopiesBuilder:
+    """Builds `copies.db`, which gets its name when it is complete. A context manager."""
+
+    def __init__(self, workspace: Path, name: str = COPIES) -> None:
+        self._path, self._part = workspace / name, workspace / (name + ".part")
+        self._part.unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
+        self._database: sqlite3.Connection | None = None
+
+    def __enter__(self) -> "CopiesBuilder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._database is not None:
+            self._database.close()
+        self._part.unlink(missing_ok=True)
+
+    def add(self, job: int, finder: CopyFinder) -> int:
+        """What was found in one job; returns how many copies there are."""
+        count = 0
+        rows = ((job, *pair) for pair in finder.found())
+        for first in rows:
+            database = self._open()
+            database.execute("INSERT INTO found VALUES (?, ?, ?)", first)
+            count = 1 + database.executemany("INSERT INTO found VALUES (?, ?, ?)", rows).rowcount
+        return count
+
+    def finish(self) -> None:
+        """Give the file its name, where there is any copy."""
+        if self._database is None:
+            return
+        # in the order in which they are asked for: a tree that is filled in order is small and quick
+        self._database.execute("INSERT INTO copies SELECT * FROM found ORDER BY job, item")
+        self._database.execute("COMMIT")
+        self._database.close()
+        self._database = None
+        self._part.replace(self._path)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._database is None:
+            os.close(os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            self._database = sqlite3.connect(self._part, isolation_level=None, check_same_thread=False)
+            for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "temp_store=FILE"):
+                self._database.execute(f"PRAGMA {pragma}").fetchall()
+            columns = "(job INTEGER NOT NULL, item INTEGER NOT NULL, first INTEGER NOT NULL"
+            self._database.execute(f"CREATE TABLE copies {columns}, PRIMARY KEY (job, item)) WITHOUT ROWID")
+            self._database.execute(f"CREATE TEMP TABLE found {columns})")
+            self._database.execute("BEGIN")
+        return self._database
+
+
+class Copies:
+    """The copies of a checked manifest. Where there is no `copies.db`, there are none."""
+
+    def __init__(self, workspace: Path, name: str = COPIES) -> None:
+        path = workspace / name
+        self._database: sqlite3.Connection | None = None
+        if path.is_file():
+            uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+            self._database = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+    def bits(self, job: int, items: int) -> bytearray:
+        """One bit for each of the first `items` items of a job, as in `Ledger.done_bits`: 1 where it is a copy."""
+        bits = bytearray((items + 7) // 8)
+        if self._database is not None:
+            query = "SELECT item FROM copies WHERE job = ? AND item < ? ORDER BY item"
+            for (item,) in self._database.execute(query, (job, items)):
+                bits[item >> 3] |= 1 << (item & 7)
+        return bits
+
+    def firsts(self, job: int, items: Sequence[int]) -> Mapping[int, int]:
+        """The first item that asks for the same as each of `items`, which are in their order."""
+        if self._database is None or not items:
+            return {}
+        query = "SELECT item, first FROM copies WHERE job = ? AND item BETWEEN ? AND ?"
+        return dict(self._database.execute(query, (job, items[0], items[-1])).fetchall())
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
