@@ -95,6 +95,8 @@ class Engine:
     ) -> AsyncGenerator[Finished, None]:
         """Do `operation` with each item; gives each one that has ended, in the order in which they end.
 
+        Reads that ask for the same are sent once; the later ones end last.
+
         All items are taken and checked before the first request leaves. They are kept in a temporary folder meanwhile,
         not in memory; a slow reader slows the run.
 

@@ -47,6 +47,7 @@ class CopyFinder:
         """`folder` is where the temporary file may lie."""
         self._folder = folder
         self._encode = msgspec.json.Encoder(order="deterministic").encode
+        self._hash = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # a copy of one costs less than a new one
         self._parts = [bytearray() for _ in range(_PARTS)]
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(_PARTS)]
         self._until_written = _HELD_BYTES // _RECORD_BYTES
@@ -63,7 +64,9 @@ class CopyFinder:
     def add(self, item: Item, index: int) -> None:
         """The item of that index."""
         bare = item if item.id is None else msgspec.structs.replace(item, id=None)
-        digest = hashlib.blake2b(self._encode(bare), digest_size=_DIGEST_BYTES).digest()
+        hashed = self._hash.copy()
+        hashed.update(self._encode(bare))
+        digest = hashed.digest()
         self._parts[digest[0]] += digest + index.to_bytes(_RECORD_BYTES - _DIGEST_BYTES, "big")
         self._until_written -= 1
         if not self._until_written:

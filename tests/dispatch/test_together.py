@@ -3,6 +3,7 @@
 The engine and the sandbox are the real ones (`tests/simulation`); the sandbox's journal says what was changed.
 """
 
+import random
 from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +18,19 @@ from bulk.operation import Item, Operation
 from tests.dispatch.test_scheduler import ListIndex
 from tests.simulation import invariants
 from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer
+from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer, late
 from tests.simulation.world import World, simulate, world
 
 ITEMS = 230
 LOGINS = [f"org-{number:03d}" for number in range(ITEMS)]
-SEED = "organizations:\n" + "".join(f"  - {{login: {login}, owners: [octoadmin]}}\n" for login in LOGINS)
 TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
 REFUSED = answer(422, b'{"message": "Invalid request"}', "application/json")
+
+
+def seed(count: int) -> str:
+    """So many organizations."""
+    made = (f"  - {{login: {login}, owners: [octoadmin]}}\n" for login in LOGINS[:count])
+    return "organizations:\n" + "".join(made)
 
 
 def job(verb: str, logins: Sequence[str], **more: Any) -> dict[str, Any]:
@@ -57,7 +63,7 @@ def test_changes_of_a_team_share_their_calls(folder: Path, figure) -> None:
     """Assignments one behind the other become array calls of 100, removals too; run again, nothing is written."""
 
     async def main() -> None:
-        async with world(folder, seed_data=SEED) as made:
+        async with world(folder, seed_data=seed(ITEMS)) as made:
             invariants.watch(made)
             jobs = {"give": job("assign", LOGINS), "take": job("unassign", LOGINS[:50], needs=["give"])}
             manifest = made.write("run", jobs)
@@ -86,17 +92,17 @@ def test_one_bad_name_fails_alone(folder: Path) -> None:
     """What the array call passes over is tried by itself, and fails by itself; twice the same is done once."""
 
     async def main() -> None:
-        async with world(folder, seed_data=SEED) as made:
-            logins = [*LOGINS[:40], "no-such-org", *LOGINS[40:80], LOGINS[0].upper()]
+        async with world(folder, seed_data=seed(20)) as made:
+            logins = [*LOGINS[:10], "no-such-org", *LOGINS[10:20], LOGINS[0].upper()]
             manifest = made.write("run", {"give": job("assign", logins)})
             assert (await made.run(manifest)).exit_code == 1
             lines = made.lines(manifest)
             assert outcomes(made, manifest) == {
-                ("give", "succeeded"): 80,
+                ("give", "succeeded"): 20,
                 ("give", "failed"): 1,
                 ("give", "unchanged"): 1,
             }
-            assert (lines[40]["error"]["code"], lines[81]["outcome"]) == ("not_found", "unchanged")
+            assert (lines[10]["error"]["code"], lines[21]["outcome"]) == ("not_found", "unchanged")
             assert writes(made) == ["POST add", "PUT no-such-org"]
 
     simulate(main)
@@ -108,13 +114,13 @@ def test_a_refused_call_is_tried_one_by_one(folder: Path, fate: Fate) -> None:
 
     async def main() -> None:
         async with world(
-            folder, seed_data=SEED, fate_of=lambda each: fate if each.path.endswith("/add") else FINE
+            folder, seed_data=seed(12), fate_of=lambda each: fate if each.path.endswith("/add") else FINE
         ) as made:
             invariants.watch(made)
-            manifest = made.write("run", {"give": job("assign", LOGINS[:30])})
+            manifest = made.write("run", {"give": job("assign", LOGINS[:12])})
             assert (await made.run(manifest)).exit_code == 0
-            assert writes(made) == ["POST add", *(f"PUT {login}" for login in LOGINS[:30])]
-            assert outcomes(made, manifest) == {("give", "succeeded"): 30}
+            assert writes(made) == ["POST add", *(f"PUT {login}" for login in LOGINS[:12])]
+            assert outcomes(made, manifest) == {("give", "succeeded"): 12}
             invariants.nothing_leaked(made, made.runs[-1])
             assert not made.violations
 
@@ -127,19 +133,19 @@ def test_a_lost_call_is_settled_for_each(folder: Path, fate: Fate, verb: str) ->
     """The answer to an array call is lost: each item reads back for itself, and each change is made once."""
 
     async def main() -> None:
-        async with world(folder, seed_data=SEED) as made:
-            given = LOGINS[:30]
+        async with world(folder, seed_data=seed(12)) as made:
+            given = LOGINS[:12]
             if verb == "unassign":
                 assert (await made.run(made.write("before", {"give": job("assign", given)}))).exit_code == 0
             made.network.fate_of = lambda each: fate if each.path.endswith(("/add", "/remove")) else FINE
             invariants.watch(made)
             manifest = made.write("run", {"change": job(verb, given)}, {"settle": "5s"})
             assert (await made.run(manifest)).exit_code == 0
-            assert outcomes(made, manifest) == {("change", "succeeded"): 30}
+            assert outcomes(made, manifest) == {("change", "succeeded"): 12}
             is_applied = fate is DROP_AFTER or fate.is_passed_on
             assert all(("lost" in str(line["result"])) == is_applied for line in made.lines(manifest))
             assert set(changes(made).values()) == {1}
-            assert len(changes(made)) == (30 if verb == "assign" else 60)
+            assert len(changes(made)) == (12 if verb == "assign" else 24)
             invariants.nothing_leaked(made, made.runs[-1])
             assert not made.violations
 
@@ -151,9 +157,9 @@ def test_several_names_each_are_joined_up_to_a_hundred(folder: Path, verb: str) 
     """`.add` and `.remove`: items with 30 names each go three together; each says what was done for it."""
 
     async def main() -> None:
-        async with world(folder, seed_data=SEED) as made:
+        async with world(folder, seed_data=seed(174)) as made:
             if verb == "remove":
-                assert (await made.run(made.write("before", {"give": job("assign", LOGINS)}))).exit_code == 0
+                assert (await made.run(made.write("before", {"give": job("assign", LOGINS[:174])}))).exit_code == 0
             made.network.exchanges.clear()
             parts = [[*LOGINS[start : start + 29], LOGINS[0]] for start in range(0, 174, 29)]
             items = [{**TEAM, "organization_slugs": part} for part in parts]
@@ -173,7 +179,7 @@ def test_a_cancelled_call_is_settled_by_the_next_run(folder: Path) -> None:
     """failures.md row 75: cancelled while an array call is under way: nothing leaks; the resume reads back for each."""
 
     async def main() -> None:
-        async with world(folder, seed_data=SEED) as made:
+        async with world(folder, seed_data=seed(60)) as made:
             scope = anyio.CancelScope()
 
             def cancel(exchange: Exchange) -> Fate:
@@ -194,6 +200,37 @@ def test_a_cancelled_call_is_settled_by_the_next_run(folder: Path) -> None:
             assert changes(made) == {("assigned", login): 1 for login in LOGINS[:60]}
 
     simulate(main)
+
+
+@pytest.mark.parametrize("storm", [0, *(pytest.param(number, marks=pytest.mark.soak) for number in range(1, 60))])
+def test_bad_weather_changes_nothing_twice(folder: Path, storm: int) -> None:
+    """Array calls that are cut, refused, answered 502, limited or come late: each change is made once, in its order."""
+
+    async def main() -> None:
+        async with world(folder, seed_data=seed(24)) as made:
+            dice, misfortunes = random.Random(storm), Counter[str]()
+
+            def fate_of(exchange: Exchange) -> Fate:
+                path = exchange.path.partition("?")[0]
+                if misfortunes[path] > 2 or dice.random() < 0.4:
+                    return FINE
+                misfortunes[path] += 1
+                fates = [DROP_BEFORE, DROP_AFTER, answer(502), answer(502, is_passed_on=True), late(dice.uniform(5, 8))]
+                return dice.choice([*fates, REFUSED] if exchange.is_write and "POST" in exchange.method else fates)
+
+            made.network.fate_of = fate_of
+            invariants.watch(made)
+            jobs = {"give": job("assign", LOGINS[:24]), "take": job("unassign", LOGINS[:12], needs=["give"])}
+            manifest = made.write("run", jobs, {"settle": "15s", "request_timeout": "5s"})
+            assert (await made.run(manifest)).exit_code == 0
+            await anyio.sleep(60.0)
+            assert outcomes(made, manifest) == {("give", "succeeded"): 24, ("take", "succeeded"): 12}
+            assert set(changes(made).values()) == {1}
+            assert len(changes(made)) == 36
+            invariants.nothing_leaked(made, made.runs[-1])
+            assert not made.violations
+
+    simulate(main, at_most_s=24 * 3_600.0)
 
 
 class Sized(Item, frozen=True, kw_only=True):
