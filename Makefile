@@ -8,13 +8,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test endpoints check bench soak format reference constraints clean
+.PHONY: help demo test endpoints check bench soak coverage mutation format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
 	@echo 'make test         check, then every test but the long ones'
 	@echo 'make endpoints    the 45 endpoints, and how many tests each has; fails where one has none'
 	@echo 'make check        format, lint, types, import contracts, dependencies, unused code'
+	@echo 'make coverage     how much of the code the tests reach; the pure core must be reached in full'
+	@echo 'make mutation     breaks the pure core in every small way; at least 90% of it must be noticed'
 	@echo 'make soak         the tests that take hours'
 	@echo 'make bench        the benchmarks'
 	@echo 'make format       put every file in the common format'
@@ -41,6 +43,17 @@ check: $(VENV)/.development
 
 bench: $(VENV)/.development
 	$(BIN)/python -m benchmarks
+
+# All of it at least 95%, branches counted; the pure core 100%.
+coverage: $(VENV)/.development
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadscope --timeout 300
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under 95
+	$(BIN)/coverage report --fail-under 100 --include "$$($(BIN)/python -m tests.mutation.core)"
+
+mutation: $(VENV)/.development
+	$(BIN)/python -m tests.mutation --jobs $(WORKERS)
 
 soak: $(VENV)/.development
 	$(BIN)/python -m pytest -m soak --timeout 7200

@@ -1,0 +1,287 @@
+"""What an answer, or none, means for the requests after it: pure decisions, second by second."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bulk.govern.accounts import Account, Gate, Permit, Trust
+from bulk.govern.buckets import Bucket
+from bulk.govern.concurrency import START, Concurrency
+from bulk.govern.consequences import follow
+from bulk.govern.pacing import burst, rate
+from bulk.govern.platform_time import PlatformTime
+from bulk.govern.reach import RETRY_MOST_S, Reach
+from bulk.model import ErrorCode
+from bulk.platform.secrets import Secret
+from bulk.platform.wire import Verdict, VerdictKind
+
+NOW, FIRST_S = 1_000.0, 60.0
+EVERY = [kind for kind in VerdictKind if kind is not VerdictKind.ACCEPTED]
+
+
+class Situation:
+    """One credential with one gate, and a permit of it."""
+
+    def __init__(self, *, has_bucket: bool = True, window: int = 1, generation: int = 1) -> None:
+        source: Any = None
+        self.account = Account("default", source, Secret("t"), trust=Trust.PROVEN)
+        bucket = Bucket(100, 50, NOW + 600, 3_600.0) if has_bucket else None
+        self.gate = Gate(self.account, "core", bucket)
+        self.permit = Permit(self.gate, self.account.token, window, 0, generation, NOW)
+        self.concurrency = Concurrency(64)
+
+    def after(self, kind: VerdictKind, wait_s: float | None = None) -> float | None:
+        """Follow a verdict."""
+        verdict = Verdict(kind, ErrorCode.RATE_LIMITED, "m", wait_s)
+        return follow(self.permit, verdict, NOW, self.concurrency, FIRST_S)
+
+
+SUFFERS = {
+    VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.UNEXPLAINED, VerdictKind.BUSY,
+    VerdictKind.SERVER_ERROR,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_who_slows_down(kind: VerdictKind) -> None:
+    """failures.md row 25: refusals for now and errors of the platform halve what may be in flight, nothing else."""
+    situation = Situation()
+    situation.after(kind)
+    assert situation.concurrency.allowed == (START // 2 if kind in SUFFERS else START)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("wait_s", [None, 7.0])
+def test_who_pauses(kind: VerdictKind, wait_s: float | None) -> None:
+    """failures.md row 19: Retry-After silences the credential, /rate_limit too; without it that is asked first."""
+    situation = Situation()
+    everybody = situation.after(kind, wait_s)
+    account = situation.account
+    assert everybody == (NOW + 7.0 if kind is VerdictKind.BUSY and wait_s else None)
+    if kind is VerdictKind.LOCKED_OUT:
+        assert (account.lockouts, account.trust, account.must_ask) == (1, Trust.UNPROVEN, True)
+        assert account.quiet_until == NOW + 900.0
+        return
+    is_limit = kind in (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.UNEXPLAINED)
+    assert account.quiet_until == (NOW + 7.0 if is_limit and wait_s else 0.0)
+    is_struck = is_limit and kind is not VerdictKind.LIMITED_PRIMARY and wait_s is None
+    paused_s = 7.0 if is_limit and wait_s else FIRST_S if is_struck else 0.0
+    assert account.paused_until == (NOW + paused_s if paused_s else 0.0)
+    assert account.strikes == is_struck
+    assert account.must_ask is (kind is VerdictKind.LIMITED_PRIMARY or is_struck)
+    if wait_s and is_limit:
+        assert account.paused_why == "limit of default (Retry-After)"
+
+
+def test_an_empty_bucket_is_empty() -> None:
+    """A primary limit empties the bucket of its own window, and nothing is known but when that was."""
+    situation = Situation()
+    situation.after(VerdictKind.LIMITED_PRIMARY)
+    gate = situation.gate
+    assert gate.bucket is not None
+    assert (gate.bucket.available, gate.refused_at, gate.refused_window) == (0, NOW, 1)
+
+
+def test_a_late_limit_of_an_old_window_empties_nothing() -> None:
+    """What was refused in the window before says nothing of this one; the platform is asked all the same."""
+    situation = Situation(window=0)
+    situation.after(VerdictKind.LIMITED_PRIMARY)
+    assert situation.gate.bucket is not None
+    assert (situation.gate.bucket.available, situation.gate.refused_window) == (50, 0)
+    assert situation.account.must_ask
+
+
+def test_a_limit_where_none_was_known_is_waited_for() -> None:
+    """A primary limit of a category without a bucket: pauses grow, as for a refusal without a reason."""
+    situation = Situation(has_bucket=False)
+    situation.after(VerdictKind.LIMITED_PRIMARY)
+    assert (situation.account.paused_until, situation.account.strikes) == (NOW + FIRST_S, 1)
+    assert not situation.account.must_ask
+
+
+@pytest.mark.parametrize(("generation", "trust"), [(1, Trust.FROZEN), (0, Trust.PROVEN)])
+def test_a_401_freezes_its_own_token(generation: int, trust: Trust) -> None:
+    """failures.md row 16: the credential freezes at once; a late 401 of the token before it does nothing."""
+    situation = Situation(generation=generation)
+    situation.after(VerdictKind.UNAUTHORIZED)
+    assert situation.account.trust is trust
+
+
+def test_a_silent_platform() -> None:
+    """failures.md rows 1, 2: silent after three in a row; asked after 0.1 s, then twice as long, at most 5 s."""
+    reach, pauses = Reach(limit_s=10.0), []
+    for place in range(14):
+        assert reach.is_silent is (place >= 3)
+        assert reach.failed(NOW) is False
+        pauses.append(round(reach.retry_at - NOW, 6))
+    assert pauses == [0.1, 0.1, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, *[5.0] * 6]
+    assert reach.since == NOW
+    assert reach.failed(NOW + 10.0) is False
+    assert reach.failed(NOW + 10.1) is True
+    assert reach.answered() is True
+    assert reach.answered() is False
+    assert (reach.is_silent, reach.failed(NOW + 50.0), reach.since) == (False, False, NOW + 50.0)
+
+
+def test_two_failures_are_no_silence_however_long() -> None:
+    """Two requests without an answer, hours apart, don't stop a run."""
+    reach = Reach(limit_s=1.0)
+    assert [reach.failed(NOW), reach.failed(NOW + 9_000.0)] == [False, False]
+
+
+@given(steps=st.lists(st.tuples(st.booleans(), st.floats(0.0, 9.0)), max_size=60))
+def test_silence_is_what_was_not_answered(steps: list[tuple[bool, float]]) -> None:
+    """Whatever the order: silent exactly when the last three or more were not answered, and never asked late."""
+    reach, row, now = Reach(limit_s=20.0), 0, NOW
+    for is_answer, pause_s in steps:
+        now += pause_s
+        if is_answer:
+            assert reach.answered() is (row > 0)
+            row = 0
+        else:
+            row += 1
+            reach.failed(now)
+            assert 0.1 <= reach.retry_at - now + 1e-9 <= RETRY_MOST_S + 1e-6
+        assert reach.is_silent is (row >= 3)
+
+
+def used_up(one: Concurrency, latency_s: float, count: int) -> None:
+    """So many good answers while all that is allowed is in flight."""
+    for _ in range(count):
+        one.in_flight = one.allowed - 1
+        one.answered(latency_s)
+
+
+def test_what_may_be_in_flight_at_first() -> None:
+    """16, or what the user allows; there is room below it."""
+    assert [Concurrency(most).allowed for most in (1, 15, 16, 17, 900)] == [1, 15, 16, 16, 16]
+    one = Concurrency(64)
+    one.in_flight = 15
+    assert one.has_room
+    one.in_flight = 16
+    assert not one.has_room
+
+
+def test_it_doubles_each_round_until_the_platform_suffers() -> None:
+    """One more for each good answer at first; after a bad sign one more for each round of them."""
+    one = Concurrency(900)
+    used_up(one, 0.02, 16)
+    assert one.allowed == 32
+    one.suffered(NOW)
+    assert one.allowed == 16
+    used_up(one, 0.02, 16)
+    assert one.allowed == 16
+    used_up(one, 0.02, 1)
+    assert one.allowed == 17
+
+
+def test_it_grows_only_while_it_is_used_up() -> None:
+    """Answers while much room is left say nothing about more; and it never passes the user's limit."""
+    one = Concurrency(20)
+    for in_flight in range(15):
+        one.in_flight = in_flight
+        one.answered(0.02)
+        assert one.allowed == 16
+    used_up(one, 0.02, 50)
+    assert one.allowed == 20
+
+
+def test_one_bad_moment_counts_once_and_the_next_again() -> None:
+    """Halved at once; again only after a round, which is at least 50 ms; and never below one."""
+    one = Concurrency(64)
+    one.suffered(NOW)
+    one.suffered(NOW + 0.049)
+    assert one.limit == 8.0
+    one.suffered(NOW + 0.05)
+    assert one.limit == 4.0
+    used_up(one, 1.0, 1)
+    one.suffered(NOW + 10.0)
+    one.suffered(NOW + 10.9)
+    assert one.limit == pytest.approx(2.1, abs=0.1)
+    for second in range(20, 40):
+        one.suffered(NOW + second)
+    assert one.limit == 1.0
+
+
+@pytest.mark.parametrize(("latency_s", "grows"), [(0.24, True), (0.9, False)])
+def test_slow_is_eight_times_the_best_and_a_quarter_of_a_second(latency_s: float, grows: bool) -> None:
+    """Growth stops only where both hold: the platform queues then."""
+    one = Concurrency(900)
+    used_up(one, 0.02, 1)
+    for _ in range(100):
+        one.in_flight = 0
+        one.answered(latency_s)
+    before = one.limit
+    used_up(one, latency_s, 1)
+    assert (one.limit > before) is grows
+    assert one.is_starting is grows
+
+
+def test_latency_is_a_moving_mean_and_the_best_is_forgotten_slowly() -> None:
+    """A twentieth of each answer; the best rises by a ten-thousandth of the difference, and falls at once."""
+    one = Concurrency(64)
+    one.answered(1.0)
+    assert (one.best_s, one.mean_s) == (1.0, 1.0)
+    one.answered(3.0)
+    assert [one.best_s, one.mean_s] == pytest.approx([1.0002, 1.1])
+    one.answered(0.5)
+    assert [one.best_s, one.mean_s] == pytest.approx([0.5, 1.07])
+
+
+def test_this_machine_may_hold_less() -> None:
+    """failures.md row 51: fewer open files than the user allows; a later, larger word raises nothing."""
+    one = Concurrency(64)
+    one.cap(100)
+    assert (one.most, one.allowed) == (64, 16)
+    one.cap(10)
+    assert (one.most, one.allowed) == (10, 10)
+    one.cap(30)
+    assert (one.most, one.allowed) == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("available", "work", "left_s", "window_s", "expected"),
+    [
+        (10, 10, 5.0, 5.0, None), (10, 11, 5.0, 5.0, 10 / 4.95), (10, 11, 5.0, 1.0, 10 / 4.98),
+        (10, 11, 5.0, 3_600.0, 10 / 4.0), (0, 1, 5.0, 5.0, None), (10, 11, 1.0, 3_600.0, None),
+        (10, 11, 0.05, 5.0, None), (1, 2, 1.5, 3_600.0, 2.0),
+    ],
+)  # fmt: skip
+def test_the_last_request_has_time_to_arrive(
+    available: int, work: int, left_s: float, window_s: float, expected: float | None
+) -> None:
+    """What is left is spread up to a little before the reset: 1% of the window, 20 ms to a second."""
+    found = rate(available, work, left_s, window_s)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_bursts_are_five_milliseconds_worth() -> None:
+    """At least one."""
+    assert [burst(per_second) for per_second in (0.1, 100.0, 600.0, 10_000.0)] == [1, 1, 3, 50]
+
+
+def test_the_interval_of_platform_time() -> None:
+    """failures.md rows 33, 34: the local clock's at first, then what each `Date` leaves of it."""
+    time = PlatformTime.from_local(5_000.0, 1_000.0)
+    assert (time.low, time.high, time.is_known) == (3_998.0, 4_002.0, False)
+    time.observe(9_000.0, 1_000.0, 1_000.5)
+    assert (time.low, time.high, time.is_known) == (7_999.5, 8_001.0, True)
+    time.observe(9_001.0, 1_001.2, 1_001.3)
+    assert [time.low, time.high] == pytest.approx([7_999.7, 8_000.8])
+    assert time.earliest(1_002.0) == pytest.approx(9_001.7)
+    assert time.latest(1_002.0) == pytest.approx(9_002.8)
+    assert time.middle(1_002.0) == pytest.approx(9_002.25)
+    time.observe(9_002.0, 1_001.2, 1_001.3)
+    assert [time.low, time.high] == pytest.approx([8_000.7, 8_000.8])
+    time.observe(9_000.0, 1_010.0, 1_010.5)
+    assert (time.low, time.high) == (7_989.5, 7_991.0)
+
+
+def test_bounds_that_meet_are_kept() -> None:
+    """An answer that leaves one point of the interval does not contradict it."""
+    time = PlatformTime(0.0, 0.0)
+    time.observe(100.0, 0.0, 0.0)
+    time.observe(101.0, 0.0, 0.0)
+    assert (time.low, time.high) == (101.0, 101.0)
