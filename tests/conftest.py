@@ -1,6 +1,7 @@
 """What every test may rely on: asyncio as the event loop, no setting of the user's own, a cache of its own.
 
-Every answer that a sandbox gives in a test is checked against the schemas of `tests/schemas`.
+Every answer that a sandbox gives in a test is checked against the schemas of `tests/schemas`, and no test leaves a
+secret in a file (`tests/canaries.py`).
 """
 
 from collections.abc import Iterator
@@ -8,17 +9,27 @@ from pathlib import Path
 
 import pytest
 
+from tests import figures
+from tests.canaries import _no_secret_is_written, pytest_runtest_makereport
 from tests.endpoints import pytest_addoption, pytest_sessionfinish, pytest_terminal_summary
 from tests.schemas.watch import _watched_sandboxes, pytest_runtest_call, pytest_runtest_teardown
 
 __all__ = [
+    "_no_secret_is_written",
     "_watched_sandboxes",
     "pytest_addoption",
     "pytest_runtest_call",
+    "pytest_runtest_makereport",
     "pytest_runtest_teardown",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
 ]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Figures are shown at the end of the run."""
+    if not config.pluginmanager.has_plugin(figures.__name__):
+        config.pluginmanager.register(figures, figures.__name__)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +48,7 @@ def without_test(matrix: str, sources: Iterable[Path], waiting: Iterable[int]) -
     return rows_of(matrix) - set(carried_by(sources)) - set(waiting)
 
 
-def test_every_row_has_a_test(figure) -> None:
+def test_every_row_has_a_test(figure: Callable[[str], None]) -> None:
     """No row of docs/failures.md is without a test, but for those that wait for what they are about."""
     rows, tests = rows_of(MATRIX.read_text()), carried_by((ROOT / "tests").rglob("test_*.py"))
     assert without_test(MATRIX.read_text(), (ROOT / "tests").rglob("test_*.py"), WAITING) == set()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import figures
+from tests import canaries, figures
 from tests.figures import figure
 
 __all__ = ["figure"]
@@ -21,6 +21,7 @@ def folder() -> Iterator[Path]:
     place = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="bulk-simulation-", dir=place) as path:
         yield Path(path)
+        assert canaries.leaks(Path(path)) == []
 
 
 def pytest_configure(config: pytest.Config) -> None:

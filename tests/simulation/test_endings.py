@@ -295,7 +295,7 @@ def test_items_that_are_edited_while_they_are_read_stop_the_run(folder: Path) ->
 
             async def edit() -> None:
                 await anyio.sleep(0.4)
-                path = folder / "run-puts.jsonl"
+                path = folder / "run-puts.items.jsonl"
                 path.write_text(path.read_text().replace("f19", "f99"))
 
             async with anyio.create_task_group() as group:

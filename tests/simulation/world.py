@@ -199,7 +199,7 @@ class World:
         """Write a manifest (JSON is YAML), and its items as JSON lines."""
         written: dict[str, Any] = {}
         for job, about in jobs.items():
-            items = self.path / f"{name}-{job}.jsonl"
+            items = self.path / f"{name}-{job}.items.jsonl"
             items.write_text("".join(f"{json.dumps(item)}\n" for item in about["items"]))
             written[job] = {**about, "items": items.name}
         manifest = {"version": 1, "name": name, "platform": {"base_url": BASE_URL, **platform}, "jobs": written}

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from tests.canaries import HOOK_SECRET
 from tests.simulation.schedules import put, snapshot
 
 URL = "http://127.0.0.1:9/hook"
-SECRET = "a-s3cret-of-many-words"
+SECRET = HOOK_SECRET
 HOOK = {"org": "acme-ops", "hook_id": 4001}
 UNREAD = 60
 """More threads than the platform marks at once."""
