@@ -9,13 +9,11 @@ import anyio
 class Clock:
     """Local wall time, monotonic time and sleeping, all in seconds."""
 
-    def now(self) -> float:
-        """This machine's idea of UTC (epoch seconds). It may jump; waits never rely on it."""
-        return time.time()
+    now = staticmethod(time.time)
+    """This machine's idea of UTC (epoch seconds). It may jump; waits never rely on it."""
 
-    def monotonic(self) -> float:
-        """Seconds that never jump, on the same scale as the event loop's own time."""
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
+    """Seconds that never jump, on the same scale as the event loop's own time."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of monotonic time; at least one turn of the event loop."""

@@ -175,14 +175,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     http_status: int | None = None
 
 
+_SUCCEEDED, _UNCHANGED = OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED
+
+
 def succeeded(result: Any, *, note: str | None = None, payload: bytes | None = None) -> Outcome:
     """The effect is there. A `note` says what was inferred or could not be verified; it becomes `result.note`."""
-    return Outcome(kind=OutcomeKind.SUCCEEDED, result=_noted(result, note), payload=payload)
+    return Outcome(kind=_SUCCEEDED, result=_noted(result, note), payload=payload)
 
 
 def unchanged(result: Any, *, note: str | None = None, payload: bytes | None = None) -> Outcome:
     """Nothing had to be sent or done."""
-    return Outcome(kind=OutcomeKind.UNCHANGED, result=_noted(result, note), payload=payload)
+    return Outcome(kind=_UNCHANGED, result=_noted(result, note), payload=payload)
 
 
 def failed(code: ErrorCode, message: str, *, http_status: int | None = None, result: Any = None) -> Outcome:

@@ -21,6 +21,7 @@ import aiohttp
 import anyio
 
 from bulk.clock import Clock
+from bulk.dispatch.collector import quiet_collector
 from bulk.dispatch.drive import Drive
 from bulk.dispatch.exchange import Exchange
 from bulk.dispatch.passing import Passing
@@ -163,7 +164,7 @@ class Run:
         if warning is not None:
             log.warning(warning)
         limit = self._limits.failures
-        if outcome.kind is not OutcomeKind.FAILED or limit is None or self._stopped_by is not None:
+        if limit is None or outcome.kind is not OutcomeKind.FAILED or self._stopped_by is not None:
             return
         failed = sum(progress.ended.get(OutcomeKind.FAILED, 0) for progress in self._progress) + 1
         finished = sum(sum(progress.ended.values()) for progress in self._progress) + 1
@@ -288,7 +289,7 @@ class Run:
                 services.start_soon(watch.run)
                 for gate in account.gates.values():
                     services.start_soon(self.governor.attend, gate)
-            with self._worker_scope:
+            with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:
                     self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()

@@ -29,6 +29,8 @@ MediaType = Annotated[
 ]
 
 _SEEN = frozenset((200, 403))
+_MEDIA = {media.value: media for media in Media}
+_AS_BYTES = (Media.RAW, Media.HTML)
 
 
 def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Steps:
@@ -38,8 +40,8 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Step
         path: of the request, percent-encoded.
         known: fields that go into the result of raw and html, which say nothing about themselves.
     """
-    media = Media(media_type)
-    if media is Media.RAW or media is Media.HTML:
+    media = _MEDIA[media_type]
+    if media in _AS_BYTES:
         reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, max_bytes=RAW_BODY_BYTES)
         return _bytes_outcome(reply, media, known)
     reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN)

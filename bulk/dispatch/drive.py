@@ -57,6 +57,7 @@ BUSY_MOST_S = 600.0
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 NOT_SENT_PAUSE_S = 0.1
 
+_READ, _ACCEPTED = Effect.READ, VerdictKind.ACCEPTED
 _REFUSALS = (ErrorCode.CONFLICT, ErrorCode.VALIDATION_FAILED, ErrorCode.NOT_FOUND, ErrorCode.FORBIDDEN)
 
 
@@ -112,7 +113,7 @@ class Drive:
         hold = Hold(permit)
         try:
             item = self.complete(operation, entry)
-            doubt = self._doubt_of(entry, tally)
+            doubt = self._doubt_of(entry, tally) if self._doubts else None
             life = _Life(self, operation, entry, item, gate, tally, hold, doubt)
             outcome = await life.run()
             if not operation.is_read:
@@ -178,18 +179,15 @@ class _Rounds:
     """How often an item starts over. At first a round counts only where the platform served others meanwhile: one in
     trouble costs nobody an item."""
 
-    __slots__ = ("_counted", "_drive", "_good_answers", "number")
+    __slots__ = ("_counted", "_good_answers", "number")
 
-    def __init__(self, drive: Drive) -> None:
-        self._drive = drive
-        self._good_answers = drive._exchange.good_answers
-        self._counted = 0
-        self.number = -1
+    def __init__(self, good_answers: int) -> None:
+        self._good_answers = good_answers
+        self._counted = self.number = 0
 
-    def is_another(self) -> bool:
-        """Whether there is one more round; its `number` counts from 0."""
-        good_answers = self._drive._exchange.good_answers
-        self._counted += self.number >= 0 and good_answers > self._good_answers
+    def is_another(self, good_answers: int) -> bool:
+        """Whether there is one more round after this one; its `number` counts from 0."""
+        self._counted += good_answers > self._good_answers
         self._good_answers = good_answers
         if self._counted >= RESTARTS or self.number >= RESTARTS_IN_TROUBLE:
             return False
@@ -219,18 +217,23 @@ class _Life:
         self.effect: Effect | None = None if doubt is None else doubt.effect
 
     async def run(self) -> Outcome:
+        """The outcome."""
         if self._doubt is not None:
             # reading back takes permits of its own; keeping this one meanwhile could block them
             self._drive.return_unused(self._hold)
             outcome = await self._settle()
             if outcome is not None:
                 return outcome
+        rounds = _Rounds(self._drive._exchange.good_answers)
+        ended = await self._steps_until_it_is_there()
+        if self._doubt is None and isinstance(ended, Outcome):  # as nearly always
+            return ended
+        return await self._go_on(ended, rounds)
+
+    async def _go_on(self, ended: "Outcome | Doubt | _Again", rounds: _Rounds) -> Outcome:
+        """The outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
         refusal: Outcome | None = None
-        rounds = _Rounds(self._drive)
-        while rounds.is_another():
-            if rounds.number:
-                await self._pause(rounds.number)
-            ended = await self._steps_until_it_is_there()
+        while True:
             if isinstance(ended, Doubt):
                 if self._doubt is not None:
                     self._may_still_arrive(ended)
@@ -238,15 +241,18 @@ class _Life:
                 outcome = await self._settle()
                 if outcome is not None:
                     return outcome
-                continue
-            if isinstance(ended, _Again):
+            elif isinstance(ended, _Again):
                 refusal = ended.refusal
                 if self._doubt is not None:
                     outcome = await self._settle(refusal)
                     if outcome is not None and outcome is not refusal:
                         return outcome
-                continue
-            return await self._in_the_light_of_doubt(ended)
+            else:
+                return await self._in_the_light_of_doubt(ended)
+            if not rounds.is_another(self._drive._exchange.good_answers):
+                break
+            await self._pause(rounds.number)
+            ended = await self._steps_until_it_is_there()
         if refusal is not None and self._doubt is None:
             return refusal
         return unknown(f"sent {rounds.number + 1} times, each answer was lost, and reading back did not show it")
@@ -314,7 +320,7 @@ class _Life:
             request = advance(steps, None, Outcome)
             while isinstance(request, Request):
                 self._asked = request.path
-                if request.effect is Effect.READ:
+                if request.effect is _READ:
                     reply = await self._drive._exchange.read(request, self._gate, self._tally, self._hold.take())
                     if isinstance(reply, Outcome):
                         steps.close()
@@ -365,7 +371,7 @@ class _Life:
                 continue
             assert tried.reply is not None, "an answer or a failure"
             status = tried.reply.status
-            if kind is VerdictKind.ACCEPTED:
+            if kind is _ACCEPTED:
                 return self._lost(request, status) if tried.reply.is_truncated else tried.reply
             if kind in WAITED_FOR and limited < LIMITED_TRIES:
                 limited += 1

@@ -32,6 +32,7 @@ TRIES_IN_TROUBLE = 48
 REDIRECTS = 5
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
+_ACCEPTED = VerdictKind.ACCEPTED
 WAITED_FOR = frozenset(
     (VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT, VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 )
@@ -84,13 +85,11 @@ class Exchange:
         governor = self._governor
         if permit is None:
             permit = governor.permit_nowait(gate) or await governor.permit(gate)
-        while not governor.may_leave(permit):
-            governor.return_unused(permit)
-            permit = await governor.permit(gate)
         # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
-        may_store = not request.is_fresh and permit.generation == 1
-        store = self._stores.get(gate.account.name) if may_store else None
-        stored = store.find(request) if store is not None and request.method == "GET" else None
+        store = stored = None
+        if self._stores and not request.is_fresh and permit.generation == 1 and request.method == "GET":
+            store = self._stores.get(gate.account.name)
+            stored = store.find(request) if store is not None else None
         if not tally.requests:
             tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
         tally.requests += 1
@@ -133,12 +132,7 @@ class Exchange:
             )
         verdict = judge(request, answer, self._vendor)
         governor.answered(permit, answer, verdict)
-        if (
-            store is not None
-            and verdict.kind is VerdictKind.ACCEPTED
-            and answer.status == 200
-            and request.method == "GET"
-        ):
+        if store is not None and verdict.kind is _ACCEPTED and answer.status == 200:
             store.keep(request, answer, answer.raw)
         return Tried(reply=answer, verdict=verdict)
 
@@ -157,7 +151,12 @@ class Exchange:
             await self.pause(request.pause_s)
         if request.is_poll:
             return await self._poll(request, gate, tally, permit)
-        return await self._decided(request, gate, tally, permit)
+        tally.sends = 0
+        tried = await self.once(request, gate, tally, permit)
+        reply, verdict = tried.reply, tried.verdict
+        if reply is not None and verdict is not None and verdict.kind is _ACCEPTED and not reply.is_truncated:
+            return reply  # as nearly always
+        return await self._decided(request, gate, tally, tried)
 
     async def _poll(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None) -> Reply | Outcome:
         """`read`, when it is this credential's turn to poll this list."""
@@ -167,23 +166,22 @@ class Exchange:
         with poll.counted():
             async with poll.turn:
                 await self.pause(poll.wait_s(self._clock.monotonic()))
-                answer = await self._decided(request, gate, tally, None)
+                tally.sends = 0
+                answer = await self._decided(request, gate, tally, await self.once(request, gate, tally))
                 if isinstance(answer, Reply):
                     poll.answered(answer.headers, self._clock.monotonic())
                 return answer
 
-    async def _decided(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None) -> Reply | Outcome:
-        tally.sends = 0
-        tried = await self._followed(request, gate, tally, permit)
-        if tried.kind is VerdictKind.ACCEPTED and tried.reply is not None and not tried.reply.is_truncated:
-            return tried.reply
+    async def _decided(self, request: Request, gate: Gate, tally: Tally, first: Tried) -> Reply | Outcome:
+        """What a read ends with whose first send ended so."""
+        tried = await self._followed(request, gate, tally, first)
         if _is_decided(tried):
             return _result(tried)
         return _result(await self._read_again(request, gate, tally, tried))
 
-    async def _followed(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None = None) -> Tried:
-        """`once`, and where the platform leads elsewhere on itself, once there: at most `REDIRECTS` times."""
-        tried = await self.once(request, gate, tally, permit)
+    async def _followed(self, request: Request, gate: Gate, tally: Tally, tried: Tried) -> Tried:
+        """What came of one send, and where the platform leads elsewhere on itself, of one there: at most `REDIRECTS`
+        times."""
         for _ in range(REDIRECTS):
             if tried.kind is not VerdictKind.REDIRECTED:
                 return tried
@@ -204,7 +202,7 @@ class Exchange:
         async def again() -> Tried:
             self.retries += 1
             tally.retries += 1
-            tried = await self._followed(request, gate, tally)
+            tried = await self._followed(request, gate, tally, await self.once(request, gate, tally))
             patience.note(tried)
             return tried
 
@@ -280,7 +278,7 @@ class Patience:
 def _is_decided(tried: Tried) -> bool:
     if tried.reply is None or tried.verdict is None:
         return False
-    if tried.kind is VerdictKind.ACCEPTED:
+    if tried.kind is _ACCEPTED:
         return not tried.reply.is_truncated
     return tried.kind is VerdictKind.REFUSED
 
@@ -292,7 +290,7 @@ def _led_astray(tried: Tried, why: str) -> Tried:
 
 def _result(tried: Tried) -> Reply | Outcome:
     """What the item gets of a read that is not tried again."""
-    if tried.reply is not None and tried.kind is VerdictKind.ACCEPTED and not tried.reply.is_truncated:
+    if tried.reply is not None and tried.kind is _ACCEPTED and not tried.reply.is_truncated:
         return tried.reply
     return outcome_of(tried)
 

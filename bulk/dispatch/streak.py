@@ -26,9 +26,13 @@ class Streak:
 
     def note(self, outcome: Outcome, job: str, credential: str) -> str | None:
         """Take in an outcome; the warning where it is due."""
-        code = outcome.error.code if outcome.error is not None else None
-        if code is None or code not in _CAUSES:
-            self.code, self.items = None, 0
+        error = outcome.error
+        if error is None:
+            self.code = None
+            return None
+        code = error.code
+        if code not in _CAUSES:
+            self.code = None
             return None
         self.items = self.items + 1 if code is self.code else 1
         self.code = code

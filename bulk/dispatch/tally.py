@@ -1,10 +1,9 @@
 """What is counted about one item while it is worked on."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(slots=True, eq=False)
-class Tally:
+class Tally(msgspec.Struct, eq=False, gc=False):
     """Attributes:
     requests: all requests of the item (count); a bucket has `paid` for so many of them.
     sends: of the request that is under way or decided (count).

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 import anyio
+import msgspec
 from aiolimiter import AsyncLimiter
 
 from bulk.govern.buckets import Bucket
@@ -44,8 +45,10 @@ class Trust(StrEnum):
     REFUSED = "refused"  # and it stays so
 
 
-@dataclass(slots=True, eq=False)
-class Permit:
+_PROVEN = Trust.PROVEN
+
+
+class Permit(msgspec.Struct, eq=False, gc=False):
     """Leave to send one request.
 
     Attributes:
@@ -187,8 +190,8 @@ class Account:
         if sent < self.locked_at:
             return
         self.lockouts = 0
-        if self.trust is Trust.UNPROVEN:
-            self.trust = Trust.PROVEN
+        if self.trust is not _PROVEN and self.trust is Trust.UNPROVEN:
+            self.trust = _PROVEN
 
     def strike(self, now: float, first_s: float) -> None:
         """A refusal without reason and time: nothing leaves for `first_s` seconds, twice as long each time in a row."""

@@ -14,6 +14,7 @@ from bulk.model import Media
 WITHOUT_BODY = frozenset((204, 205, 304))
 """Statuses whose body, if one comes all the same, means nothing."""
 
+_AS_BYTES = (Media.RAW, Media.HTML)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -42,7 +43,7 @@ def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes)
     if status in WITHOUT_BODY:
         return None
     is_success = 200 <= status < 300
-    if is_success and (media is Media.RAW or media is Media.HTML):
+    if is_success and media in _AS_BYTES:
         return raw
     if not raw:
         return None

@@ -7,7 +7,8 @@ Source: RFC 9112; performance.md; failures.md rows 8, 57, 58.
 """
 
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import aiohttp
@@ -19,12 +20,14 @@ from yarl import URL
 from bulk.platform.deadlines import Flight
 from bulk.platform.failures import ConnectionStale, Withheld
 
-_PATH = re.compile(r"[!\"$->@-~]*")
-_QUERY = re.compile(r"[!\"$-~]*")
-"""Visible ASCII without what would end the path or the query; a control character or a space would end the line."""
-
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")
+
+KEEP_ALIVE_S = 4.0
+"""An idle connection is given up before servers do it (5 s and more are usual): what meets a closing one is lost."""
+
+SMALL_BYTES = 64 * 1024
+"""A body up to this long never makes aiohttp hold up its connection."""
 
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """One sweeper serves all deadlines: see `deadlines.py`."""
@@ -55,18 +58,19 @@ class Answering(Protocol):
 class Arrived:
     """The head of an answer; either `release` or `close` ends it."""
 
-    __slots__ = ("_connection", "_has_body", "content", "headers", "status")
+    __slots__ = ("_connection", "_has_body", "_line", "content", "headers", "status")
 
     def __init__(
         self,
         status: int,
         headers: CIMultiDictProxy[str],
         content: aiohttp.StreamReader,
+        line: "Line",
         connection: Connection,
         has_body: bool,
     ) -> None:
         self.status, self.headers, self.content = status, headers, content
-        self._connection, self._has_body = connection, has_body
+        self._line, self._connection, self._has_body = line, connection, has_body
 
     def release(self) -> None:
         """The body was read to its end: the connection can serve the next request, if both sides want that."""
@@ -75,7 +79,7 @@ class Arrived:
         if self._has_body and (connection.transport is None or connection.transport.get_write_buffer_size()):
             connection.close()
         else:
-            connection.release()
+            self._line.keep(connection)
 
     def close(self) -> None:
         """Give the answer up, and its connection."""
@@ -83,17 +87,49 @@ class Arrived:
 
 
 class Line:
-    """The way to one platform.
+    """The way to one platform, with the connections to it that nobody uses just now.
 
     Args:
         base: where requests go; its path is not used.
+        monotonic: of the clock.
     """
 
-    def __init__(self, connector: aiohttp.BaseConnector, base: URL) -> None:
-        self._connect = connector.connect
+    def __init__(self, connector: aiohttp.BaseConnector, base: URL, monotonic: Callable[[], float]) -> None:
+        self._connect, self._monotonic = connector.connect, monotonic
         # tells the pool where to connect to; it is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
+        self.idle: deque[tuple[Connection, float]] = deque()
+
+    def keep(self, connection: Connection) -> None:
+        """It can serve the next request, if both sides want that."""
+        protocol = connection.protocol
+        if protocol is None or protocol.should_close:
+            connection.close()
+        else:
+            self.idle.append((connection, self._monotonic()))
+
+    def _kept(self) -> Connection | None:
+        """The connection that was idle longest, and not too long."""
+        idle = self.idle
+        while idle:
+            connection, since = idle.popleft()
+            protocol = connection.protocol
+            if protocol is not None and protocol.is_connected() and self._monotonic() - since <= KEEP_ALIVE_S:
+                return connection
+            connection.close()
+        return None
+
+    def lend(self) -> None:
+        """Give one connection to the pool, for a request that goes by aiohttp's session."""
+        connection = self._kept()
+        if connection is not None:
+            connection.release()
+
+    def close(self) -> None:
+        """Close those that are kept."""
+        while self.idle:
+            self.idle.popleft()[0].close()
 
     async def send(self, head: bytes, body: bytes | None, flight: Flight) -> Arrived:
         """Write a request, once, and wait for the head of its answer.
@@ -102,7 +138,10 @@ class Line:
             ConnectionStale, Withheld: nothing was written.
             One of `failures.FOREIGN`: see `flight.is_written`.
         """
-        connection = await self._connect(self._place, [], NO_TIMEOUT)
+        connection = self._kept()
+        is_new = connection is None
+        if connection is None:
+            connection = await self._connect(self._place, [], NO_TIMEOUT)
         try:
             protocol = connection.protocol
             # a peer that closed, or that sent what nobody asked for, while the connection was idle
@@ -110,17 +149,34 @@ class Line:
                 raise ConnectionStale
             if flight.may_leave is not None and not flight.may_leave():
                 raise Withheld
-            protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+            if is_new:  # the parser of a kept one goes on where the last answer ended
+                protocol.set_response_params(read_until_eof=True, auto_decompress=False)
             flight.is_written = True
             protocol.transport.write(head if body is None else head + body)
             while True:
                 message, content = await protocol.read()
                 status = message.code
                 if status >= 200 or status < 100 or status == 101:  # others announce the answer
-                    return Arrived(status, message.headers, content, connection, body is not None)
+                    return Arrived(status, message.headers, content, self, connection, body is not None)
+        except Withheld:
+            connection.release()
+            raise
         except BaseException:
             connection.close()
             raise
+
+
+def whole(content: aiohttp.StreamReader) -> bytes | None:
+    """A body that is there to its end; None where it is not, or broke.
+
+    A small one is taken as it lies there: `read_nowait` has the connection read on after each block.
+    """
+    if not content.is_eof() or content.exception() is not None:
+        return None
+    if type(content) is aiohttp.StreamReader and content.total_bytes <= SMALL_BYTES:
+        blocks = content._buffer
+        return blocks.popleft() if len(blocks) == 1 else b"".join(blocks)
+    return content.read_nowait()
 
 
 def target_of(base_path: str, path: str, query: str) -> str:
@@ -129,11 +185,12 @@ def target_of(base_path: str, path: str, query: str) -> str:
     Raises:
         ValueError: path or query are not percent-encoded, and would break the line.
     """
-    if _PATH.fullmatch(path) is None:
+    # visible ASCII only, and nothing that ends the path or the query
+    if not (path.isascii() and path.isprintable()) or " " in path or "?" in path or "#" in path:
         raise ValueError("the path is not percent-encoded")
     if not query:
         return base_path + path
-    if _QUERY.fullmatch(query) is None:
+    if not (query.isascii() and query.isprintable()) or " " in query or "#" in query:
         raise ValueError("the query is not percent-encoded")
     return f"{base_path}{path}?{query}"
 

@@ -29,12 +29,9 @@ from bulk.platform.coding import ACCEPTED, CodingBroken, read_coded
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
-from bulk.platform.http1 import NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of
+from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
 from bulk.platform.secrets import Secret
 from bulk.platform.wire import header_name, request_headers
-
-KEEP_ALIVE_S = 4.0
-"""An idle connection is given up before servers do it (5 s and more are usual): what meets a closing one is lost."""
 
 DNS_S = 30
 STREAMED_BYTES = 1024 * 1024
@@ -144,12 +141,14 @@ class Transport:
         connector = self._given_connector or self._connector(None)
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
         # a proxy has its own ways, which the session knows
-        self._line = Line(connector, self._base) if proxy is None else None
+        self._line = self._new_line(connector) if proxy is None else None
         return self
 
     async def __aexit__(self, *_exc_info: object) -> None:
         """Close every connection."""
         self._deadlines.close()
+        if self._line is not None:
+            self._line.close()
         self._session = self._outside = None
         await self._stack.aclose()
 
@@ -172,18 +171,7 @@ class Transport:
         validators = _validators(stored) if stored is not None and not request.is_fresh else None
         if self._line is None or (data is not None and len(data) >= STREAMED_BYTES):
             return await self._send_by_session(request, token, target, data, validators, may_leave)
-        return await self._send_plain(self._line, request, token, target, data, validators, may_leave)
-
-    async def _send_plain(
-        self,
-        line: Line,
-        request: Request,
-        token: Secret,
-        target: str,
-        data: bytes | None,
-        validators: Mapping[str, str] | None,
-        may_leave: Callable[[], bool] | None,
-    ) -> Answer | Failure:
+        line = self._line
         start, lines = self._head(line, request, token, data is not None)
         head = b"%b%b%b" % (start, target.encode(), lines)
         if validators is not None:
@@ -204,6 +192,8 @@ class Transport:
     ) -> Answer | Failure:
         """`send` with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
         assert self._session is not None, "the transport is open"
+        if self._line is not None:
+            self._line.lend()
         headers = CIMultiDict({**self._headers(request, token, data is not None), **(validators or {})})
         options: dict[str, Any] = {}
         if data is not None:
@@ -250,11 +240,12 @@ class Transport:
                 response.close()
                 raise HttpProcessingError
             # small answers are there as a whole when their head is
-            if content.is_eof() and content.exception() is None and _CODING not in named:
-                raw = content.read_nowait()
+            raw = whole(content) if _CODING not in named else None
+            if raw is None:
+                raw = await self._body(request, response, flight)
+            else:
                 response.release()
-                return self._answer(request, response, raw)
-            return self._answer(request, response, await self._body(request, response, flight))
+            return self._answer(request, response, raw)
         except asyncio.CancelledError as error:
             if not flight.take_back():
                 raise
@@ -340,6 +331,9 @@ class Transport:
             "User-Agent": _user_agent(),
             "Authorization": f"Bearer {token.reveal()}",
         }
+
+    def _new_line(self, connector: aiohttp.BaseConnector) -> Line | None:
+        return Line(connector, self._base, self._clock.monotonic)
 
     def _connector(self, resolver: GuardedResolver | None) -> aiohttp.BaseConnector:
         return aiohttp.TCPConnector(

@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 
 import msgspec
+from multidict import CIMultiDict
 
 from bulk.clock import Clock
 from bulk.model import Effect, Media, Reply, Request
@@ -35,6 +36,13 @@ TOUCH_S = 86_400.0
 
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
+
+VIEW_FINDS = 256
+"""So many answers are looked up in one view of the file (count): beginning one takes longer than a look. `flush` ends
+it too. A view that stays open would keep the write-ahead log of another process growing."""
+
+READER_CACHE_KIB = 16_000
+"""Pages that are kept for looking up: most of an index of half a million answers."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (
@@ -107,6 +115,7 @@ class ValidatorStore:
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
+        self._finds_left = 0
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
@@ -126,6 +135,9 @@ class ValidatorStore:
         if key in self._dropped:
             return None
         try:
+            if self._finds_left <= 0:
+                self._new_view(self._reader)
+            self._finds_left -= 1
             row = self._reader.execute(_FIND, (key,)).fetchone()
         except sqlite3.Error as error:
             self._give_up("is given up", error)
@@ -144,11 +156,12 @@ class ValidatorStore:
 
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
         """
-        headers = dict(reply_304.headers)
-        headers = {name.lower(): value for name, value in headers.items()}
-        for name, value in (("content-type", stored.content_type), ("link", stored.link)):
-            if value is not None:
-                headers.setdefault(name, value)
+        headers = reply_304.headers
+        kept = (("content-type", stored.content_type), ("link", stored.link))
+        missing = {name: value for name, value in kept if value is not None and name not in headers}
+        if missing:
+            headers = CIMultiDict(headers)
+            headers.update(missing)
         body = read_body(stored.media, stored.status, headers, stored.body)
         if isinstance(body, Unreadable):
             self._pending.pop(stored.key, None)
@@ -203,6 +216,7 @@ class ValidatorStore:
                 self._writer.executemany(_KEEP, rows)
                 self._writer.executemany(_TOUCH, [(at, key) for key, at in touched.items()])
                 self._writer.execute("COMMIT")
+                self._finds_left = 0
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
 
@@ -240,7 +254,14 @@ class ValidatorStore:
         writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
         reader = self._reader = self._connect(0.0)
         reader.execute("PRAGMA query_only = ON")
+        reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
         reader.execute("SELECT count(*) FROM (SELECT 1 FROM answer LIMIT 1)").fetchone()
+
+    def _new_view(self, reader: sqlite3.Connection) -> None:
+        if reader.in_transaction:
+            reader.execute("COMMIT")
+        reader.execute("BEGIN")
+        self._finds_left = VIEW_FINDS
 
     def _connect(self, locked_s: float) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=locked_s, isolation_level=None, check_same_thread=False)

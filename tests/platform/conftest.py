@@ -55,7 +55,8 @@ def acquired(transport: Transport) -> set[Any]:
     assert transport._session is not None
     connector = transport._session.connector
     assert connector is not None
-    return set(connector._acquired)
+    kept = transport._line.idle if transport._line is not None else ()
+    return set(connector._acquired) - {connection.protocol for connection, _ in kept}
 
 
 def in_use(transport: Transport) -> int:

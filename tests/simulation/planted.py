@@ -77,15 +77,8 @@ def hidden_re_send() -> Iterator[None]:
 @contextlib.contextmanager
 def _by_session() -> Iterator[None]:
     """All requests go through aiohttp's session, as through a proxy, without the guard against a second sending."""
-    by_session = transport.Transport._send_by_session
-
-    async def send(self: transport.Transport, line: Any, request: Any, *rest: Any) -> Any:
-        return await by_session(self, request, *rest)
-
-    with (
-        _patched(transport.Transport, "_send_plain", send),
-        _patched(transport._Request, "send", _send),
-    ):
+    no_line = _patched(transport.Transport, "_new_line", lambda self, connector: None)
+    with no_line, _patched(transport._Request, "send", _send):
         yield
 
 
