@@ -1,6 +1,6 @@
 """How long after a resume the first request leaves, with nine tenths of a manifest done.
 
-    python benchmarks/resume.py [ITEMS ...] [--keep FOLDER]
+    python -m benchmarks.resume [ITEMS ...] [--shape SHAPE]
 
 The run directory is made, not run: a manifest of READMEs, its check, and a ledger and result lines for the done items,
 as a run leaves them. Then `bulk run` goes on with it against a platform of canned answers; the clock runs from the
@@ -23,8 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from benchmarks.measuring import ROOT, row
 
 SIZES = (10_000, 10_000_000)
 SHAPES = ("first", "scattered", "killed", "touched")
@@ -177,8 +176,16 @@ def main() -> None:
                         os.utime(folder / "items.jsonl")
                     found = first_request(folder, log)
             figures = (found["first_s"], found["first_s"] / MOST_S, found["cpu_s"], found["p99_ms"], found["most_ms"])
-            row = zip(heads, (*figures, found["stopped_s"]), strict=True)
-            print(f"{size:12,}  {shape:>9}  {'  '.join(f'{value:{len(head)}.2f}' for head, value in row)}", flush=True)
+            pairs = zip(heads, (*figures, found["stopped_s"]), strict=True)
+            print(
+                f"{size:12,}  {shape:>9}  {'  '.join(f'{value:{len(head)}.2f}' for head, value in pairs)}", flush=True
+            )
+            row(
+                f"resume of {size:,} items, {size // 10 * 9:,} done ({shape}): the first request leaves",
+                f"{found['first_s']:.1f} s ({found['cpu_s']:.1f} s of CPU)",
+                f"at most {MOST_S:g} s",
+                found["first_s"] <= MOST_S,
+            )
 
 
 if __name__ == "__main__":

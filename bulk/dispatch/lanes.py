@@ -40,8 +40,14 @@ class Index(Protocol):
     def holds(self, lane_key: int) -> frozenset[int]:
         """The keys of all names that a lane stands for."""
 
-    def entries(self, lane_key: int, *, after: int, count: int) -> Sequence[tuple[int, Entry]]:
-        """(sequence number, entry) of that lane behind sequence number `after`, in manifest order across jobs."""
+    def entries(
+        self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
+    ) -> Sequence[tuple[int, Entry]]:
+        """(sequence number, entry) of that lane behind sequence number `after`, in manifest order across jobs.
+
+        Args:
+            next_left: of a job, the first item from an index on that is still to be done; others may be left out.
+        """
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +55,7 @@ class Lane:
     """Attributes:
     left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
     index: where its items are. holds: the keys that no lane of another index may hold while one of its items is sent.
+    next_left: of a job, the first item from an index on that is still to be done.
     alone: so many of the next items are offered one by one, because sending them together did not work (count).
     """
 
@@ -57,6 +64,7 @@ class Lane:
     left: int
     index: Index
     holds: frozenset[int] = frozenset()
+    next_left: Callable[[int, int], int] | None = None
     after: int = -1
     ahead: deque[Entry] = field(default_factory=deque)
     alone: int = 0
@@ -90,7 +98,7 @@ class Lane:
                     return self.ahead[0]
                 self.ahead.popleft()
                 self.left -= 1
-            found = self.index.entries(self.key, after=self.after, count=AHEAD)
+            found = self.index.entries(self.key, after=self.after, count=AHEAD, next_left=self.next_left)
             if not found:
                 return None
             self.after = found[-1][0]

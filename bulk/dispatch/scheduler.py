@@ -25,6 +25,9 @@ __all__ = ["JobState", "Queue", "Scheduler", "Stream", "Work"]
 LANES_FOR_EACH = 4
 """Lanes in memory for each request that may be in flight (count)."""
 
+DONE_LANES = 16
+"""Lanes without an item left that are passed by at once (count): after a resume there may be a million of them."""
+
 ESTIMATE_FROM = 20
 """From so many finished items on, what an item costs is estimated from them."""
 
@@ -172,7 +175,9 @@ class Scheduler:
     # -- offering
 
     def take(self, queue: Queue) -> Work | None:
-        """The next item of this queue; None where there is none now."""
+        """The next item of this queue; None where there is none now, or where many lanes that are done had to be passed
+        by: then it `has_work` still.
+        """
         if self.is_stopped or queue.is_closed:
             return None
         for tier in queue.tiers.values():
@@ -217,11 +222,13 @@ class Scheduler:
 
     def _take_laned(self, tier: Tier) -> Work | None:
         self._open_lanes(tier)
-        while tier.ready:
+        done = 0
+        while tier.ready and done < DONE_LANES:
             lane = heapq.heappop(tier.ready)[2]
             tier.lanes -= 1
             entry = lane.head(self._is_over)
             if entry is None:
+                done += 1
                 self._open_lanes(tier)
                 continue
             if self._tier_of(entry) is tier and self.states[entry.job] is JobState.RUNNING:
@@ -239,7 +246,7 @@ class Scheduler:
             found = index.lanes(number, after=after, count=self._window)
             for lane in found:
                 holds = index.holds(lane.key) if self._has_several else frozenset[int]()
-                self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds))
+                self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left))
             if len(found) == self._window:
                 tier.cursors.append((number, after + len(found)))
 
@@ -264,6 +271,10 @@ class Scheduler:
 
     def _is_over(self, entry: Entry) -> bool:
         return self.is_skipped[entry.job] or self.progress[entry.job].is_done(entry.index)
+
+    def _next_left(self, job: int, index: int) -> int:
+        progress = self.progress[job]
+        return progress.items if self.is_skipped[job] else progress.next_left(index)
 
     def has_work(self, queue: Queue) -> bool:
         """Whether `take` might have an item now."""

@@ -7,6 +7,7 @@ taken is taken in the order of priorities at the moment it can be sent. Source: 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import anyio.lowlevel
 import msgspec
 
 from bulk.clock import Clock
@@ -66,6 +67,7 @@ class Workers:
                 work = scheduler.take(queue)
                 if work is None:
                     governor.return_unused(permit)
+                    await anyio.lowlevel.checkpoint()
                     continue
                 tally = Tally()
                 job = scheduler.jobs[work.entry.job]

@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Self
 
@@ -148,16 +148,24 @@ class LaneIndex:
         self._checked, self._workspace = checked, workspace
         self._database = _opened(workspace, name)
         self._places: dict[int, Place] = {}
+        self._is_whole = name == INDEX
         self._first_ranks: dict[int, int] = {}
         if self._database is not None:
-            query = "SELECT job, min(rank) FROM lanes GROUP BY job"
-            self._first_ranks = dict(self._database.execute(query).fetchall())
+            self._first_ranks = self._ranks(self._database)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _ranks(self, database: sqlite3.Connection) -> dict[int, int]:
+        """The rank of the first lane of each job: they stand in the order of the jobs."""
+        if not self._is_whole:
+            return dict(database.execute("SELECT job, min(rank) FROM lanes GROUP BY job").fetchall())
+        lanes = [found.lanes for found in self._checked.jobs]
+        ranks = accumulate(lanes, initial=1)
+        return {number: rank for number, (count, rank) in enumerate(zip(lanes, ranks, strict=False)) if count}
 
     def lanes(self, job_number: int, *, after: int, count: int) -> list[Lane]:
         """Lanes whose first item belongs to that job, most items first: `count` of them behind the first `after`."""
@@ -167,8 +175,14 @@ class LaneIndex:
         query = "SELECT lane, label, items FROM lanes WHERE rank >= ? AND job = ? ORDER BY rank LIMIT ?"
         return [Lane(*row) for row in self._database.execute(query, (first + after, job_number, count))]
 
-    def entries(self, lane_key: int, *, after: int, count: int) -> list[tuple[int, Entry]]:
+    def entries(
+        self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
+    ) -> list[tuple[int, Entry]]:
         """(sequence number, entry) of up to `count` items of a lane behind sequence number `after` (0: from the first).
+
+        Args:
+            next_left: of a job, the first item from an index on that is still to be done; others are passed by then,
+                however many they are, without a look at them.
 
         Raises:
             RunDirectoryError: a source is gone or not what was checked.
@@ -178,8 +192,15 @@ class LaneIndex:
         query = """
             SELECT sequence, job, item, at, size FROM entries WHERE lane = ? AND sequence > ?
             ORDER BY sequence LIMIT ?"""
-        rows = self._database.execute(query, (lane_key, max(after, 0), count)).fetchall()
-        return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in rows]
+        while rows := self._database.execute(query, (lane_key, max(after, 0), count)).fetchall():
+            left = rows if next_left is None else [row for row in rows if next_left(row[1], row[2]) == row[2]]
+            if left:
+                return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in left]
+            after, job, item = rows[-1][:3]
+            if next_left is not None and self._is_whole:
+                # items of one job have neighbouring sequence numbers there
+                after += next_left(job, item) - item - 1
+        return []
 
     def holds(self, lane_key: int) -> frozenset[int]:
         """The keys of all names that a lane stands for: other indexes may know them one by one."""

@@ -1,6 +1,6 @@
 """Lanes that share keys, a lane read a few items at a time, and how far a job is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -48,7 +48,9 @@ class Rows:
     def holds(self, lane_key: int) -> frozenset[int]:
         return frozenset((lane_key,))
 
-    def entries(self, lane_key: int, *, after: int, count: int) -> Sequence[tuple[int, Entry]]:
+    def entries(
+        self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
+    ) -> Sequence[tuple[int, Entry]]:
         self.asked.append(count)
         return [row for row in self.rows if row[0] > after][:count]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bulk.dispatch.progress import JobProgress
 from bulk.dispatch.queues import FAR_ROWS, Feed, Tier
-from bulk.dispatch.scheduler import JobState, Scheduler, Work
+from bulk.dispatch.scheduler import DONE_LANES, JobState, Scheduler, Work
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome, failed, succeeded
 from bulk.operation import Item, Operation
@@ -89,7 +89,9 @@ class ListIndex:
         """Each lane has one name."""
         return frozenset((lane_key,))
 
-    def entries(self, lane_key: int, *, after: int, count: int) -> Sequence[tuple[int, Entry]]:
+    def entries(
+        self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
+    ) -> Sequence[tuple[int, Entry]]:
         """In manifest order."""
         return list(enumerate(self._lanes[lane_key]))[after + 1 : after + 1 + count]
 
@@ -271,3 +273,16 @@ def test_items_that_lie_far_on_hold_up_nobody() -> None:
     rest = [take(one), take(one)]
     assert [work.entry.job for work in rest if work is not None] == [0, 0]
     assert len(far) == 1
+
+
+def test_a_million_lanes_that_are_done_are_passed_by_in_parts() -> None:
+    """After a resume, no call passes by more than a few lanes that are done, and none is forgotten."""
+    rows = [(0, index, index) for index in range(100)]
+    one, _ = scheduler([Job(0, "w", Write())], [100], rows, window=2)
+    for index in range(99):
+        one.mark_ended(0, index, DONE)
+    asked = 0
+    while (work := take(one)) is None:
+        asked += 1
+        assert one.has_work(one.queues["default", "core"])
+    assert (work.entry.index, asked) == (99, 99 // DONE_LANES)

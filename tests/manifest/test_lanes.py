@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bulk.manifest.entries import LaneIndex
+from bulk.manifest.entries import Lane, LaneIndex
 from bulk.manifest.index import lane_key
 from tests.manifest.making import ReadThing, SecretThing, WriteThing, a_job, check_in, lanes_of
 
@@ -103,3 +103,34 @@ def test_the_index_is_private(tmp_path):
     names = {"index.db", "items-x.jsonl", "check.json"}
     assert {entry.name for entry in Path(workspace).iterdir()} == names
     assert {(workspace / name).stat().st_mode & 0o777 for name in names} == {0o600}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.lists(ITEM, max_size=20), st.lists(ITEM, max_size=10), st.sets(st.integers(0, 29)), st.integers(1, 3))
+def test_what_is_done_in_a_lane_is_jumped_over(tmp_path, first, second, done, count):
+    """With what is left of each job, a lane gives exactly its items that are not done, in order."""
+    jobs = [
+        a_job(WriteThing(), [{"place": place, "also": also} for place, also in items], number=number, name=f"j{number}")
+        for number, items in enumerate((first, second))
+    ]
+    checked, workspace = check_in(tmp_path, *jobs)
+    begins, sizes = (0, len(first)), (len(first), len(second))
+
+    def next_left(job: int, index: int) -> int:
+        return next((at for at in range(index, sizes[job]) if begins[job] + at not in done), sizes[job])
+
+    with LaneIndex(checked, workspace) as index:
+        for _, _, entries in expected(jobs):
+            key = next(
+                lane.key for n in (0, 1) for lane in index.lanes(n, after=0, count=99) if holds(index, lane, entries)
+            )
+            found, after = [], 0
+            while some := index.entries(key, after=after, count=count, next_left=next_left):
+                found += [(entry.job, entry.index) for _, entry in some]
+                after = some[-1][0]
+            assert found == [(job, at) for job, at in entries if begins[job] + at not in done]
+
+
+def holds(index: LaneIndex, lane: Lane, entries: list[tuple[int, int]]) -> bool:
+    """Whether that lane begins with that item."""
+    return [(entry.job, entry.index) for _, entry in index.entries(lane.key, after=0, count=1)] == entries[:1]
