@@ -68,6 +68,20 @@ def content(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
+def readmes(count: int, first: int = 0) -> list[dict[str, Any]]:
+    """READMEs of sixty repositories of the fleet, in turn; no two items alike, so that each is sent.
+
+    The platform does not care how an owner is spelled: the turn is written in the case of its letters.
+    """
+    return [
+        {"owner": _spelled(OWNER, number // 60), "repo": f"repo-{first + number % 60:05d}"} for number in range(count)
+    ]
+
+
+def _spelled(name: str, turn: int) -> str:
+    return "".join(letter.upper() if turn >> place & 1 else letter for place, letter in enumerate(name))
+
+
 def put(repo: str, path: str, text: str, owner: str = OWNER, **more: Any) -> dict[str, Any]:
     """An item of `contents.put`."""
     return {"owner": owner, "repo": repo, "path": path, "message": f"Put {path}", "content": content(text), **more}

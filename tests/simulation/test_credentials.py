@@ -11,7 +11,7 @@ from bulk.sandbox.settings import ExtraToken
 from tests.simulation import invariants
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import FINE, Fate, answer
-from tests.simulation.schedules import put
+from tests.simulation.schedules import put, readmes
 from tests.simulation.world import PREFIX, World, now, simulate, world
 
 SHORT = "tok-that-ends"
@@ -23,11 +23,6 @@ LOCKED = answer(
 )
 
 
-def reads(count: int) -> list[dict[str, Any]]:
-    """READMEs of the fleet."""
-    return [{"owner": "fleet", "repo": f"repo-{number % 60:05d}"} for number in range(count)]
-
-
 def puts(count: int) -> list[dict[str, Any]]:
     """Writes, a lane each."""
     return [put(f"repo-{number:05d}", "a", "a") for number in range(count)]
@@ -36,7 +31,7 @@ def puts(count: int) -> list[dict[str, Any]]:
 def jobs(count: int) -> dict[str, Any]:
     """Reads and writes of the default credential."""
     return {
-        "reads": {"operation": "readme.get", "items": reads(count)},
+        "reads": {"operation": "readme.get", "items": readmes(count)},
         "puts": {"operation": "contents.put", "items": puts(min(count, 60))},
     }
 
@@ -199,7 +194,7 @@ def test_a_lock_out_is_waited_for_and_tried_by_one_request(folder: Path) -> None
             made.environ = {"MINE": SHORT, "OTHER": NEXT}
             made.network.fate_of = lock_out(made, SHORT, 0.2, 1_500.0)
             both = jobs(420)
-            both["others"] = {"operation": "readme.get", "items": reads(420), "credential": "other"}
+            both["others"] = {"operation": "readme.get", "items": readmes(420), "credential": "other"}
             sources = {"default": "env:MINE", "other": "env:OTHER"}
             manifest = made.write("run", both, {"concurrency": 32}, credentials=sources)
             report = await made.run(manifest)

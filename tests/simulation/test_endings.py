@@ -14,14 +14,9 @@ from bulk.sandbox import organizations
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants, probes
 from tests.simulation.fates import DROP_AFTER, FINE, answer
-from tests.simulation.schedules import put
+from tests.simulation.schedules import put, readmes
 from tests.simulation.storm import running_loop
 from tests.simulation.world import HOURS, now, simulate, world
-
-
-def reads(count: int, first: int = 0) -> list[dict[str, Any]]:
-    """READMEs of the fleet."""
-    return [{"owner": "fleet", "repo": f"repo-{first + number % 60:05d}"} for number in range(count)]
 
 
 def test_what_is_accepted_and_never_done_ends_as_unknown(folder: Path) -> None:
@@ -89,7 +84,7 @@ def test_a_bug_of_the_engine_ends_the_run_loud(folder: Path, place: str) -> None
     async def main() -> None:
         async with world(folder) as made:
             jobs = {
-                "reads": {"operation": "readme.get", "items": reads(40)},
+                "reads": {"operation": "readme.get", "items": readmes(40)},
                 "puts": {"operation": "contents.put", "items": [put(f"repo-{n:05d}", "a", "a") for n in range(20)]},
             }
             manifest = made.write("run", jobs)
@@ -153,7 +148,7 @@ def test_a_poisoned_item_is_given_up(folder: Path, kind: str) -> None:
             made.network.fate_of = lambda each: (
                 bad if "poison" in each.path and (kind == "read" or each.is_write) else FINE
             )
-            jobs: dict[str, Any] = {"reads": {"operation": "readme.get", "items": reads(400)}}
+            jobs: dict[str, Any] = {"reads": {"operation": "readme.get", "items": readmes(400)}}
             if kind == "read":
                 item = {"owner": "fleet", "repo": "repo-00000", "path": "poison"}
                 jobs["bad"] = {"operation": "contents.get", "items": [item]}
@@ -211,7 +206,7 @@ def test_a_wall_clock_that_is_wrong_or_jumps_changes_nothing(folder: Path, whose
                 await anyio.sleep(12.3)
                 clock.skew_s += jump_s if whose == "clock" else 0.7
 
-            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": reads(380)}})
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(380)}})
             async with anyio.create_task_group() as group:
                 group.start_soon(jump)
                 assert (await made.run(manifest)).exit_code == 0
@@ -234,7 +229,7 @@ def test_a_suspended_machine_goes_on(folder: Path) -> None:
                 running_loop().now += 2 * HOURS
 
             jobs = {
-                "reads": {"operation": "readme.get", "items": reads(300)},
+                "reads": {"operation": "readme.get", "items": readmes(300)},
                 "puts": {"operation": "contents.put", "items": [put(f"repo-{n:05d}", "a", "a") for n in range(40)]},
             }
             manifest = made.write("run", jobs)
@@ -258,7 +253,7 @@ def test_what_needs_a_failed_job_is_skipped(folder: Path) -> None:
             bad = [{"owner": "fleet", "repo": "missing"}]
             jobs = {
                 "first": {"operation": "readme.get", "items": bad},
-                "second": {"operation": "readme.get", "items": reads(3), "needs": ["first"]},
+                "second": {"operation": "readme.get", "items": readmes(3), "needs": ["first"]},
                 "third": {
                     "operation": "contents.put",
                     "items": [put("repo-00000", "a", "a")],
@@ -266,7 +261,7 @@ def test_what_needs_a_failed_job_is_skipped(folder: Path) -> None:
                 },
                 "any": {
                     "operation": "readme.get",
-                    "items": reads(2),
+                    "items": readmes(2),
                     "needs": ["first"],
                     "needs_policy": "any-outcome",
                 },
@@ -316,7 +311,7 @@ def test_the_time_limit_stops_and_a_resume_goes_on(folder: Path) -> None:
     async def main() -> None:
         async with world(folder, limits={"core": RateLimit(50, 10)}) as made:
             manifest = made.write(
-                "run", {"reads": {"operation": "readme.get", "items": reads(170)}}, {"max_duration": 11}
+                "run", {"reads": {"operation": "readme.get", "items": readmes(170)}}, {"max_duration": 11}
             )
             codes = [(await made.run(manifest)).exit_code for _ in range(4)]
             assert codes[-1] == 0

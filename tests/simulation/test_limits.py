@@ -11,7 +11,7 @@ from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import FINE, Fate, answer
-from tests.simulation.schedules import put, snapshot
+from tests.simulation.schedules import put, readmes, snapshot
 from tests.simulation.world import PREFIX, TOKEN, World, now, simulate, world
 
 JSON = "application/json"
@@ -20,15 +20,10 @@ PRIMARY = b'{"message": "API rate limit exceeded for user octoadmin."}'
 SECONDARY = b'{"message": "You have exceeded a secondary rate limit."}'
 
 
-def reads(count: int) -> list[dict[str, Any]]:
-    """READMEs of the fleet."""
-    return [{"owner": "fleet", "repo": f"repo-{number % 60:05d}"} for number in range(count)]
-
-
 def jobs(count: int) -> dict[str, Any]:
     """Reads, writes and snapshots."""
     return {
-        "reads": {"operation": "readme.get", "items": reads(count)},
+        "reads": {"operation": "readme.get", "items": readmes(count)},
         "puts": {
             "operation": "contents.put",
             "items": [put(f"repo-{n % 60:05d}", f"f{n}", "a") for n in range(WRITES)],
@@ -144,7 +139,7 @@ def test_a_limit_that_the_platform_does_not_name_is_waited_for(folder: Path) -> 
         async with world(folder) as made:
             fate = answer(403, PRIMARY, JSON)
             made.network.fate_of = once(fate, "readme")
-            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": reads(5)}})
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(5)}})
             assert (await made.run(manifest)).exit_code == 0
             (hit,) = (each for each in made.network.exchanges if each.fate is fate)
             sent = [each.at for each in made.network.exchanges if each.at > (hit.answered_at or 0.0) + 1e-6]
@@ -185,7 +180,7 @@ def test_unexplained_refusals_are_the_answer_at_the_fourth(folder: Path) -> None
     async def main() -> None:
         async with world(folder) as made:
             made.network.fate_of = lambda each: answer(403, b"") if "repo-00000" in each.path else FINE
-            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": reads(1)}})
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(1)}})
             assert (await made.run(manifest)).exit_code == 1
             (line,) = made.lines(manifest)
             assert (line["outcome"], line["error"]["code"], line["error"]["attempts"]) == ("failed", "forbidden", 4)
@@ -201,7 +196,7 @@ def test_a_limit_that_never_ends_ends_the_item(folder: Path) -> None:
         async with world(folder) as made:
             limited = answer(429, SECONDARY, JSON, Retry_After="1")
             made.network.fate_of = lambda each: limited if "repo-00000" in each.path else FINE
-            items = [*reads(2), put("repo-00000", "a", "a")]
+            items = [*readmes(2), put("repo-00000", "a", "a")]
             manifest = made.write("run", {"puts": {"operation": "contents.put", "items": items[2:]}})
             assert (await made.run(manifest)).exit_code == 1
             (line,) = made.lines(manifest)
@@ -229,7 +224,7 @@ def test_a_rival_is_left_its_reserve(folder: Path, reserve: str) -> None:
                     taken.append(sum(window.take(made.platform_clock.now()) for _ in range(6)))
 
             manifest = made.write(
-                "run", {"reads": {"operation": "readme.get", "items": reads(500)}}, {"reserve": reserve}
+                "run", {"reads": {"operation": "readme.get", "items": readmes(500)}}, {"reserve": reserve}
             )
             async with anyio.create_task_group() as group:
                 group.start_soon(rival)
@@ -258,11 +253,11 @@ def test_an_unasked_304_is_asked_once_more_without_conditions(folder: Path) -> N
         async with world(folder) as made:
             unasked = answer(304, b"")
             made.network.fate_of = once(unasked, "repo-00000")
-            manifest = made.write("once", {"reads": {"operation": "readme.get", "items": reads(1)}})
+            manifest = made.write("once", {"reads": {"operation": "readme.get", "items": readmes(1)}})
             assert (await made.run(manifest)).exit_code == 0
             assert len([each for each in made.network.exchanges if "readme" in each.path]) == 2
             made.network.fate_of = lambda each: unasked if "readme" in each.path else FINE
-            manifest = made.write("ever", {"reads": {"operation": "readme.get", "items": reads(1)}})
+            manifest = made.write("ever", {"reads": {"operation": "readme.get", "items": readmes(1)}})
             assert (await made.run(manifest)).exit_code == 1
             assert made.lines(manifest)[0]["error"]["code"] == "bad_response"
 
@@ -276,9 +271,9 @@ def test_what_did_not_change_costs_nothing(folder: Path) -> None:
     async def main() -> None:
         async with world(folder, limits={"core": RateLimit(100, 3_600)}) as made:
             made.cache = folder / "cache"
-            first = made.write("first", {"reads": {"operation": "readme.get", "items": reads(60)}})
+            first = made.write("first", {"reads": {"operation": "readme.get", "items": readmes(60)}})
             assert (await made.run(first)).exit_code == 0
-            again = made.write("again", {"reads": {"operation": "readme.get", "items": reads(60)}})
+            again = made.write("again", {"reads": {"operation": "readme.get", "items": readmes(60)}})
             assert (await made.run(again)).exit_code == 0
             assert {line["outcome"] for line in made.lines(again)} == {"unchanged"}
             results = [[line["result"] for line in made.lines(manifest)] for manifest in (first, again)]
@@ -288,7 +283,7 @@ def test_what_did_not_change_costs_nothing(folder: Path) -> None:
             assert token is not None
             assert context.budgets.window(token.id, "core", made.platform_clock.now()).remaining == 40
             made.environ["BULK_TOKEN"] = "sbx-org-owner"
-            other = made.write("other", {"reads": {"operation": "readme.get", "items": reads(60)}})
+            other = made.write("other", {"reads": {"operation": "readme.get", "items": readmes(60)}})
             assert (await made.run(other)).exit_code == 0
             assert {line["outcome"] for line in made.lines(other)} == {"succeeded"}
 
@@ -309,7 +304,7 @@ def test_a_redirected_read_is_followed_on_the_platform(folder: Path, status: int
     async def main() -> None:
         async with world(folder, limits={"core": RateLimit(100, 3_600)}) as made:
             made.network.fate_of = once(redirect(target, status), "repo-00000", 5)
-            manifest = made.write("good", {"reads": {"operation": "readme.get", "items": reads(1)}})
+            manifest = made.write("good", {"reads": {"operation": "readme.get", "items": readmes(1)}})
             assert (await made.run(manifest)).exit_code == 0
             sent = [each.path for each in made.network.exchanges if "readme" in each.path]
             assert sent == [f"{PREFIX}/repos/fleet/repo-00000/readme", target]
@@ -317,7 +312,7 @@ def test_a_redirected_read_is_followed_on_the_platform(folder: Path, status: int
             assert bucket is not None
             assert bucket.sent - bucket.given_back == 2
             made.network.fate_of = lambda each: redirect(target, status) if "readme" in each.path else FINE
-            manifest = made.write("ring", {"reads": {"operation": "readme.get", "items": reads(1)}})
+            manifest = made.write("ring", {"reads": {"operation": "readme.get", "items": readmes(1)}})
             assert (await made.run(manifest)).exit_code == 1
             (line,) = made.lines(manifest)
             assert (line["error"]["code"], line["error"]["message"]) == ("bad_response", "redirected too often")
@@ -333,7 +328,7 @@ def test_a_redirect_away_is_not_followed(folder: Path, location: str) -> None:
     async def main() -> None:
         async with world(folder) as made:
             made.network.fate_of = lambda each: redirect(location) if "readme" in each.path else FINE
-            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": reads(1)}})
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(1)}})
             assert (await made.run(manifest)).exit_code == 1
             assert made.lines(manifest)[0]["error"]["code"] == "bad_response"
             assert len([each for each in made.network.exchanges if "rate_limit" not in each.path]) == 1

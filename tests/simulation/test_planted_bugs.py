@@ -15,7 +15,7 @@ from bulk.sandbox.settings import ExtraToken, RateLimit
 from tests.simulation import invariants, planted
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer, late
-from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected, Schedule, put, snapshot
+from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected, Schedule, put, readmes, snapshot
 from tests.simulation.storm import pass_seed
 from tests.simulation.world import PREFIX, simulate, world
 
@@ -181,7 +181,7 @@ def ended_token(folder: Path) -> None:
     async def main() -> None:
         async with world(folder, tokens=[ExtraToken("tok-ends", "octoadmin", 0.1)], latency_ms=20.0) as made:
             made.environ["BULK_TOKEN"] = "tok-ends"
-            items: list[dict[str, Any]] = [{"owner": "fleet", "repo": f"repo-{n % 60:05d}"} for n in range(300)]
+            items = readmes(300)
             with anyio.move_on_after(1_000.0):
                 await made.run(made.write("run", {"reads": {"operation": "readme.get", "items": items}}))
             invariants.nothing_after_the_first_401(made, "tok-ends")
