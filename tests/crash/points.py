@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from aiohttp.http_writer import StreamWriter
-
 from bulk.dispatch.drive import Drive
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.settle import Settler
@@ -22,6 +20,8 @@ from bulk.ledger import compaction, database
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Point, Record
 from bulk.platform import transport
+from bulk.platform.deadlines import Flight
+from bulk.platform.http1 import Line
 
 LOOK_S = 0.0002
 
@@ -82,42 +82,41 @@ def _commit(kind: type[Intent] | type[Record], *, is_after: bool) -> Callable[[C
 
 
 def _about_to_send(passed: Countdown) -> None:
-    real = transport._Request.send
+    real = Line.send
 
-    async def send(self: Any, conn: Any) -> Any:
-        if self.method != "GET":
+    async def send(self: Line, head: bytes, *more: Any) -> Any:
+        if not head.startswith(b"GET"):
             passed()
-        return await real(self, conn)
+        return await real(self, head, *more)
 
-    _patch(transport._Request, "send", send)
+    _patch(Line, "send", send)
 
 
 def _sent(*, is_whole: bool) -> Callable[[Countdown], None]:
     """The first byte of a write, or all of it, is on the socket: two turns of the loop after it was handed over."""
 
     def put(passed: Countdown) -> None:
-        real_one, real_many = StreamWriter._write, StreamWriter._writelines
+        real = Line.send
         loop = asyncio.get_running_loop
 
-        def write(self: Any, chunk: Any) -> None:
-            if bytes(chunk[:3]) == b"GET":
-                real_one(self, chunk)
-                return
-            real_one(self, chunk[:1] if passed.is_last_passage and not is_whole else chunk)
-            if passed.is_last_passage:
-                loop().call_soon(lambda: loop().call_soon(passed))
-            else:
+        async def send(self: Line, head: bytes, body: bytes | None, flight: Flight) -> Any:
+            if head.startswith(b"GET"):
+                return await real(self, head, body, flight)
+            if not passed.is_last_passage:
                 passed()
+                return await real(self, head, body, flight)
+            asks = flight.may_leave
 
-        def writelines(self: Any, chunks: Any) -> None:
-            joined = b"".join(chunks)
-            if joined[:3] == b"GET":
-                real_many(self, (joined,))
-            else:
-                write(self, joined)
+            def may_leave() -> bool:
+                leaves = asks is None or asks()
+                if leaves:  # it is written right after this was asked
+                    loop().call_soon(lambda: loop().call_soon(passed))
+                return leaves
 
-        _patch(StreamWriter, "_write", write)
-        _patch(StreamWriter, "_writelines", writelines)
+            flight.may_leave = may_leave
+            return await (real(self, head, body, flight) if is_whole else real(self, head[:1], None, flight))
+
+        _patch(Line, "send", send)
 
     return put
 
