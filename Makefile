@@ -76,7 +76,7 @@ constraints:
 	rm -rf $(VENV)-pins
 
 clean:
-	rm -rf $(VENV) $(VENV)-pins .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(VENV)-pins .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find bulk jobs tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:

@@ -14,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
+
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.private import open_private, sync_directory
 from bulk.ledger.records import RunIdentity
@@ -36,6 +38,8 @@ _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _PRIMARY = 0xFF  # the low byte of SQLite's extended codes is the primary one
+UNREADABLE = (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError)
+"""What comes of values that can't be ours: SQLite keeps no checksum of a row, and takes flipped bits for data."""
 _NEEDS_RECOVERY = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN))
 
 
@@ -169,6 +173,8 @@ def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
     except sqlite3.Error as error:
         raise refusal(error, path, is_opening=True) from error
+    except UNREADABLE as error:
+        raise unreadable(error, path) from error
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
@@ -203,6 +209,11 @@ def examine(path: Path) -> None:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise damaged(path, found)
+
+
+def unreadable(error: Exception, path: Path) -> RunDirectoryError:
+    """The refusal of a ledger with a value that none of ours can be; SQLite itself sees no damage in that."""
+    return damaged(path, f"a value of it can't be read: {type(error).__name__}")
 
 
 def damaged(path: Path, detail: str) -> RunDirectoryError:

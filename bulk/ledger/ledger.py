@@ -126,6 +126,9 @@ class Ledger:
         except sqlite3.Error as error:
             claim.release()
             raise database.refusal(error, path, is_opening=True) from error
+        except database.UNREADABLE as error:
+            claim.release()
+            raise database.unreadable(error, path) from error
         except OSError as error:
             claim.release()
             raise unusable(claim.path, error) from error
@@ -186,7 +189,7 @@ class Ledger:
         million where whole blocks of `BLOCK_ITEMS` are done.
         """
         bits = bytearray((items + 7) // 8)
-        with self._lock, self._telling():
+        with self._reading():
             (last,) = self._connection.execute("SELECT max(idx) FROM outcomes WHERE job = ?", (job,)).fetchone()
             for first in range(0, min(items, -1 if last is None else last + 1), BLOCK_ITEMS):
                 size = min(BLOCK_ITEMS, items - first)
@@ -198,16 +201,16 @@ class Ledger:
 
         By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
         """
-        with self._lock, self._telling():
+        with self._reading():
             rows = self._connection.execute(
                 "SELECT * FROM intents i WHERE NOT EXISTS "
                 "(SELECT 1 FROM outcomes o WHERE o.job = i.job AND o.idx = i.idx) ORDER BY job, idx"
             ).fetchall()
-        return {(row[0], row[1]): intent_from_row(row) for row in rows}
+            return {(row[0], row[1]): intent_from_row(row) for row in rows}
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
-        with self._lock, self._telling():
+        with self._reading():
             return read_counts(self._connection)
 
     def reopen(
@@ -304,6 +307,15 @@ class Ledger:
             raise  # a call after `close`: a bug of ours
         except sqlite3.Error as error:
             raise database.refusal(error, self._path) from error
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """One at a time; what can't be one of our values is damage."""
+        try:
+            with self._lock, self._telling():
+                yield
+        except database.UNREADABLE as error:
+            raise database.unreadable(error, self._path) from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -58,7 +58,7 @@ class LedgerView:
         """Where the run stood when that was last written down; None before the first time."""
         with open_reader(self._path) as connection:
             (data,) = connection.execute("SELECT json FROM status").fetchone()
-        return None if data is None else msgspec.json.decode(data, type=RunStatus)
+            return None if data is None else msgspec.json.decode(data, type=RunStatus)
 
     def epochs(self) -> list[Epoch]:
         """Every process that worked on the run, oldest first."""
@@ -66,19 +66,19 @@ class LedgerView:
             rows = connection.execute(
                 "SELECT number, started_at, ended_at, pid, host, exit_code, why, status FROM epochs ORDER BY number"
             ).fetchall()
-        return [
-            Epoch(
-                number=number,
-                started_at=started_at,
-                ended_at=ended_at,
-                pid=pid,
-                host=host,
-                exit_code=exit_code,
-                why=why or "",
-                status=None if status is None else msgspec.json.decode(status, type=RunStatus),
-            )
-            for number, started_at, ended_at, pid, host, exit_code, why, status in rows
-        ]
+            return [
+                Epoch(
+                    number=number,
+                    started_at=started_at,
+                    ended_at=ended_at,
+                    pid=pid,
+                    host=host,
+                    exit_code=exit_code,
+                    why=why or "",
+                    status=None if status is None else msgspec.json.decode(status, type=RunStatus),
+                )
+                for number, started_at, ended_at, pid, host, exit_code, why, status in rows
+            ]
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
