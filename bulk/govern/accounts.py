@@ -14,6 +14,7 @@ import msgspec
 from aiolimiter import AsyncLimiter
 
 from bulk.govern.buckets import Bucket
+from bulk.govern.lifetimes import Lifetime
 from bulk.platform.credentials import Secret
 
 UNEXPLAINED_MOST_S = 900.0
@@ -28,6 +29,12 @@ class CredentialSource(Protocol):
     """What the governor needs of a credential; `platform.credentials.Credential` is one."""
 
     name: str
+    ends_at: float | None
+    """When the token that `read` gives ends (UTC epoch seconds, platform time); None: its source does not say."""
+
+    @property
+    def renews_after_s(self) -> float | None:
+        """Age at which the source should be asked again (seconds); None: it never changes."""
 
     def read(self) -> Secret:
         """The token now; CredentialMissing where its source has none."""
@@ -125,6 +132,7 @@ class Account:
     """A credential at the platform.
 
     Attributes:
+        lifetime: how long the token may be used.
         generation: number of tokens that were read from its source (count).
         is_unlimited: `/rate_limit` is 404: limits are off.
         is_known: `/rate_limit` was answered, one way or the other.
@@ -139,6 +147,7 @@ class Account:
     name: str
     source: CredentialSource
     token: Secret
+    lifetime: Lifetime
     generation: int = 1
     trust: Trust = Trust.UNPROVEN
     trust_before_freeze: Trust = Trust.UNPROVEN
@@ -167,6 +176,17 @@ class Account:
         """`/rate_limit` explained the refusals: the empty bucket waits for its reset, the others go on."""
         if self.quiet_until <= now:
             self.paused_until, self.strikes = now, 0
+
+    def renewed(self, now: float, wall: float) -> None:
+        """Its source has another token: `now` monotonic, `wall` UTC epoch seconds."""
+        source = self.source
+        self.token = source.read()
+        self.lifetime = Lifetime(now, wall - now, source.renews_after_s, source.ends_at)
+        self.generation += 1
+        self.trust = self.trust_before_freeze = Trust.UNPROVEN
+        self.must_ask = True
+        for gate in self.gates.values():
+            gate.wake()
 
     def freeze(self) -> None:
         """The platform said 401: nothing more leaves with this token."""

@@ -20,6 +20,7 @@ from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust,
 from bulk.govern.buckets import Bucket
 from bulk.govern.concurrency import Concurrency
 from bulk.govern.consequences import follow
+from bulk.govern.lifetimes import Lifetime
 from bulk.govern.platform_time import PlatformTime
 from bulk.govern.reach import Reach
 from bulk.model import Failure, FailureKind, Reply
@@ -86,7 +87,9 @@ class Governor:
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the gates of one credential; its token is read here (CredentialMissing)."""
-        account = Account(source.name, source, source.read())
+        token, now = source.read(), self.clock.monotonic()
+        lifetime = Lifetime(now, self.clock.now() - now, source.renews_after_s, source.ends_at)
+        account = Account(source.name, source, token, lifetime)
         for category in categories:
             account.gates[category] = Gate(account, category)
         self.accounts[account.name] = account
@@ -139,6 +142,10 @@ class Governor:
             return False
         return now >= account.paused_until and now >= self._paused_until
 
+    def has_ended(self, account: Account, now: float) -> bool:
+        """Whether nothing may be sent with the account's token before its source was asked again."""
+        return account.lifetime.is_over(now, self.clock.now(), self.time.high if self.time.is_known else None)
+
     def _refuse_if_over(self, gate: Gate) -> None:
         if self._is_draining:
             raise Draining
@@ -163,6 +170,9 @@ class Governor:
         if now < account.paused_until:
             gate.obstacle_until = account.paused_until
             return account.paused_why
+        if account.lifetime.ends_at is not None and self.has_ended(account, now):
+            account.wake()
+            return f"credential {account.name} being renewed"
         bucket = gate.bucket
         if bucket is not None and bucket.free <= bucket.reserve:
             gate.obstacle_until = max(now, bucket.reset_at - self.time.middle(0.0))

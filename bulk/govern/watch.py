@@ -2,8 +2,9 @@
 once.
 
 Asked at the start, after each reset until the new window shows, after an unexplained refusal, when a bucket ran out
-with nothing in flight (then the number is exact), and otherwise once in a tenth of a window, at least every 30 s.
-Source: operations.md, GET rate_limit; failures.md rows 16-19, 34.
+with nothing in flight (then the number is exact), and otherwise once in a tenth of a window, at least every 30 s. The
+source of a token is asked for the next one before the token ends (`lifetimes.py`).
+Source: operations.md, GET rate_limit; failures.md rows 16-19, 34, 35.
 """
 
 from collections.abc import Awaitable, Callable
@@ -44,9 +45,13 @@ class Watch:
             if account.trust is Trust.FROZEN:
                 await self._renew()
                 continue
+            renewal = self._renewal_due(now)
+            if renewal <= now:
+                await self._renew_early()
+                continue
             due = max(self._due(now), account.quiet_until, self._governor.quiet_until)
             if due > now:
-                with anyio.move_on_after(due - now):
+                with anyio.move_on_after(min(due, renewal) - now):
                     await account.nudge.wait()
                 continue
             await self.ask_once()
@@ -56,15 +61,27 @@ class Watch:
         # a token that was never taken is renewed only if it was the first one: once, not for ever
         may_renew = account.trust_before_freeze is Trust.PROVEN or account.generation == 1
         if may_renew and await account.source.renew():
-            account.token = account.source.read()
-            account.generation += 1
-            account.trust = Trust.UNPROVEN
-            account.trust_before_freeze = Trust.UNPROVEN
-            account.must_ask = True
-            for gate in account.gates.values():
-                gate.wake()
+            account.renewed(self._clock.monotonic(), self._clock.now())
             return
         self._governor.refuse(account)
+
+    def _renewal_due(self, now: float) -> float:
+        time = self._governor.time
+        return self._account.lifetime.due(now, self._clock.now(), time.high if time.is_known else None)
+
+    async def _renew_early(self) -> None:
+        """Ask the source for the next token while this one is good; one that has ended without a next is the end."""
+        account = self._account
+        if await account.source.renew():
+            account.renewed(self._clock.monotonic(), self._clock.now())
+            return
+        now = self._clock.monotonic()
+        account.lifetime.tried(now, self._clock.now())
+        account.lifetime.ends_at = account.source.ends_at
+        if self._governor.has_ended(account, now):
+            self._governor.refuse(account)
+        for gate in account.gates.values():
+            gate.wake()
 
     def _due(self, now: float) -> float:
         """When to ask next (monotonic)."""

@@ -2,7 +2,8 @@
 
 A token is printable ASCII without spaces, so that it can't break a header. A file must be this user's own and closed to
 others. A program gets no standard input, 30 s, and an environment without tokens; what it writes to standard error is
-thrown away. Source: interface.md §2; failures.md rows 35, 36, 38, 58, 61.
+thrown away; on a second line it may say when its token ends. Source: interface.md §2; failures.md rows 35, 36, 38, 58,
+61.
 """
 
 import contextlib
@@ -15,7 +16,9 @@ import stat
 import subprocess
 import threading
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio
 
@@ -28,6 +31,10 @@ __all__ = ["Credential", "Secret", "redact"]
 
 TOKEN_BYTES = 4096
 """Longest token (bytes)."""
+
+RENEWED_S: Mapping[str, float] = MappingProxyType({"file": 60.0, "command": 3_300.0})
+"""Age of a token at which its source is asked again (seconds), where it does not say when the token ends: somebody may
+have written another one into the file; tokens that a program prints often last an hour."""
 
 COMMAND_S = 30.0
 """How long a program may take to print a token (seconds)."""
@@ -48,6 +55,7 @@ class Credential:
         base_dir: relative `file:` paths are relative to it.
 
     Attributes:
+        ends_at: when the token ends, where its program says so (UTC epoch seconds, platform time).
         renewal_problem: why the last `renew` brought nothing, for people; empty where it did.
     """
 
@@ -56,6 +64,7 @@ class Credential:
     ) -> None:
         self.name = name
         self.renewal_problem = ""
+        self.ends_at: float | None = None
         self._kind, _, self._place = source.partition(":")
         self._environ, self._base_dir = environ, base_dir
         self._clock = clock or Clock()
@@ -63,6 +72,11 @@ class Credential:
 
     def __repr__(self) -> str:
         return f"Credential({self.name!r}, {self._kind if self._kind in _SOURCES else '?'})"
+
+    @property
+    def renews_after_s(self) -> float | None:
+        """Age at which the source should be asked again (seconds); None: it never changes."""
+        return RENEWED_S.get(self._kind)
 
     def check_source(self) -> None:
         """Check how the source is written, without opening it.
@@ -131,10 +145,14 @@ class Credential:
 
     def _token(self, raw: bytes) -> Secret:
         """A token from what a source gave; line ends after it are not part of it."""
+        ends_at = None
+        if self._kind == "command":
+            raw, ends_at = _without_end(raw)
         flaw = _flaw_of_token(raw := raw.rstrip(b"\r\n"))
         if flaw:
             del raw  # no traceback may hold it
             raise self._missing(f"what {_SOURCES[self._kind]} gives is no token: it {flaw}")
+        self.ends_at = ends_at
         return Secret(raw.decode("ascii"))
 
     def _missing(self, why: str) -> CredentialMissing:
@@ -243,6 +261,17 @@ def _flaw_of_token(raw: bytes) -> str:
     if b"\n" in raw or b"\r" in raw:
         return "has more than one line"
     return "" if _TOKEN.fullmatch(raw) else "has characters other than printable ASCII without spaces"
+
+
+def _without_end(raw: bytes) -> tuple[bytes, float | None]:
+    """What a program printed without its second line, where that names the moment at which the token ends, as in
+    `2026-11-21T09:00:00Z`; and that moment (UTC epoch seconds)."""
+    token, _, line = raw.partition(b"\n")
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(line.strip().decode("ascii"))
+        if moment.tzinfo is not None:
+            return token, moment.timestamp()
+    return raw, None
 
 
 def _may_hold_token(name: str, value: str) -> bool:

@@ -18,6 +18,8 @@ class Source:
     """A credential whose tokens are a list; `renew` goes to the next."""
 
     name = "default"
+    ends_at: float | None = None
+    renews_after_s: float | None = None
 
     def __init__(self, *tokens: str) -> None:
         self._tokens = [Secret(token) for token in tokens]

@@ -323,3 +323,26 @@ def test_a_source_that_is_written_wrong_is_told_without_opening_it(tmp_path, sou
 def test_the_offline_check_opens_nothing(tmp_path, source):
     """interface.md §4: `check` opens no credential: a well-written source passes, whether or not there is something."""
     credential(source, tmp_path).check_source()
+
+
+@pytest.mark.parametrize(
+    ("line", "ends_at"),
+    [
+        ("2026-11-21T09:00:00Z", 1_795_251_600.0),
+        ("2026-11-21T10:30:00.5+01:30\r", 1_795_251_600.5),
+        ("", None),
+    ],
+)
+def test_a_program_may_say_when_its_token_ends(tmp_path, line, ends_at):
+    """failures.md row 35: a moment on the second line of what a program prints is the token's end."""
+    one = credential(program(f"print('tok_of_an_hour'); print({line!r})"), tmp_path)
+    assert one.read().reveal() == "tok_of_an_hour"
+    assert one.ends_at == ends_at
+
+
+@pytest.mark.parametrize("line", ["soon", "2026-11-21T09:00:00", "3600", "tok_another"])
+def test_a_second_line_that_names_no_moment_is_refused(tmp_path, line):
+    """failures.md row 36: a second line that does not say when the token ends makes the output no token."""
+    private(tmp_path / "output", f"junk\n{line}\n".encode())
+    code = "import sys; sys.stdout.buffer.write(open('output', 'rb').read())"
+    assert "more than one line" in why_missing(program(code), tmp_path)

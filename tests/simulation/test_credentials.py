@@ -21,6 +21,7 @@ LOCKED = answer(
     b'{"message": "Maximum number of login attempts exceeded. Please try again later."}',
     "application/json",
 )
+REFUSED = answer(401, b'{"message": "Bad credentials"}', "application/json")
 
 
 def puts(count: int) -> list[dict[str, Any]]:
@@ -87,8 +88,16 @@ def test_nothing_more_leaves_while_intents_are_written(folder: Path) -> None:
         call()
 
     async def main() -> None:
-        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin", 0.12)], latency_ms=3.0) as made:
+        async with world(folder, tokens=[ExtraToken(SHORT, "octoadmin")], latency_ms=3.0) as made:
             made.environ["BULK_TOKEN"] = SHORT
+            writes: list[float] = []
+
+            def fate_of(exchange: Exchange) -> Fate:
+                if exchange.is_write:
+                    writes.append(exchange.at)
+                return REFUSED if writes and exchange.at > writes[0] + 0.01 else FINE
+
+            made.network.fate_of = fate_of
             made.disk = slow
             manifest = made.write("run", jobs(400), {"concurrency": 64})
             assert (await made.run(manifest)).exit_code == 4

@@ -23,6 +23,7 @@ import anyio.to_thread
 from anyio._backends._asyncio import CancelScope
 
 from bulk import engine, run
+from bulk.dispatch import passing
 from bulk.dispatch.recorder import Disk
 from bulk.manifest.reading import Overrides
 from bulk.model import Finished
@@ -117,7 +118,7 @@ def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS, 
     """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall.
 
     Args:
-        tick_s: how often the display is told: what costs most where hours pass.
+        tick_s: how often the display is told, and the end looked for: what costs most where hours pass.
     """
 
     async def limited() -> T:
@@ -129,6 +130,7 @@ def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS, 
         _cancelled_in_order(),
         mock.patch.object(anyio.to_thread, "run_sync", _in_place),
         mock.patch.object(run, "STATUS_S", tick_s),
+        mock.patch.object(passing, "LOOK_S", tick_s),
     ):
         return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
 
