@@ -49,7 +49,7 @@ HOURS = 3_600.0
 
 FLEET = """\
 repositories:
-  - {organization: fleet, count: 60, readme_bytes: 120}
+  - {organization: fleet, count: 6000, readme_bytes: 120}
 """
 
 
