@@ -85,7 +85,7 @@ def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
             return Passed(tuple(made.network.trace), now(), len(made.network.exchanges), len(made.runs))
 
     try:
-        return simulate(main, tick_s=2.0)
+        return simulate(main, tick_s=2.0, look_s=2.0)
     except BaseException as error:
         error.add_note(f"replay: python -m tests.simulation.storm {seed} {items}")
         raise

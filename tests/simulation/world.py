@@ -114,11 +114,17 @@ async def _in_place(function: Callable[..., T], *args: Any, **_: Any) -> T:
     return function(*args)
 
 
-def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS, tick_s: float = run.STATUS_S) -> T:
+def simulate(
+    main: Callable[[], Awaitable[T]],
+    *,
+    at_most_s: float = 2 * HOURS,
+    tick_s: float = run.STATUS_S,
+    look_s: float = passing.LOOK_S,
+) -> T:
     """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall.
 
     Args:
-        tick_s: how often the display is told, and the end looked for: what costs most where hours pass.
+        tick_s: how often the display is told. look_s: how often the end is looked for. They cost most where hours pass.
     """
 
     async def limited() -> T:
@@ -130,7 +136,7 @@ def simulate(main: Callable[[], Awaitable[T]], *, at_most_s: float = 2 * HOURS, 
         _cancelled_in_order(),
         mock.patch.object(anyio.to_thread, "run_sync", _in_place),
         mock.patch.object(run, "STATUS_S", tick_s),
-        mock.patch.object(passing, "LOOK_S", tick_s),
+        mock.patch.object(passing, "LOOK_S", look_s),
     ):
         return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
 
