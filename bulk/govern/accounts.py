@@ -147,7 +147,7 @@ class Account:
     name: str
     source: CredentialSource
     token: Secret
-    lifetime: Lifetime
+    lifetime: Lifetime = field(default_factory=lambda: Lifetime(0.0, 0.0))
     generation: int = 1
     trust: Trust = Trust.UNPROVEN
     trust_before_freeze: Trust = Trust.UNPROVEN

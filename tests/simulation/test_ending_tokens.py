@@ -68,7 +68,7 @@ def spend_hours(folder: Path, hours: float, *, jumps: int, says_end: bool) -> st
     """Read for hours; returns the figures."""
 
     async def main() -> str:
-        broker = Broker(folder / "token", 600.0 if says_end else 60.0, says_end, hours)
+        broker = Broker(folder / "token.txt", 600.0 if says_end else 60.0, says_end, hours)
         limits = {"core": RateLimit(AN_HOUR, 3_600)}
         async with world(folder, limits=limits, tokens=broker.tokens) as made:
             broker.hold(broker.tokens[0])
@@ -122,7 +122,7 @@ def test_a_program_without_another_token_ends_the_run(folder: Path) -> None:
     """failures.md rows 35, 36: the token ends and its program has no other: nothing is sent with it, exit 4."""
 
     async def main() -> None:
-        broker = Broker(folder / "token", HOURS, True, 0.0)
+        broker = Broker(folder / "token.txt", HOURS, True, 0.0)
         limits = {"core": RateLimit(AN_HOUR, 3_600)}
         async with world(folder, limits=limits, tokens=broker.tokens) as made:
             broker.hold(broker.tokens[0])

@@ -90,7 +90,7 @@ class Troubles:
         """The manifest's, where the token is in a file; the first one is written."""
         if not self.lives:
             return {}
-        _hold(folder / "token", self.tokens[0])
+        _hold(folder / "token.txt", self.tokens[0])
         return {"credentials": {"default": f"file:{folder / 'token'}"}}
 
     async def befall(self, made: World) -> None:
@@ -103,7 +103,7 @@ class Troubles:
         for at, seconds in self.nudges:
             doings.append((at, 1, lambda seconds=seconds: _jump(made.platform_clock, seconds)))  # type: ignore[misc]
         for at, token in zip(self.lives, self.tokens[1:], strict=False):
-            doings.append((at - ROTATED_S, 2, lambda token=token: _hold(made.path / "token", token)))  # type: ignore[misc]
+            doings.append((at - ROTATED_S, 2, lambda token=token: _hold(made.path / "token.txt", token)))  # type: ignore[misc]
         for at, count in self.takes:
             doings.append((at, 3, lambda count=count: _take(made, self.tokens, count)))  # type: ignore[misc]
         for at, _, do in sorted(doings, key=lambda doing: doing[:2]):
