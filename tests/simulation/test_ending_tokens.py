@@ -13,7 +13,7 @@ import pytest
 
 from bulk.sandbox.settings import ExtraToken, RateLimit
 from tests.simulation.exchanges import Exchange
-from tests.simulation.test_credentials import of_token, reads
+from tests.simulation.test_credentials import of_token
 from tests.simulation.world import HOURS, World, now, simulate, world
 from tests.virtual_time import START
 
@@ -21,6 +21,11 @@ LIFE_S = 3_600.0
 DAY_S = 86_400.0
 AN_HOUR = 60
 """Requests (count)."""
+
+
+def readmes(count: int) -> list[dict[str, str]]:
+    """As many, each of another repository."""
+    return [{"owner": "fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ def spend_hours(folder: Path, hours: float, *, jumps: int, says_end: bool) -> st
             made.network.watchers.append(lambda each: late.append(each) if each.at >= ends[each.token] else None)
             made.environ = {"PATH": "/usr/bin:/bin"}
             credentials = {"default": f"command:cat {broker.place}"}
-            work = {"reads": {"operation": "readme.get", "items": reads(int(hours * 3 * AN_HOUR))}}
+            work = {"reads": {"operation": "readme.get", "items": readmes(int(hours * 3 * AN_HOUR))}}
             manifest = made.write("run", work, {"max_duration": f"{hours:g}h"}, credentials=credentials)
             async with anyio.create_task_group() as group:
                 group.start_soon(broker.run)
@@ -127,7 +132,7 @@ def test_a_program_without_another_token_ends_the_run(folder: Path) -> None:
         async with world(folder, limits=limits, tokens=broker.tokens) as made:
             broker.hold(broker.tokens[0])
             made.environ = {"PATH": "/usr/bin:/bin"}
-            work = {"reads": {"operation": "readme.get", "items": reads(300)}}
+            work = {"reads": {"operation": "readme.get", "items": readmes(300)}}
             credentials = {"default": f"command:cat {broker.place}"}
             report = await made.run(made.write("run", work, credentials=credentials))
             assert report.exit_code == 4
