@@ -80,7 +80,7 @@ class Settler:
                         return None
                     if is_believed:
                         return refusal and inferred(doubt, refusal)
-                case Undecided():
+                case _:  # Undecided
                     if refusal is None and doubt.effect in (Effect.SET, Effect.ORDERED):
                         return None
                     if is_believed:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.dispatch.lanes import AHEAD, Held, Lane
-from bulk.dispatch.progress import REMEMBERED, JobProgress, dependency_failed
+from bulk.dispatch.progress import BLOCK_BYTES, REMEMBERED, JobProgress, dependency_failed
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import OutcomeKind
 from bulk.operation import Item, Operation
@@ -193,3 +193,40 @@ def test_the_cost_of_an_item_is_learnt() -> None:
     assert progress.paid_each == pytest.approx(2.0)
     progress.note_paid(202)
     assert progress.paid_each == pytest.approx(3.0)
+
+
+@given(
+    items=st.integers(1, 90),
+    done=st.sets(st.integers(0, 89)),
+    copies=st.sets(st.integers(0, 89)),
+    start=st.integers(0, 95),
+)
+def test_the_next_item_that_is_left(items: int, done: set[int], copies: set[int], start: int) -> None:
+    """Found without looking at each: the first without an outcome, and the first of those that is no copy."""
+    size = items // 8 + 1
+    progress = JobProgress(items, bytearray(size))
+    done, copies = ({index for index in each if index < items} for each in (done, copies))
+    for index in sorted(done)[::2]:
+        progress.end(index, OutcomeKind.SUCCEEDED)
+    bits = bytearray(size)
+    for index in copies:
+        bits[index >> 3] |= 1 << (index & 7)
+    progress.set_copies(bits)
+    assert progress.copies_left == len(copies - set(sorted(done)[::2]))
+    for index in sorted(done)[1::2]:
+        progress.end(index, OutcomeKind.UNCHANGED)
+    assert progress.copies_left == len(copies - done)
+    assert [index for index in range(items) if progress.is_copy(index)] == sorted(copies)
+    left = [index for index in range(start, items) if index not in done]
+    offered = [index for index in left if index not in copies]
+    assert progress.next_left(start) == (left[0] if left else items)
+    assert progress.next_offered(start) == (offered[0] if offered else items)
+
+
+def test_long_stretches_that_are_done_are_jumped_over() -> None:
+    """Blocks of done items, and a whole job of them."""
+    size = 3 * BLOCK_BYTES
+    progress = JobProgress(size * 8, bytearray(b"\xff" * size))
+    assert progress.next_left(0) == size * 8
+    progress.done[-1] = 0x7F
+    assert progress.next_left(5) == size * 8 - 1

@@ -49,3 +49,16 @@ async def test_one_at_a_time():
         await anyio.wait_all_tasks_blocked()
         order.append("first")
     assert order == ["first", "second"]
+
+
+def test_who_waits_for_an_interval_is_told() -> None:
+    """Only lists that somebody wants to poll and whose interval is not over; who leaves is no longer counted."""
+    polls = Polls()
+    poll = polls.of("default", "/notifications")
+    poll.answered({"x-poll-interval": "60"}, 100.0)
+    assert polls.waits(100.0) == []
+    with poll.counted(), poll.counted():
+        assert poll.waiting == 2
+        assert polls.waits(159.0) == [("/notifications", poll)]
+        assert polls.waits(160.0) == []
+    assert (poll.waiting, polls.waits(100.0)) == (0, [])
