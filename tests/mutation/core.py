@@ -27,7 +27,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/dispatch/echoes.py": ("tests/dispatch/test_echoes.py",),
     "bulk/dispatch/lanes.py": ("tests/dispatch/test_lanes.py", "tests/dispatch/test_scheduler.py"),
     "bulk/dispatch/progress.py": ("tests/dispatch/test_lanes.py", "tests/dispatch/test_scheduler.py"),
-    "bulk/dispatch/queues.py": ("tests/dispatch/test_scheduler.py",),
+    "bulk/dispatch/queues.py": ("tests/dispatch/test_queues.py", "tests/dispatch/test_scheduler.py"),
     "bulk/dispatch/settle.py": ("tests/dispatch/test_settle.py", "tests/dispatch/test_drive.py"),
     "bulk/dispatch/stepping.py": ("tests/dispatch/test_stepping.py",),
     "bulk/dispatch/streak.py": ("tests/dispatch/test_streak.py",),
