@@ -196,8 +196,9 @@ async def execute(
             write_private(run_dir / "manifest.yaml", manifest.text.encode())
             if is_retry:
                 ledger.reopen(RETRIED)
-            progress = await _beside(around.disk, lambda: progress_of(checked, ledger))
-            tally = await _beside(around.disk, lambda: tally_of_a_running(LedgerView(run_dir), now))
+            progress, tally = await _beside(
+                around.disk, lambda: (progress_of(checked, ledger), tally_of_a_running(LedgerView(run_dir), now))
+            )
             run = Run(checked, run_dir, ledger, progress, credentials, display, around, listener, tally)
             ended, failure = await _to_its_end(run)
             await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
