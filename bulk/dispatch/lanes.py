@@ -98,6 +98,8 @@ class Lane:
                     return self.ahead[0]
                 self.ahead.popleft()
                 self.left -= 1
+            if self.left <= 0:  # nothing can be behind it: the index need not be asked
+                return None
             found = self.index.entries(self.key, after=self.after, count=AHEAD, next_left=self.next_left)
             if not found:
                 return None

@@ -1,0 +1,122 @@
+"""What other clients reach with the same raw reads: no limits, no ledger, nothing kept. CPU time and time of each read.
+
+Each client in a process of its own on one core, a static nginx on another, one after the other in each round; the whole
+command `bulk run` beside them with all that it does. Clients: gidgethub (64 at once), PyGithub (16 threads), githubkit
+(64 at once; slow, so it reads a tenth).
+
+    python -m benchmarks.peers [--items 20000] [--rounds 3]
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.canned_platform import canned_platform
+from benchmarks.measuring import Cost, Spread, cost_of, row
+from benchmarks.throughput import CASES, Ours
+
+AIMS = {"gidgethub": 1.5, "pygithub": 8.0, "githubkit": 8.0}
+SHARES = {"gidgethub": 1.0, "pygithub": 0.25, "githubkit": 0.1}
+IN_FLIGHT, THREADS = 64, 16
+
+
+async def gidgethub(base_url: str, items: int) -> float:
+    import aiohttp
+    from gidgethub.aiohttp import GitHubAPI
+
+    async with aiohttp.ClientSession() as session:
+        client = GitHubAPI(session, "bench", oauth_token="0123456789", base_url=base_url)
+        return await together(lambda number: client.getitem(f"/repos/acme/api-{number}/readme"), items)
+
+
+async def githubkit(base_url: str, items: int) -> float:
+    from githubkit import GitHub, TokenAuthStrategy
+
+    async with GitHub(TokenAuthStrategy("0123456789"), base_url=f"{base_url}/", http_cache=False) as client:
+        return await together(
+            lambda number: client.arequest("GET", f"{base_url}/repos/acme/api-{number}/readme"), items
+        )
+
+
+async def together(read, items: int) -> float:  # type: ignore[no-untyped-def]
+    """All reads, `IN_FLIGHT` at once: seconds."""
+    numbers, started = iter(range(items)), time.perf_counter()
+
+    async def work() -> None:
+        for number in numbers:
+            await read(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(IN_FLIGHT):
+            group.create_task(work())
+    return time.perf_counter() - started
+
+
+def pygithub(base_url: str, items: int) -> float:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from github import Auth, Github
+
+    client = Github(
+        auth=Auth.Token("0123456789"),
+        base_url=base_url,
+        per_page=100,
+        seconds_between_requests=0,
+        seconds_between_writes=0,
+        pool_size=THREADS,
+    )
+    started = time.perf_counter()
+
+    def read(number: int) -> object:
+        return client.requester.requestJsonAndCheck("GET", f"/repos/acme/api-{number}/readme")
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in pool.map(read, range(items)):
+            pass
+    return time.perf_counter() - started
+
+
+def run_one(name: str, base_url: str, items: int) -> None:
+    """Within a process of its own: prints the seconds of the reads and the CPU seconds of all."""
+    took_s = pygithub(base_url, items) if name == "pygithub" else asyncio.run(globals()[name](base_url, items))
+    print(json.dumps({"took_s": took_s, "cpu_s": time.process_time()}))
+
+
+def peer(name: str, base_url: str, items: int) -> Cost:
+    command = [sys.executable, "-m", "benchmarks.peers", "--peer", name, base_url, "--items", str(items)]
+    found = json.loads(cost_of(command).output.splitlines()[-1])
+    return Cost(found["took_s"], found["cpu_s"], 0.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peer", nargs=2, metavar=("NAME", "URL"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.peer is not None:
+        run_one(given.peer[0], given.peer[1], given.items)
+        return
+    ours: list[float] = []
+    theirs: dict[str, list[float]] = {name: [] for name in AIMS}
+    with canned_platform() as base_url, tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder:
+        command = Ours(Path(folder), base_url, CASES["reads"], given.items)
+        for _ in range(given.rounds):
+            ours.append(command.run().cpu_s / given.items * 1e6)
+            for name, costs in theirs.items():
+                items = int(given.items * SHARES[name])
+                costs.append(peer(name, base_url, items).cpu_s / items * 1e6)
+    for name, costs in theirs.items():
+        times = Spread(tuple(other / own for own, other in zip(ours, costs, strict=True)))
+        figure = (
+            f"{times.text(1)} times; CPU µs each {Spread(tuple(ours)).text(0)} against {Spread(tuple(costs)).text(0)}"
+        )
+        row(f"raw reads beside {name}", figure, f"{AIMS[name]:g} times", times.median >= AIMS[name])
+
+
+if __name__ == "__main__":
+    main()
