@@ -2,7 +2,7 @@
 
 Ours is the whole process: start-up, checking, governing, ledger and results on disk, report. The reference
 (`benchmarks/bare.py`) is only its loop. Both on one core, a static nginx on another, in turns; medians of the ratios,
-of requests a second and of CPU time, which other users of the machine disturb less.
+of requests a second and of CPU time, which other users of the machine disturb less: both have to reach the aim.
 
     python -m benchmarks.throughput [CASE ...] [--items 400000] [--rounds 3]
 
