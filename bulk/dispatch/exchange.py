@@ -2,11 +2,12 @@
 
 Retries are entered only after a first failure (tenacity stands off the path of a request that goes well). A failure
 counts against the item only where the platform served others meanwhile, or after very many; a platform in trouble
-costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 13, 19, 24, 25, 78.
+costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 10, 13, 19, 24, 25, 78.
 """
 
 import random
 from collections.abc import Mapping
+from urllib.parse import urljoin
 
 import anyio
 import msgspec
@@ -17,7 +18,7 @@ from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Draining, Governor
 from bulk.govern.polls import Polls
-from bulk.model import ErrorCode, Failure, FailureKind, Outcome, Reply, Request, failed
+from bulk.model import ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
 from bulk.platform.transport import Transport
 from bulk.platform.validators import ValidatorStore
 from bulk.platform.wire import Verdict, VerdictKind, judge, within_base
@@ -187,6 +188,8 @@ class Exchange:
                 return tried
             current = f"{request.path}?{request.query}" if request.query else request.path
             location = tried.verdict.location if tried.verdict is not None else None
+            if location and request.media is Media.RAW and tried.reply is not None and tried.reply.status == 302:
+                return await self._downloaded(urljoin(self._base_url + request.path, location), request, tally)
             target = within_base(location, self._base_url, current) if location else None
             if target is None:
                 return _led_astray(tried, "redirected away from the platform; not followed")
@@ -195,6 +198,24 @@ class Exchange:
             tried = await self.once(request, gate, tally)
         is_still = tried.kind is VerdictKind.REDIRECTED
         return _led_astray(tried, "redirected too often") if is_still else tried
+
+    async def _downloaded(self, url: str, request: Request, tally: Tally) -> Tried:
+        """What lies at a download URL: it carries its own right, so no token goes there; it takes nothing from a
+        budget. It is good once: whatever goes wrong there, the file is asked for again (operations.md).
+        """
+        tally.requests += 1
+        self.requests += 1
+        answer = await self._transport.download(url, request.max_bytes)
+        if isinstance(answer, Failure):
+            if answer.kind is FailureKind.NOT_SENT and answer.code is ErrorCode.BAD_RESPONSE:
+                return Tried(reply=Reply(status=302, headers={}), verdict=_refused(answer.message))
+            return Tried(failure=answer)
+        tally.http_status, tally.body_bytes = answer.status, len(answer.raw)
+        verdict = judge(request, answer, self._vendor)
+        if verdict.kind is not _ACCEPTED:
+            why = f"what the platform led to for a download answered {answer.status}"
+            return Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=why))
+        return Tried(reply=answer, verdict=verdict)
 
     async def _read_again(self, request: Request, gate: Gate, tally: Tally, first: Tried) -> Tried:
         patience = Patience(self._governor, first)
@@ -285,7 +306,11 @@ def _is_decided(tried: Tried) -> bool:
 
 def _led_astray(tried: Tried, why: str) -> Tried:
     """A redirect that is not followed is final."""
-    return Tried(reply=tried.reply, verdict=Verdict(VerdictKind.REFUSED, ErrorCode.BAD_RESPONSE, why))
+    return Tried(reply=tried.reply, verdict=_refused(why))
+
+
+def _refused(why: str) -> Verdict:
+    return Verdict(VerdictKind.REFUSED, ErrorCode.BAD_RESPONSE, why)
 
 
 def _result(tried: Tried) -> Reply | Outcome:

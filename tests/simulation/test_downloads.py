@@ -1,0 +1,49 @@
+"""Files that the platform gives by a download URL, which is good once and needs no token."""
+
+from pathlib import Path
+
+from bulk.sandbox import files
+from bulk.sandbox.settings import RateLimit
+from tests.simulation.exchanges import Exchange
+from tests.simulation.fates import DROP_AFTER, FINE, Fate
+from tests.simulation.schedules import put
+from tests.simulation.world import PREFIX, simulate, world
+
+TEXT = "A large file.\n" * 20
+FILE = f"{PREFIX}/repos/fleet/repo-00000/contents/large"
+
+
+def test_a_download_gets_no_token_and_its_url_is_used_once(folder: Path, monkeypatch) -> None:
+    """failures.md row 10: a raw read that leads to a download URL is followed there without the token; where the
+    download breaks, the file is asked for again, and the new URL is taken."""
+    monkeypatch.setattr(files, "REDIRECT_BYTES", 100)
+
+    async def main() -> None:
+        async with world(folder, limits={"core": RateLimit(100, 3_600)}) as made:
+            write = {"operation": "contents.put", "items": [put("repo-00000", "large", TEXT)]}
+            assert (await made.run(made.write("write", {"files": write}))).exit_code == 0
+            before = len(made.network.exchanges)
+            lost: list[str] = []
+
+            def fate_of(exchange: Exchange) -> Fate:
+                if "/downloads/" not in exchange.path or lost:
+                    return FINE
+                lost.append(exchange.path)
+                return DROP_AFTER
+
+            made.network.fate_of = fate_of
+            item = {"owner": "fleet", "repo": "repo-00000", "path": "large", "media_type": "raw"}
+            read = {"operation": "contents.get", "items": [item], "save": "{path}"}
+            manifest = made.write("read", {"files": read})
+            assert (await made.run(manifest)).exit_code == 0
+            assert made.lines(manifest)[0]["result"]["size"] == len(TEXT)
+            assert (made.run_dir(manifest) / "saved" / "large").read_text() == TEXT
+            sent = [each for each in made.network.exchanges[before:] if "rate_limit" not in each.path]
+            assert [each.path == FILE for each in sent] == [True, False, True, False]
+            assert [bool(each.token) for each in sent] == [True, False, True, False]
+            assert "/downloads/" in sent[1].path
+            bucket = made.runs[-1].governor.gate("default", "core").bucket
+            assert bucket is not None
+            assert bucket.sent - bucket.given_back == 2
+
+    simulate(main)
