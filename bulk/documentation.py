@@ -252,9 +252,6 @@ def _lanes_of_example(operation: AnyOperation) -> tuple[str, ...]:
         return ()
 
 
-# -- fields
-
-
 def _fields(operation: AnyOperation) -> Iterator[FieldDocumentation]:
     """Fields of an item and of what is in it, the id last, because it is the user's own."""
     found = types.type_info(operation.Item)

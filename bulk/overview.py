@@ -9,7 +9,8 @@ from collections import deque
 
 from bulk.clock import Clock
 from bulk.dispatch.exchange import Exchange
-from bulk.dispatch.scheduler import JobState, Scheduler
+from bulk.dispatch.progress import JobState
+from bulk.dispatch.scheduler import Scheduler
 from bulk.dispatch.settle import Settler
 from bulk.govern.accounts import Gate, Trust
 from bulk.govern.governor import Governor

@@ -33,7 +33,8 @@ from bulk.dispatch.streak import Streak
 from bulk.dispatch.together import Together
 from bulk.dispatch.workers import Workers
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
-from bulk.govern.governor import Governor, Policy
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Policy
 from bulk.govern.watch import Watch
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Record, StoredTally
@@ -142,8 +143,6 @@ class Run:
         now = self._clock.now()
         self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
 
-    # -- stopping
-
     def stop(self, reason: BulkError) -> None:
         """Offer nothing new, let what is in flight end. The first reason counts."""
         if self._stopped_by is not None:
@@ -172,8 +171,6 @@ class Run:
             return
         if failed > limit.of(finished):
             self.stop(RunStopped(f"{failed:,} of {finished:,} items failed, more than limits.failures allows"))
-
-    # -- running
 
     async def execute(self) -> Ended:
         """Run to the end, or until something stops it.
@@ -306,8 +303,6 @@ class Run:
         if isinstance(answer, Failure):
             return answer
         return answer, judge(ASK_LIMITS, answer, self._manifest.platform.vendor)
-
-    # -- beside the work
 
     async def _durable(self, records: Sequence[Record]) -> None:
         if self._listener is not None:

@@ -19,9 +19,10 @@ import msgspec
 from bulk.clock import Clock
 from bulk.dispatch.echoes import Echo, Echoes, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
+from bulk.dispatch.hold import Hold
 from bulk.dispatch.newborn import Newborn, names_made
 from bulk.dispatch.recorder import Recorder
-from bulk.dispatch.settle import Doubt, Settler, lost_again, memo_of
+from bulk.dispatch.settle import Doubt, Settler, doubt_about, lost_again, memo_of
 from bulk.dispatch.stepping import OperationFlaw, advance
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
@@ -140,7 +141,7 @@ class Drive:
             item = operation.planned(item, self._began_at())
         return item
 
-    def return_unused(self, hold: "Hold") -> None:
+    def return_unused(self, hold: Hold) -> None:
         """Give the item's first permit back, if no request has taken it."""
         permit = hold.take()
         if permit is not None:
@@ -159,20 +160,6 @@ class Drive:
         if doubt is not None:
             tally.started_at, tally.started = doubt.lost.sent_at, self._clock.monotonic()
         return doubt
-
-
-class Hold:
-    """The permit that came with the item, until its first request takes it."""
-
-    __slots__ = ("permit",)
-
-    def __init__(self, permit: Permit) -> None:
-        self.permit: Permit | None = permit
-
-    def take(self) -> Permit | None:
-        """The permit, the first time."""
-        permit, self.permit = self.permit, None
-        return permit
 
 
 class _Rounds:
@@ -404,11 +391,3 @@ class _Life:
         most_s = 5.0 if round_number <= RESTARTS else 30.0
         seconds = min(most_s, 0.1 * 2.0 ** min(20, round_number)) * (0.5 + 0.5 * self._drive._dice.random())
         await self._drive._exchange.pause(seconds)
-
-
-def doubt_about(request: Request, clock: Clock, status: int | None) -> Doubt:
-    """That of a write whose answer was lost just now; `status`: the 5xx that came back, if one did."""
-    lost = Lost(
-        method=request.method, path=request.path, memo=memo_of(request.memo), sent_at=clock.now(), status=status
-    )
-    return Doubt(lost, request.effect, clock.monotonic())

@@ -16,7 +16,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from bulk.clock import Clock
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
-from bulk.govern.governor import Draining, Governor
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Draining
 from bulk.govern.polls import Polls
 from bulk.model import ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
 from bulk.platform.transport import Transport

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from bulk.manifest.manifest import Job
 from bulk.model import OutcomeKind
@@ -9,8 +10,19 @@ from bulk.model import OutcomeKind
 REMEMBERED = 200
 """Items over which the cost of an item is averaged: a run over things that changed and did not learns which it is."""
 
+ESTIMATE_FROM = 20
+"""From so many finished items on, what an item costs is estimated from them."""
+
 BLOCK_BYTES = 64 * 1024
 """Bits of items that are looked over at once (bytes)."""
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    COMPLETE = "complete"
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +54,10 @@ class JobProgress:
         """An item has ended that cost so many requests."""
         self.finished += 1
         self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
+
+    def cost_of_one(self, most: int) -> float:
+        """Requests that one more item costs its bucket: measured, or `most`."""
+        return self.paid_each if self.finished >= ESTIMATE_FROM else float(most)
 
     def is_done(self, index: int) -> bool:
         """Whether that item has an outcome."""

@@ -10,34 +10,22 @@ Source: design.md §5.
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
 
 import anyio
 
 from bulk.dispatch.lanes import Held, Index, Lane
-from bulk.dispatch.progress import JobProgress
+from bulk.dispatch.progress import JobProgress, JobState
 from bulk.dispatch.queues import Feed, Queue, Stream, Tier, Work
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome
 
-__all__ = ["JobState", "Queue", "Scheduler", "Stream", "Work"]
+__all__ = ["Queue", "Scheduler", "Stream", "Work"]
 
 LANES_FOR_EACH = 4
 """Lanes in memory for each request that may be in flight (count)."""
 
 DONE_LANES = 16
 """Lanes without an item left that are passed by at once (count): after a resume there may be a million of them."""
-
-ESTIMATE_FROM = 20
-"""From so many finished items on, what an item costs is estimated from them."""
-
-
-class JobState(StrEnum):
-    """Where a job stands."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    COMPLETE = "complete"
 
 
 class Scheduler:
@@ -96,8 +84,6 @@ class Scheduler:
     def queue_of(self, job: Job) -> Queue:
         """The queue of a job."""
         return self.queues[self._key(job)]
-
-    # -- jobs
 
     def begin(self) -> None:
         """Start every job that waits for nothing."""
@@ -171,8 +157,6 @@ class Scheduler:
     def is_complete(self) -> bool:
         """Whether every item has an outcome."""
         return all(state is JobState.COMPLETE for state in self.states)
-
-    # -- offering
 
     def take(self, queue: Queue) -> Work | None:
         """The next item of this queue; None where there is none now, or where many lanes that are done had to be passed
@@ -302,8 +286,6 @@ class Scheduler:
             return True
         return all(self.states[job.number] is JobState.COMPLETE for job in self.jobs if self.queue_of(job) is queue)
 
-    # -- being told
-
     def ended(self, work: Work, outcome: Outcome, paid: int) -> None:
         """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete.
 
@@ -393,8 +375,6 @@ class Scheduler:
         if self.in_flight == 0 and not is_skipping and not any(self.has_work(queue) for queue in self.queues.values()):
             self.stop()
 
-    # -- telling
-
     def work_left(self, credential: str, category: str) -> int:
         """Requests still to be sent from that bucket, estimated (count)."""
         left = 0.0
@@ -406,8 +386,7 @@ class Scheduler:
 
     def paid_each(self, job: Job) -> float:
         """Requests that an item of this job costs its bucket: measured, or the most it can take."""
-        progress = self.progress[job.number]
-        return progress.paid_each if progress.finished >= ESTIMATE_FROM else float(job.operation.most_requests)
+        return self.progress[job.number].cost_of_one(job.operation.most_requests)
 
     def longest_lanes(self, count: int) -> Iterator[Lane]:
         """Lanes that wait with the most items ahead, for the display."""

@@ -42,6 +42,14 @@ class Doubt:
     since: float
 
 
+def doubt_about(request: Request, clock: Clock, status: int | None) -> Doubt:
+    """That of a write whose answer was lost just now; `status`: the 5xx that came back, if one did."""
+    lost = Lost(
+        method=request.method, path=request.path, memo=memo_of(request.memo), sent_at=clock.now(), status=status
+    )
+    return Doubt(lost, request.effect, clock.monotonic())
+
+
 class Settler:
     """Reads back for all workers. `settle_s`: how long until "not there" is believed (seconds)."""
 

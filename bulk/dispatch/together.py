@@ -13,10 +13,12 @@ import logging
 from collections.abc import Sequence
 
 from bulk.clock import Clock
-from bulk.dispatch.drive import NOT_SENT_PAUSE_S, Drive, Hold, doubt_about
+from bulk.dispatch.drive import NOT_SENT_PAUSE_S, Drive
 from bulk.dispatch.echoes import folded
 from bulk.dispatch.exchange import LIMITED_TRIES, WAITED_FOR, Exchange
+from bulk.dispatch.hold import Hold
 from bulk.dispatch.recorder import Recorder
+from bulk.dispatch.settle import doubt_about
 from bulk.dispatch.stepping import OperationFlaw, advance
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit

@@ -18,7 +18,8 @@ from bulk.dispatch.tally import Tally
 from bulk.dispatch.together import Together
 from bulk.errors import BulkError, CredentialRefused, RunDirectoryError, RunStopped
 from bulk.govern.accounts import Gate, Permit
-from bulk.govern.governor import Draining, Governor
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Draining
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.saving import saved_path

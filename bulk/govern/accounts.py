@@ -13,6 +13,7 @@ import anyio
 import msgspec
 from aiolimiter import AsyncLimiter
 
+from bulk.errors import CredentialRefused
 from bulk.govern.buckets import Bucket
 from bulk.govern.lifetimes import Lifetime
 from bulk.platform.credentials import Secret
@@ -234,3 +235,12 @@ class Account:
     def wake(self) -> None:
         """Let the watcher look again."""
         self.nudge.set()
+
+
+def refused(account: Account) -> CredentialRefused:
+    """The error for a credential that the platform does not take."""
+    return CredentialRefused(
+        account.name,
+        f"the platform refused the credential {account.name!r} (401): everything that uses it has stopped. "
+        "Put a valid token where it is read from, and run the same command again.",
+    )

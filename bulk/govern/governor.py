@@ -7,21 +7,21 @@ Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import anyio
 import anyio.lowlevel
 from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
-from bulk.errors import CredentialRefused, RunStopped
+from bulk.errors import RunStopped
 from bulk.govern import pacing
-from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter
+from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter, refused
 from bulk.govern.buckets import Bucket
 from bulk.govern.concurrency import Concurrency
 from bulk.govern.consequences import follow
 from bulk.govern.lifetimes import Lifetime
 from bulk.govern.platform_time import PlatformTime
+from bulk.govern.policy import Draining, Policy
 from bulk.govern.reach import Reach
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers, limits_from_headers
@@ -37,29 +37,6 @@ _USABLE = (_PROVEN, _UNPROVEN)
 
 PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY))
 """Answers that only a token gets that the platform takes; an error page may be any proxy's."""
-
-
-class Draining(Exception):
-    """The run is ending: no permit is given any more to who would have to wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the user set.
-
-    Attributes:
-        concurrency: most requests in flight (count).
-        reserve: for a window of that many requests, how many to leave to others.
-        is_even: pace `even`; otherwise `burst`.
-        unreachable_s: how long a silent platform is asked before the run stops (seconds).
-        unexplained_s: first pause after an unexplained refusal (seconds).
-    """
-
-    concurrency: int
-    reserve: Callable[[int], int]
-    is_even: bool = True
-    unreachable_s: float = 300.0
-    unexplained_s: float = 60.0
 
 
 class Governor:
@@ -99,8 +76,6 @@ class Governor:
     def gate(self, credential: str, category: str) -> Gate:
         """The gate of (credential, category)."""
         return self.accounts[credential].gates[category]
-
-    # -- asking
 
     def permit_nowait(self, gate: Gate) -> Permit | None:
         """A permit if one can be had at once; None means: `await permit(gate)`."""
@@ -199,8 +174,6 @@ class Governor:
         self.concurrency.in_flight += 1
         return Permit(gate, account.token, window, mark, account.generation, now)
 
-    # -- handing out
-
     async def attend(self, gate: Gate) -> None:
         """Hand out permits to those who wait at `gate`, for ever; one task for each gate."""
         while True:
@@ -283,8 +256,6 @@ class Governor:
                     self._serve(gate, len(gate.waiters))
         if len(self._gates) > 1:
             self._gates.append(self._gates.pop(0))
-
-    # -- being told
 
     def return_unused(self, permit: Permit) -> None:
         """No request was made with this permit."""
@@ -384,8 +355,6 @@ class Governor:
         if permit.gate.bucket is not None and permit.window:
             permit.gate.bucket.in_flight -= 1
 
-    # -- ending
-
     def refuse(self, account: Account) -> None:
         """The credential can't be used any more: everyone who waits for it is told."""
         account.trust = Trust.REFUSED
@@ -409,15 +378,6 @@ class Governor:
     def quiet_until(self) -> float:
         """Nothing at all is sent before (monotonic): the platform asked for it."""
         return self._paused_until
-
-
-def refused(account: Account) -> CredentialRefused:
-    """The error for a credential that the platform does not take."""
-    return CredentialRefused(
-        account.name,
-        f"the platform refused the credential {account.name!r} (401): everything that uses it has stopped. "
-        "Put a valid token where it is read from, and run the same command again.",
-    )
 
 
 def _is_sane(reset_at: float, now: float) -> bool:

@@ -23,7 +23,7 @@ from bulk.ledger.directory import RESULTS, Claim, unusable
 from bulk.ledger.opening import begin_epoch, refuse_changed
 from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
-from bulk.ledger.rows import intent_from_row, intent_row, outcome_rows, read_counts, read_words
+from bulk.ledger.rows import intent_from_row, intent_row, marks, outcome_rows, read_counts, read_words, status_json
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import RunStatus
 
@@ -162,7 +162,11 @@ class Ledger:
             position = self._append(lines) if lines else self._file.end
             rows, sums = outcome_rows(records, lines, position, self._words)
             opened = {(intent.job, intent.index) for intent in intents}
-            ended = [(record.job, record.finished.index) for record in records if not _is_unknown(record)]
+            ended = [
+                (record.job, record.finished.index)
+                for record in records
+                if record.finished.outcome is not OutcomeKind.UNKNOWN
+            ]
             closed = [key for key in ended if key in self._open or key in opened]
             try:
                 with self._transaction() as connection:
@@ -173,7 +177,7 @@ class Ledger:
                     connection.executemany(_ADD_COUNT, sums)
                     connection.executemany(_SET_TALLY, [(job, *tally) for job, tally in tallies.items()])
                     if status is not None:
-                        connection.execute(_SET_STATUS, (_json(status),))
+                        connection.execute(_SET_STATUS, (status_json(status),))
             except BaseException:
                 if lines:
                     self._file.unclaim(position, lines)
@@ -228,7 +232,7 @@ class Ledger:
         """
         numbers = [self._words[kind] for kind in kinds]
         spared = [self._words[code] for code in codes_not]
-        chosen = f"outcome IN ({_marks(numbers)}) AND code NOT IN ({_marks(spared)})"
+        chosen = f"outcome IN ({marks(numbers)}) AND code NOT IN ({marks(spared)})"
         with self._lock:
             self._check_presence()
             with self._transaction() as connection:
@@ -259,9 +263,9 @@ class Ledger:
                         raise
             with self._transaction() as connection:
                 self._check_epoch(connection, self._file.end)
-                connection.execute(_SET_STATUS, (_json(status),))
+                connection.execute(_SET_STATUS, (status_json(status),))
                 reason = why.encode("utf-8", "replace").decode()
-                connection.execute(_END_EPOCH, (status.at, exit_code, reason, _json(status), self.epoch))
+                connection.execute(_END_EPOCH, (status.at, exit_code, reason, status_json(status), self.epoch))
         self._reached(Point.ENDED)
 
     def close(self) -> None:
@@ -386,18 +390,6 @@ class Ledger:
             self._reached(Point.RENAMED)
         except OSError as error:
             raise _stopped(old.path, error) from error
-
-
-def _is_unknown(record: Record) -> bool:
-    return record.finished.outcome is OutcomeKind.UNKNOWN
-
-
-def _json(status: RunStatus) -> bytes:
-    return results.dump(msgspec.to_builtins(status))
-
-
-def _marks(values: Sequence[int]) -> str:
-    return ",".join("?" * len(values))
 
 
 def _stopped(path: Path, error: OSError) -> RunStopped:

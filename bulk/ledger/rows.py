@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import orjson
 
 from bulk.ledger import results
 from bulk.ledger.records import Intent, Record, RunIdentity
 from bulk.model import Effect
+from bulk.status import RunStatus
 
 
 def read_identity(connection: sqlite3.Connection) -> RunIdentity:
@@ -77,3 +79,13 @@ def outcome_rows(
         sizes[key] += length
         position += length
     return rows, [(*key, count, sizes[key]) for key, count in items.items()]
+
+
+def status_json(status: RunStatus) -> bytes:
+    """What the column `status` holds."""
+    return results.dump(msgspec.to_builtins(status))
+
+
+def marks(values: Sequence[int]) -> str:
+    """As many question marks as there are values, for `IN (…)`."""
+    return ",".join("?" * len(values))

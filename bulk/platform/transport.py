@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import aiohttp
 import orjson
@@ -22,8 +22,9 @@ from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
 from bulk.clock import Clock
-from bulk.model import ErrorCode, Failure, FailureKind, Media, Reply, Request
+from bulk.model import ErrorCode, Failure, FailureKind, Media, Request
 from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host
+from bulk.platform.answer import Answer, Stored
 from bulk.platform.bodies import Unreadable, read_body
 from bulk.platform.coding import ACCEPTED, CodingBroken, read_coded
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
@@ -42,28 +43,6 @@ _LENGTH, _TRANSFER, _CODING, _LINK = (
 )
 _HEADS = 256
 _METHODS_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
-
-
-class Stored(Protocol):
-    """What the transport needs of a stored answer: its validators, sent back as they came."""
-
-    @property
-    def etag(self) -> str | None:
-        """`ETag` with its quotes, also a weak one."""
-
-    @property
-    def last_modified(self) -> str | None:
-        """`Last-Modified`, verbatim."""
-
-
-class Answer(Reply, frozen=True, kw_only=True):
-    """A Reply with its bytes, for the store of validators.
-
-    Attributes:
-        raw: the body, decompressed; empty where it was not read to its end.
-    """
-
-    raw: bytes = b""
 
 
 class _Request(ClientRequest):

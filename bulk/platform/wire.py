@@ -124,9 +124,6 @@ class Verdict(msgspec.Struct, frozen=True):
 _ACCEPTED = Verdict(VerdictKind.ACCEPTED)
 
 
-# -- headers and bodies
-
-
 def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
     """`X-RateLimit-*`; None where limit, remaining or reset is missing or no number."""
     limit = _count(headers.get("x-ratelimit-limit"))
@@ -229,9 +226,6 @@ def request_headers(request: Request, vendor: str, api_version: str | None, has_
     if has_body:
         headers["Content-Type"] = "application/json"
     return headers
-
-
-# -- verdicts
 
 
 def judge(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG001 - both vendors speak alike today

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.dispatch.progress import JobProgress
+from bulk.dispatch.progress import JobProgress, JobState
 from bulk.dispatch.queues import FAR_ROWS, Feed, Tier
-from bulk.dispatch.scheduler import DONE_LANES, JobState, Scheduler, Work
+from bulk.dispatch.scheduler import DONE_LANES, Scheduler, Work
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome, failed, succeeded
 from bulk.operation import Item, Operation

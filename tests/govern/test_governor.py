@@ -4,7 +4,8 @@ import anyio
 import pytest
 
 from bulk.errors import CredentialRefused, RunStopped
-from bulk.govern.governor import Draining, Governor, Policy
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Draining, Policy
 from bulk.govern.watch import Watch
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.credentials import Secret

@@ -8,8 +8,8 @@ import anyio.lowlevel
 import pytest
 
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Request
+from bulk.platform.answer import Answer
 from bulk.platform.deadlines import Deadlines
-from bulk.platform.transport import Answer
 from tests.platform.conftest import acquired, in_use
 from tests.platform.raw_server import Peer, always, answer, hang, serving
 from tests.virtual_time import VirtualClock, run_virtual

@@ -10,9 +10,9 @@ from aiohttp.abc import AbstractResolver
 from bulk.errors import UsageError
 from bulk.model import ErrorCode, Failure, FailureKind, Request
 from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host, is_public
+from bulk.platform.answer import Answer
 from bulk.platform.bodies import Unreadable
 from bulk.platform.secrets import redact
-from bulk.platform.transport import Answer
 from tests.platform.raw_server import Peer, always, answer, serving
 
 GET = Request(method="GET", path="/x")

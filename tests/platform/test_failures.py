@@ -17,8 +17,8 @@ from aiohttp.abc import AbstractResolver
 
 from bulk.errors import UsageError
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Media, Request
+from bulk.platform.answer import Answer
 from bulk.platform.environment import SPARE_FILES
-from bulk.platform.transport import Answer
 from tests.platform.conftest import acquired, in_use
 from tests.platform.raw_server import Peer, always, answer, hang, once, serving
 

@@ -5,7 +5,7 @@ import anyio.lowlevel
 import pytest
 
 from bulk.model import Effect, Failure, FailureKind, Request
-from bulk.platform.transport import Answer
+from bulk.platform.answer import Answer
 from tests.platform.conftest import acquired
 from tests.platform.raw_server import Peer, answer, serving
 

@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from bulk.model import Effect, Media, Reply, Request
+from bulk.platform.answer import Answer
 from bulk.platform.bodies import Unreadable
 from bulk.platform.secrets import Secret
-from bulk.platform.transport import Answer
 from tests.platform.conftest import OpenTransport
 from tests.platform.raw_server import Peer, always, answer, serving
 
