@@ -89,7 +89,7 @@ class Home:
     """A folder with manifests, and the commands that run there."""
 
     folder: Path
-    token: str = ADMIN
+    token: str = field(default=ADMIN, repr=False)
     variables: dict[str, str] = field(default_factory=dict)
 
     def write(self, name: str, content: str | bytes) -> Path:

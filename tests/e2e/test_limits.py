@@ -90,7 +90,7 @@ def test_a_token_that_ends_is_renewed_once(second: str, exit_code: int, tmp_path
 def test_a_lock_out_on_top_of_a_refusal_does_not_hide_it(tmp_path: Path, figure) -> None:
     """A token ends with many requests in flight: locked out or not, exit 4 at once (failures.md rows 17, 18)."""
     home = Home(tmp_path, token="short-lived")
-    options = ("--token", "short-lived=octoadmin:3", "--latency", "300")
+    options = ("--token", "short-lived=octoadmin:5", "--latency", "500")
     with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, READMES, limits={"concurrency": 16})
         ran = home.run("run", "manifest.yaml", "--run-dir", "run")

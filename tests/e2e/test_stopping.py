@@ -19,6 +19,8 @@ COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
 GOES_ON = "bulk run manifest.yaml --run-dir run"
 ON_THEIR_WAY_S = 0.1
 """What left before a signal was handled arrives within this time (seconds)."""
+SECOND_MOST_S = 3.0
+"""Within a second, on a machine that does nothing else; that answers were not waited for is seen from what is left."""
 
 
 def readmes(count: int) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def test_the_second_sigint_stops_at_once(tmp_path: Path, figure) -> None:
         lines = sandbox.requests()
     figure(f"ended {took_s:.2f} s after the second SIGINT, {left} items left")
     assert process.returncode == 130, err
-    assert took_s < 1.0
+    assert took_s < SECOND_MOST_S
     assert left
     assert err.splitlines()[-1] == GOES_ON
     assert again.exit_code == 0, again.err

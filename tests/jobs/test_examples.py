@@ -48,7 +48,7 @@ def _checked(name, tmp_path):
     ],
 )
 def test_an_example_passes_the_check(name, items, lanes, longest, tmp_path):
-    """Every item and file is usable, with as many items and lanes as the manifest says, and nothing to remark on but what is saved."""
+    """Every item and file is usable, of the number and with the lanes it should have; the only remarks are savings."""
     checked, notes = _checked(name, tmp_path)
     assert {job: found.items for job, found in checked.items()} == items
     assert {job: found.lanes for job, found in checked.items()} == lanes
