@@ -1,9 +1,7 @@
 """What must hold of every run, whatever happened to it. Each function raises AssertionError with what it found."""
 
 import base64
-import contextlib
 import itertools
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -162,23 +160,24 @@ def intent_is_durable(world: World, exchange: Exchange) -> None:
     if not exchange.is_write or world.current is None:
         return
     path = exchange.path.removeprefix(PREFIX).partition("?")[0]
-    with contextlib.closing(sqlite3.connect(f"file:{world.current}/ledger.db?mode=ro", uri=True)) as ledger:
-        found = ledger.execute(
-            "SELECT count(*) FROM intents WHERE method = ? AND path = ?", (exchange.method, path)
-        ).fetchone()
-    assert found[0], f"#{exchange.number} {exchange.method} {path} left without an intent"
+    asked = "SELECT 1 FROM intents WHERE method = ? AND path = ?"
+    found = world.ledger().execute(asked, (exchange.method, path)).fetchone()
+    assert found is not None, f"#{exchange.number} {exchange.method} {path} left without an intent"
 
 
 def told_is_durable(world: World) -> None:
     """Checked whenever a listener is told: the ledger on disk has these outcomes."""
-    with contextlib.closing(sqlite3.connect(f"file:{world.current}/ledger.db?mode=ro", uri=True)) as ledger:
-        (known,) = ledger.execute("SELECT coalesce(sum(items), 0) FROM counts").fetchone()
-    told = len({(each.job, each.index) for each in world.told})
+    (known,) = world.ledger().execute("SELECT coalesce(sum(items), 0) FROM counts").fetchone()
+    told = len(world.told_items)
     assert known >= told, f"{told} outcomes were told, {known} are in the ledger"
 
 
-def budgets_are_accounted(world: World, run: Run) -> None:
-    """What the governor took from its buckets is what left, answers that cost nothing apart: for a world of one run."""
+def budgets_are_accounted(world: World, run: Run, first: int = 0) -> None:
+    """What the governor took from its buckets is what left, answers that cost nothing apart, for the world's last run.
+
+    Args:
+        first: how much had left before that run (count).
+    """
     for account in run.governor.accounts.values():
         for category, gate in account.gates.items():
             bucket = gate.bucket
@@ -186,7 +185,7 @@ def budgets_are_accounted(world: World, run: Run) -> None:
                 continue
             left = [
                 exchange
-                for exchange in world.network.exchanges
+                for exchange in world.network.exchanges[first:]
                 if category_of(exchange) == category and exchange.status != 304
             ]
             taken = bucket.sent - bucket.given_back

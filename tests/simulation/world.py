@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import random
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,7 +30,7 @@ from bulk.manifest.reading import Overrides
 from bulk.model import Finished
 from bulk.report.progress import Display, Silence
 from bulk.report.report import Report
-from bulk.run import Run, Surroundings
+from bulk.run import Ended, Run, Surroundings
 from bulk.sandbox.areas import AREAS
 from bulk.sandbox.context import inline
 from bulk.sandbox.routes import Area
@@ -131,6 +132,13 @@ def simulate(
         with anyio.fail_after(at_most_s):
             return await main()
 
+    with replaced(tick_s, look_s):
+        return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
+
+
+@contextlib.contextmanager
+def replaced(tick_s: float = run.STATUS_S, look_s: float = passing.LOOK_S) -> Iterator[None]:
+    """What a simulation has instead of threads and of chance in the order of things; see `simulate`."""
     with (
         _seldom_collected(),
         _cancelled_in_order(),
@@ -138,7 +146,7 @@ def simulate(
         mock.patch.object(run, "STATUS_S", tick_s),
         mock.patch.object(passing, "LOOK_S", look_s),
     ):
-        return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
+        yield
 
 
 async def disk_in_place(call: Callable[[], None]) -> None:
@@ -179,7 +187,7 @@ class World:
         clock: the engine's; the platform's is `platform_clock`, and both may be wrong (`skew_s`).
         seed: of the engine's own dice.
         runs: every `Run` that was made, newest last. current: run directory of the newest.
-        told: items that a listener was told of, in order. on_told: called then.
+        told: items that a listener was told of, in order; `told_items`: which. on_told: called then.
         notes: what the display was told to say.
         violations: what was found wrong while a run went on, where raising would be taken for the engine's own error.
     """
@@ -200,6 +208,8 @@ class World:
     violations: list[str] = field(default_factory=list)
     current: Path | None = None
     on_told: Callable[[], None] = lambda: None
+    told_items: set[tuple[str, int]] = field(default_factory=set)
+    _look: sqlite3.Connection | None = None
 
     def write(
         self, name: str, jobs: Mapping[str, Mapping[str, Any]], limits: Mapping[str, Any] | None = None, **platform: Any
@@ -248,7 +258,7 @@ class World:
 
     async def _watched(self, run_dir: Path, call: Callable[[Surroundings], Awaitable[Report]]) -> Report:
         if run_dir != self.current:
-            self.current, self.told = run_dir, []
+            self.current, self.told, self.told_items = run_dir, [], set()
         around = Surroundings(
             clock=self.clock, dice=random.Random(self.seed), disk=self.disk, connector=self.network.connector()
         )
@@ -259,12 +269,32 @@ class World:
                 made._listener = self
                 self.runs.append(made)
 
+            async def execute(made) -> Ended:  # noqa: N805
+                try:
+                    return await super().execute()
+                finally:
+                    self._look_away()
+
         with mock.patch.object(engine, "Run", Watched):
             try:
                 return await call(around)
             finally:
                 if around.connector is not None and not around.connector.closed:
                     await around.connector.close()
+
+    def ledger(self) -> sqlite3.Connection:
+        """What the newest run's ledger has on disk, seen by another connection than the engine's.
+
+        It is kept while the run goes on, and closed before the engine closes its own.
+        """
+        if self._look is None:
+            self._look = sqlite3.connect(f"file:{self.current}/ledger.db?mode=ro", uri=True, isolation_level=None)
+        return self._look
+
+    def _look_away(self) -> None:
+        if self._look is not None:
+            self._look.close()
+            self._look = None
 
     def display(self) -> Display:
         """Shows nothing, remembers what it was told to say."""
@@ -273,6 +303,7 @@ class World:
     async def durable(self, finished: Sequence[Finished]) -> None:
         """The engine's listener."""
         self.told.extend(finished)
+        self.told_items.update((each.job, each.index) for each in finished)
         self.on_told()
 
     def run_dir(self, manifest: Path) -> Path:
