@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 from html import escape
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 MARKDOWN_ENDINGS = (".md", ".markdown", ".mdown", ".mkdn")
 
@@ -27,4 +29,7 @@ def rendered(path: str, data: bytes) -> bytes:
 
 @cache
 def _parser() -> MarkdownIt:
+    # imported late: few sandboxes are asked for a page, and all start
+    from markdown_it import MarkdownIt
+
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])

@@ -20,6 +20,7 @@ Pure but for the reading of the file; `seeds.py` says what becomes of each key.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -27,8 +28,6 @@ from typing import Annotated, Literal
 
 import msgspec
 import orjson
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from bulk.sandbox.notification_seeds import NotificationSeed
 from bulk.sandbox.records import TokenKind
@@ -165,16 +164,26 @@ def read(path: Path) -> tuple[bytes, SeedFile]:
     except OSError as error:
         raise SettingError(f"--seed-data {path}: {error.strerror}: name a YAML or JSON file") from None
     try:
-        text = content.decode("utf-8-sig")
-        data = orjson.loads(text) if path.suffix == ".json" else YAML(typ="safe", pure=True).load(text)
+        data = orjson.loads(content.removeprefix(BOM_UTF8)) if path.suffix == ".json" else _from_yaml(content)
         seed = msgspec.convert({} if data is None else data, SeedFile)
-    except (UnicodeDecodeError, orjson.JSONDecodeError, YAMLError, msgspec.ValidationError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # decoding, orjson and msgspec raise kinds of the first
         reason = " ".join(str(error).split())
         raise SettingError(f"--seed-data {path}: {reason}") from None
     flaw = next(_flaws(seed), None)
     if flaw is not None:
         raise SettingError(f"--seed-data {path}: {flaw}")
     return content, seed
+
+
+def _from_yaml(content: bytes) -> object:
+    # imported late: most sandboxes start without a seed in YAML
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(content.decode("utf-8-sig"))
+    except YAMLError as error:
+        raise ValueError(str(error)) from None
 
 
 def _flaws(seed: SeedFile) -> Iterator[str]:
