@@ -1,4 +1,4 @@
-"""Pacing, platform time and concurrency: pure arithmetic."""
+"""Pacing and concurrency: pure arithmetic."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from bulk.govern import pacing
 from bulk.govern.concurrency import Concurrency
-from bulk.govern.platform_time import PlatformTime
 
 
 def test_full_speed_while_the_work_fits() -> None:
@@ -18,6 +17,32 @@ def test_spread_over_the_time_to_the_reset() -> None:
     """What does not fit is spread so that the bucket is empty just before its reset."""
     rate = pacing.rate(available=1_000, work_left=5_000, seconds_left=5.0, window_s=5.0)
     assert rate == pytest.approx(1_000 / 4.95)
+
+
+@pytest.mark.parametrize(
+    ("window_s", "tail_s"), [(1.0, 0.02), (2.0, 0.02), (10.0, 0.1), (60.0, 0.6), (100.0, 1.0), (3_600.0, 1.0)]
+)
+def test_the_last_request_leaves_before_the_end(window_s: float, tail_s: float) -> None:
+    """A hundredth of the window before it, at least 20 ms and at most a second."""
+    rate = pacing.rate(available=10, work_left=11, seconds_left=window_s, window_s=window_s)
+    assert rate == pytest.approx(10 / (window_s - tail_s))
+
+
+def test_no_rate_where_there_is_nothing_to_spread() -> None:
+    """An empty bucket has none, nor has the end of a window: what is there is sent at once."""
+    assert pacing.rate(available=0, work_left=1, seconds_left=60.0, window_s=60.0) is None
+    assert pacing.rate(available=5, work_left=6, seconds_left=1.0, window_s=100.0) is None
+    assert pacing.rate(available=5, work_left=6, seconds_left=0.5, window_s=100.0) is None
+    assert pacing.rate(available=5, work_left=6, seconds_left=1.5, window_s=100.0) == 10.0
+    assert pacing.rate(available=5, work_left=6, seconds_left=-3.0, window_s=1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("per_second", "together"), [(0.1, 1), (1.0, 1), (299.0, 1), (400.0, 2), (1_000.0, 5), (5_000.0, 25)]
+)
+def test_high_rates_leave_in_small_groups(per_second: float, together: int) -> None:
+    """Five milliseconds' worth at once, and never less than one."""
+    assert pacing.burst(per_second) == together
 
 
 @given(
@@ -33,29 +58,6 @@ def test_rates_are_positive_and_end_in_time(available: int, work: int, left: flo
         assert rate > 0
         assert available / rate <= left
     assert pacing.burst(rate or 1.0) >= 1
-
-
-@given(
-    offset=st.floats(-1e5, 1e5),
-    sends=st.lists(st.tuples(st.floats(0, 3_600), st.floats(0.001, 2.0)), min_size=1, max_size=50),
-)
-def test_platform_time_holds_the_truth(offset: float, sends: list[tuple[float, float]]) -> None:
-    """failures.md row 34: however skewed the platform's clock, the interval holds its true time, and only narrows."""
-    time, width = PlatformTime.from_local(0.0, 0.0), None
-    for sent, latency in sorted(sends):
-        made = sent + latency / 2
-        time.observe(float(int(offset + made + 1e6) - 1e6), sent, sent + latency)
-        assert time.low - 1e-6 <= offset <= time.high + 1e-6
-        assert width is None or time.high - time.low <= width + 1e-6
-        width = time.high - time.low
-
-
-def test_a_clock_that_was_set_is_believed() -> None:
-    """failures.md row 33: after the platform's clock jumps, the newest answer counts."""
-    time = PlatformTime.from_local(1_000.0, 0.0)
-    time.observe(1_000.0, 0.0, 0.1)
-    time.observe(90_000.0, 5.0, 5.1)
-    assert time.earliest(5.1) >= 90_000.0 - 0.2
 
 
 def test_concurrency_falls_at_once_and_errors_never_raise_it() -> None:

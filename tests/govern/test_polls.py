@@ -8,7 +8,19 @@ from bulk.govern.polls import Polls, interval_s
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("60", 60.0), (" 5 ", 5.0), ("0", 0.0), ("", 0.0), ("-5", 0.0), ("soon", 0.0), ("²", 0.0), ("9" * 400, 3_700.0)],
+    [
+        ("60", 60.0),
+        (" 5 ", 5.0),
+        ("0", 0.0),
+        ("", 0.0),
+        ("-5", 0.0),
+        ("soon", 0.0),
+        ("²", 0.0),
+        ("3699", 3_699.0),
+        ("9" * 400, 3_700.0),
+        ("0" * 13 + "60", 60.0),
+        ("0" * 14 + "60", 3_700.0),
+    ],
 )
 def test_what_the_header_says(text, seconds):
     """Whole seconds, never nonsense, never for ever."""
@@ -24,6 +36,11 @@ def test_each_credential_and_list_has_its_own():
     assert polls.of("default", "/notifications").wait_s(200.0) == 0.0
     assert polls.of("other", "/notifications").wait_s(101.0) == 0.0
     assert polls.of("default", "/events").wait_s(101.0) == 0.0
+
+
+def test_a_list_that_was_not_polled_waits_for_nothing():
+    """Not even where the clock has just begun."""
+    assert Polls().of("default", "/notifications").wait_s(0.0) == 0.0
 
 
 def test_it_grows_and_shrinks():

@@ -16,7 +16,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/govern/concurrency.py": ("tests/govern/test_pacing.py", _GOVERN),
     "bulk/govern/consequences.py": (_GOVERN,),
     "bulk/govern/pacing.py": ("tests/govern/test_pacing.py",),
-    "bulk/govern/platform_time.py": ("tests/govern/test_pacing.py",),
+    "bulk/govern/platform_time.py": ("tests/govern/test_platform_time.py",),
     "bulk/govern/polls.py": ("tests/govern/test_polls.py",),
     "bulk/govern/reach.py": (_GOVERN,),
     "bulk/platform/bodies.py": ("tests/platform/test_bodies.py",),
