@@ -3,7 +3,7 @@
 import base64
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bulk.run import Run
@@ -99,15 +99,27 @@ def lane_of(path: str) -> str:
     return "/".join(parts[:5]) if len(parts) > 4 and parts[4] == "contents" else ""
 
 
-def budgets_were_kept(world: World, others: int = 0) -> None:
-    """No request left beyond a budget: the platform had to refuse none, but for what arrived after it was given up, and
-    what was under way while somebody else took the last (`others` is how often that may have been)."""
+def budgets_were_kept(world: World, others: int = 0, outages: Sequence[tuple[float, float]] = ()) -> None:
+    """No request left beyond a budget: the platform had to refuse none, but for what arrived after it was given up,
+    what was under way while somebody else took the last, and what nobody could know in an outage, because every
+    answer, that of `/rate_limit` too, was another's.
+
+    Args:
+        others: how often somebody else may have taken the last.
+        outages: when the platform said nothing itself: begin and end (the loop's seconds).
+    """
     unforeseen = sum(
-        exchange.ended_at is not None and exchange.arrived_at is not None and exchange.ended_at < exchange.arrived_at
+        came_late(exchange)
+        or (exchange.fate.is_passed_on and any(begin <= exchange.at < end for begin, end in outages))
         for exchange in world.network.exchanges
     )
     refused = [entry for entry in world.journal() if entry.status == 403 and entry.remaining == 0]
     assert len(refused) <= unforeseen + others * MOST_AT_ONCE, refused
+
+
+def came_late(exchange: Exchange) -> bool:
+    """It reached the platform when the client had given it up: nobody knew that it would still cost something."""
+    return exchange.ended_at is not None and exchange.arrived_at is not None and exchange.ended_at < exchange.arrived_at
 
 
 def nothing_after_the_first_401(world: World, token: str) -> None:

@@ -11,10 +11,12 @@ import shutil
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest import mock
 
 import anyio
 import anyio.abc
 
+from bulk import engine
 from bulk.errors import BulkError, Interrupted
 from bulk.model import Finished
 from bulk.report.report import Report
@@ -42,6 +44,8 @@ class Stage:
         self.error: BulkError | None = None
         self._put_back = contextlib.ExitStack()
         self._put_back.enter_context(replaced(2.0, 2.0))
+        # Two commands at once replace it, and the one that began first may end first.
+        self._put_back.enter_context(mock.patch.object(engine, "Run", engine.Run))
         self._runner = self._put_back.enter_context(asyncio.Runner(loop_factory=SteppedLoop))
         self._scope: anyio.CancelScope | None = None
         self._ended, self._over = asyncio.Event(), asyncio.Event()

@@ -6,6 +6,7 @@ A seed that fails says how it is replayed (`storm.py`).
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,16 @@ import pytest
 from tests.simulation.storm import pass_seed
 
 ROOT = Path(__file__).parents[2]
-SOAK_SEEDS = 20_000
+SEEDS, SOAK_SEEDS = 20, 20_000
+"""A seed of 200 items is about a second of computing: an engine, a ledger, a server, 500 requests on the wire."""
 
 
-@pytest.mark.parametrize("seed", range(14))
-def test_every_invariant_holds(folder: Path, seed: int) -> None:
-    """Lost and late answers, errors, limits, stops and resumes: each item ends once and right, each effect is there
-    once, lanes, budgets, permits and connections are kept."""
-    pass_seed(seed, folder)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_invariant_holds(folder: Path, seed: int, figure: Callable[[str], None]) -> None:
+    """Lost and late answers, errors, limits, stops and resumes, over 200 items: each item ends once and right, each
+    effect is there once, lanes, budgets, permits and connections are kept."""
+    passed = pass_seed(seed, folder, items=200)
+    figure(f"{passed.requests} requests, {passed.runs} runs, {passed.seconds:,.0f} virtual s: 0 broken")
 
 
 @pytest.mark.soak

@@ -10,7 +10,7 @@ from bulk.sandbox.git import Change
 from bulk.sandbox.records import Repository
 from bulk.sandbox.repositories import Repositories
 from bulk.sandbox.revision import Person
-from tests.simulation.exchanges import Exchange
+from tests.simulation.invariants import came_late
 from tests.simulation.model import LANES, Model, name_of
 from tests.simulation.schedules import OWNER
 from tests.simulation.world import Entry, World
@@ -55,7 +55,7 @@ class Witness:
         touched = self._read_on()
         beyond = self.effects - model.allowed
         assert not beyond, f"more often than asked for: {beyond}"
-        late = sum(map(_came_late, self.made.network.exchanges))
+        late = sum(map(came_late, self.made.network.exchanges))
         assert self.refused <= late, f"{self.refused} requests beyond a budget, {late} came late"
         for name in touched:
             history = self._history(name)
@@ -116,8 +116,3 @@ class Witness:
             assert len(record.parents) == 1, f"{name}: {sha} has no parent, or several"
             sha = record.parents[0]
         return found[::-1]
-
-
-def _came_late(exchange: Exchange) -> bool:
-    """It reached the platform when the client had given it up: nobody knew that it would still cost something."""
-    return exchange.ended_at is not None and exchange.arrived_at is not None and exchange.ended_at < exchange.arrived_at
