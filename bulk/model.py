@@ -55,6 +55,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         is_fresh: never answered from the store and sent without conditions, as read-backs must be.
         memo: what `settle` must know beside the item (a before-image, a sha); JSON values, kept with the intent.
         max_bytes: most bytes of the answer's body after decompression.
+        takes_file: `Reply.body` may be a BodyFile: of a success that is asked for as raw or html, and very long.
         pause_s: seconds that the engine waits before it sends this, 0.0 for none; reads only, to follow what takes
             time.
         is_poll: a read of a list that is made for polling: one at a time for each credential and path, and not before
@@ -72,9 +73,27 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     is_fresh: bool = False
     memo: Mapping[str, Any] | None = None
     max_bytes: int = JSON_BODY_BYTES
+    takes_file: bool = False
     pause_s: float = 0.0
     is_poll: bool = False
     shared_by: tuple[int, ...] = ()
+
+
+class BodyFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A body that is too long for memory, in a private file that is there until its item has ended.
+
+    As an outcome's payload it is what `save` writes: the file is moved to its place.
+
+    Attributes:
+        name: of the file, relative to the run directory.
+        size_bytes: what it holds, without content coding.
+        sha256: of that, in hexadecimal. blob_sha: what git calls a file that holds this (40 hexadecimal digits).
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str
+    blob_sha: str
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +102,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         status: the HTTP status; 200 when a 304 was answered from the store (`is_unchanged` tells).
         headers: names in lower case.
-        body: the decoded JSON value; bytes for raw and html; None where there is none.
+        body: the decoded JSON value; bytes for raw and html, or a BodyFile where the request takes one; None where
+            there is none.
         is_unchanged: the platform said 304 and the body comes from the store.
         is_truncated: the status was seen, the body broke on the way; `body` is None.
         request_id: the platform's own id of the request.
@@ -164,26 +184,26 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         result: a JSON value for `results.jsonl`.
-        payload: bytes for `save` where they are not in `result` (raw and html).
+        payload: what `save` writes where it is not in `result` (raw and html).
         http_status: of the answer that decided; the engine fills it in where the operation did not.
     """
 
     kind: OutcomeKind
     result: Any = None
     error: ItemError | None = None
-    payload: bytes | None = None
+    payload: bytes | BodyFile | None = None
     http_status: int | None = None
 
 
 _SUCCEEDED, _UNCHANGED = OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED
 
 
-def succeeded(result: Any, *, note: str | None = None, payload: bytes | None = None) -> Outcome:
+def succeeded(result: Any, *, note: str | None = None, payload: bytes | BodyFile | None = None) -> Outcome:
     """The effect is there. A `note` says what was inferred or could not be verified; it becomes `result.note`."""
     return Outcome(kind=_SUCCEEDED, result=_noted(result, note), payload=payload)
 
 
-def unchanged(result: Any, *, note: str | None = None, payload: bytes | None = None) -> Outcome:
+def unchanged(result: Any, *, note: str | None = None, payload: bytes | BodyFile | None = None) -> Outcome:
     """Nothing had to be sent or done."""
     return Outcome(kind=_UNCHANGED, result=_noted(result, note), payload=payload)
 

@@ -173,8 +173,11 @@ class Operation(Generic[ItemT]):
         raise TypeError(f"{type(self).__name__} writes and lacks settle()")
 
     def saved_bytes(self, outcome: Outcome) -> bytes:
-        """What `save` writes: the outcome's payload, or its result as JSON; operations on files decode content."""
-        if outcome.payload is not None:
+        """What `save` writes: the outcome's payload, or its result as JSON; operations on files decode content.
+
+        It is not asked where the payload is a BodyFile, which is moved to its place.
+        """
+        if isinstance(outcome.payload, bytes):
             return outcome.payload
         return msgspec.json.format(msgspec.json.encode(outcome.result), indent=2) + b"\n"
 

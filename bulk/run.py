@@ -45,6 +45,7 @@ from bulk.manifest.manifest import Job
 from bulk.model import Effect, ErrorCode, Failure, Finished, Outcome, OutcomeKind, Reply, Request
 from bulk.overview import Overview
 from bulk.platform.credentials import Credential, Secret
+from bulk.platform.intake import Intake
 from bulk.platform.transport import Transport
 from bulk.platform.validators import ValidatorStore
 from bulk.platform.wire import Verdict, judge
@@ -137,6 +138,7 @@ class Run:
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
         self.scheduler.on_stop = self.governor.drain
+        self._intake = Intake(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
         self._streaks = [Streak() for _ in manifest.jobs]
@@ -185,6 +187,7 @@ class Run:
             needed.setdefault(job.credential, set()).add(job.operation.category)
         for name, categories in needed.items():
             self.governor.open_account(self._credentials[name], sorted(categories))
+        self._intake.clear()
         stores = self._open_stores()
         try:
             async with Transport(
@@ -197,6 +200,7 @@ class Run:
                 trust_env=platform.trust_env,
                 clock=self._clock,
                 connector=self._around.connector,
+                intake=self._intake,
             ) as transport:
                 await self._with(transport, stores)
         finally:
@@ -204,6 +208,7 @@ class Run:
                 store.close()
             self._index.close()
             self._passing.close()
+            self._intake.clear()
         return self._ended()
 
     def _open_stores(self) -> dict[str, ValidatorStore]:
@@ -226,7 +231,16 @@ class Run:
                 store.flush()
 
         around, flush_too = self._around, flush if stores else None
-        recorder = Recorder(self._ledger, clock, around.disk, self._durable, self.stop, flush_too, self._add_to_tally)
+        recorder = Recorder(
+            self._ledger,
+            clock,
+            around.disk,
+            self._durable,
+            self.stop,
+            flush_too,
+            self._add_to_tally,
+            self._intake.end,
+        )
         base_dir = self._manifest.path.parent
         intents = self._ledger.open_intents()
         drive = Drive(
@@ -246,6 +260,7 @@ class Run:
             drive,
             Together(drive, exchange, recorder, clock),
             recorder,
+            self._intake,
             clock,
             self._on_ended,
             self._on_refused,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from bulk.model import RAW_BODY_BYTES, ErrorCode, Media, Outcome, Reply, Request, failed, succeeded, unchanged
+from bulk.model import RAW_BODY_BYTES, BodyFile, ErrorCode, Media, Outcome, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Steps
 from jobs import blobs, refusals
 
@@ -42,7 +42,7 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Step
     """
     media = _MEDIA[media_type]
     if media in _AS_BYTES:
-        reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, max_bytes=RAW_BODY_BYTES)
+        reply = yield _as_bytes(path, query, media)
         return _bytes_outcome(reply, media, known)
     reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN)
     body = reply.body
@@ -61,6 +61,12 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Step
     return _ended(reply, body)
 
 
+def _as_bytes(path: str, query: str, media: Media) -> Request:
+    return Request(
+        method="GET", path=path, query=query, media=media, accept=_SEEN, max_bytes=RAW_BODY_BYTES, takes_file=True
+    )
+
+
 def listing(body: Any) -> Any:
     """The result for a directory: as it came; but one that may have been cut is an object, which says so."""
     entries = body["entries"] if isinstance(body, dict) else body
@@ -72,7 +78,7 @@ def listing(body: Any) -> Any:
 
 def saved_bytes(outcome: Outcome) -> bytes | None:
     """The bytes of the file that `outcome` is about; None where it is about something else, or holds no content."""
-    if outcome.payload is not None:
+    if isinstance(outcome.payload, bytes):
         return outcome.payload
     result = outcome.result
     if not isinstance(result, dict) or result.get("encoding") != "base64" or not isinstance(result.get("content"), str):
@@ -88,7 +94,7 @@ def _large(path: str, query: str, known: dict[str, Any], described: dict[str, An
     size = described.get("size")
     if isinstance(size, int) and size > RAW_BODY_BYTES:
         return failed(ErrorCode.TOO_LARGE, f"the file has {size:,} bytes; the platform gives no more than 100 MB")
-    reply = yield Request(method="GET", path=path, query=query, media=Media.RAW, accept=_SEEN, max_bytes=RAW_BODY_BYTES)
+    reply = yield _as_bytes(path, query, Media.RAW)
     if reply.status == 403:
         return _too_large(reply) if refusals.is_too_large(reply) else _forbidden(reply)
     data = _bytes(reply)
@@ -100,9 +106,9 @@ def _large(path: str, query: str, known: dict[str, Any], described: dict[str, An
         **described,
         "encoding": "none",
         "content": "",
-        "size": len(data),
-        "sha": blobs.blob_sha(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
+        "size": _size(data),
+        "sha": data.blob_sha if isinstance(data, BodyFile) else blobs.blob_sha(data),
+        "sha256": _sha256(data),
     }
     is_unchanged = reply.is_unchanged and (first.is_unchanged or first.status == 403)
     return unchanged(result, payload=data) if is_unchanged else succeeded(result, payload=data)
@@ -119,17 +125,25 @@ def _bytes_outcome(reply: Reply, media: Media, known: dict[str, Any]) -> Outcome
     data = _bytes(reply)
     if data is None:
         return refusals.bad_answer(reply, "the bytes of a file")
-    if reply.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip()
+    if kind == "application/json" and isinstance(data, bytes):
         # no file, so it has no other representation: a directory, a symlink that leads nowhere, a submodule
         found = _json(data)
         if isinstance(found, dict | list):
             return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
-    result = {**known, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    return _ended(reply, result, data)
+    return _ended(reply, {**known, "size": _size(data), "sha256": _sha256(data)}, data)
 
 
-def _bytes(reply: Reply) -> bytes | None:
-    return reply.body if isinstance(reply.body, bytes) else None
+def _bytes(reply: Reply) -> bytes | BodyFile | None:
+    return reply.body if isinstance(reply.body, bytes | BodyFile) else None
+
+
+def _size(data: bytes | BodyFile) -> int:
+    return len(data) if isinstance(data, bytes) else data.size_bytes
+
+
+def _sha256(data: bytes | BodyFile) -> str:
+    return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else data.sha256
 
 
 def _json(data: bytes) -> Any:
@@ -139,7 +153,7 @@ def _json(data: bytes) -> Any:
         return None
 
 
-def _ended(reply: Reply, result: Any, payload: bytes | None = None) -> Outcome:
+def _ended(reply: Reply, result: Any, payload: bytes | BodyFile | None = None) -> Outcome:
     return unchanged(result, payload=payload) if reply.is_unchanged else succeeded(result, payload=payload)
 
 

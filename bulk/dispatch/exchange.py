@@ -19,7 +19,7 @@ from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.polls import Polls
-from bulk.model import ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
+from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
 from bulk.platform.transport import Transport
 from bulk.platform.validators import ValidatorStore
 from bulk.platform.wire import Verdict, VerdictKind, judge, within_base
@@ -98,7 +98,9 @@ class Exchange:
         tally.sends += 1
         self.requests += 1
         try:
-            answer = await self._transport.send(request, permit.token, stored, lambda: governor.may_leave(permit))
+            answer = await self._transport.send(
+                request, permit.token, stored, lambda: governor.may_leave(permit), tally
+            )
         except BaseException:
             # cancelled: what left can't be known, so nothing is given back
             governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
@@ -116,7 +118,7 @@ class Exchange:
             tally.paid += answer.kind is FailureKind.LOST
             return Tried(failure=answer)
         tally.http_status, tally.request_id = answer.status, answer.request_id
-        tally.body_bytes = len(answer.raw)
+        tally.body_bytes += len(answer.raw)
         tally.paid += answer.status != 304
         if answer.status == 304:
             if store is not None and stored is not None:
@@ -134,7 +136,12 @@ class Exchange:
             )
         verdict = judge(request, answer, self._vendor)
         governor.answered(permit, answer, verdict)
-        if store is not None and verdict.kind is _ACCEPTED and answer.status == 200:
+        if (
+            store is not None
+            and verdict.kind is _ACCEPTED
+            and answer.status == 200
+            and type(answer.body) is not BodyFile
+        ):
             store.keep(request, answer, answer.raw)
         return Tried(reply=answer, verdict=verdict)
 
@@ -206,12 +213,14 @@ class Exchange:
         """
         tally.requests += 1
         self.requests += 1
-        answer = await self._transport.download(url, request.max_bytes)
+        takes_file = request.takes_file
+        answer = await self._transport.download(url, request.max_bytes, takes_file=takes_file, holder=tally)
         if isinstance(answer, Failure):
             if answer.kind is FailureKind.NOT_SENT and answer.code is ErrorCode.BAD_RESPONSE:
                 return Tried(reply=Reply(status=302, headers={}), verdict=_refused(answer.message))
             return Tried(failure=answer)
-        tally.http_status, tally.body_bytes = answer.status, len(answer.raw)
+        tally.http_status = answer.status
+        tally.body_bytes += len(answer.raw)
         verdict = judge(request, answer, self._vendor)
         if verdict.kind is not _ACCEPTED:
             why = f"what the platform led to for a download answered {answer.status}"

@@ -47,6 +47,7 @@ class _Group:
     is_urgent: bool = False
     tallies: Mapping[int, StoredTally] | None = None
     done: anyio.Event = field(default_factory=anyio.Event)
+    holders: list[object] = field(default_factory=list)
 
 
 class Recorder:
@@ -56,6 +57,7 @@ class Recorder:
         durable: called with each group's records once they are durable.
         stop: called once when the disk refuses.
         flush: further blocking work for the same thread (the store of validators); None: none.
+        released: told which holders of bodies need them no more (see `hold`).
         tally: takes in the records of each group, once, in the same thread, and returns what the ledger keeps of it.
     """
 
@@ -68,9 +70,11 @@ class Recorder:
         stop: Callable[[RunStopped], None],
         flush: Callable[[], None] | None = None,
         tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
+        released: Callable[[Sequence[object]], Awaitable[None]] | None = None,
     ) -> None:
         self._ledger, self._clock, self._disk = ledger, clock, disk
         self._durable, self._stop, self._flush, self._tally = durable, stop, flush, tally
+        self._released = released
         self._group = _Group()
         self._writing: _Group | None = None
         self._waiting_bytes = 0
@@ -99,6 +103,10 @@ class Recorder:
     def record(self, record: Record, size_bytes: int) -> None:
         """Hand over an item that has ended; `size_bytes` is about what it takes in memory."""
         self._add(record, size_bytes)
+
+    def hold(self, holder: object) -> None:
+        """Tell `released` of `holder` when what was handed over last is durable, or never will be."""
+        self._group.holders.append(holder)
 
     @property
     def is_full(self) -> bool:
@@ -157,6 +165,7 @@ class Recorder:
             self._writing = group
             await self._write(group)
             self._writing = None
+            del group  # what waits for the next one need not keep the last one's bodies
             if self._group.entries or self._is_closing:
                 self._wanted.set()
             if self._is_closing and not self._group.entries:
@@ -180,6 +189,8 @@ class Recorder:
             else:
                 await self._durable([entry for entry in group.entries if isinstance(entry, Record)])
                 break
+        if group.holders and self._released is not None:
+            await self._released(group.holders)
         self._waiting_bytes -= group.size_bytes
         group.done.set()
         if not self.is_full:

@@ -23,9 +23,10 @@ from bulk.govern.policy import Draining
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.saving import saved_path
-from bulk.model import ErrorCode, Finished, ItemError, Outcome, OutcomeKind
+from bulk.model import BodyFile, ErrorCode, Finished, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
 from bulk.platform.credentials import redact
+from bulk.platform.intake import Intake
 
 SAVED_KINDS = (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED)
 RESULT_BYTES = 1_500
@@ -48,13 +49,14 @@ class Workers:
         drive: Drive,
         together: Together,
         recorder: Recorder,
+        intake: Intake,
         clock: Clock,
         on_ended: Callable[[Job, Outcome], None],
         on_refused: Callable[[CredentialRefused], None],
         stop: Callable[[BulkError], None],
     ) -> None:
         self._scheduler, self._governor, self._drive, self._recorder = scheduler, governor, drive, recorder
-        self._together = together
+        self._together, self._intake = together, intake
         self._clock, self._on_ended, self._on_refused, self._stop = clock, on_ended, on_refused, stop
 
     async def work(self, queue: Queue, gate: Gate) -> None:
@@ -70,8 +72,8 @@ class Workers:
                     governor.return_unused(permit)
                     await anyio.lowlevel.checkpoint()
                     continue
-                tally = Tally()
                 job = scheduler.jobs[work.entry.job]
+                tally = Tally(is_saved=job.save is not None)
                 if work.behind:
                     await self._work_together(job, work, gate, permit, tally)
                     continue
@@ -79,14 +81,16 @@ class Workers:
                     outcome = await self._drive.run(job.operation, work.entry, gate, permit, tally)
                 except BaseException:
                     scheduler.abandoned(work)
+                    self._intake.abandon(tally)
                     raise
                 self.end(job, work, outcome, tally)
+                del outcome  # nobody who waits for work keeps what the last one brought
         except CredentialRefused as refusal:
             scheduler.close(queue)
             self._on_refused(refusal)
-        except (Draining, RunStopped):
+        except Draining:
             return
-        except RunDirectoryError as flaw:
+        except (RunStopped, RunDirectoryError) as flaw:
             self._stop(flaw)
 
     async def _work_together(self, job: Job, work: Work, gate: Gate, permit: Permit, tally: Tally) -> None:
@@ -95,21 +99,28 @@ class Workers:
             outcomes = await self._together.run(job.operation, work.entries, gate, permit, tally)
         except BaseException:
             self._scheduler.abandoned(work)
+            self._intake.abandon(tally)
             raise
         tally.body_bytes //= work.items  # what was answered is in memory once
         for entry, outcome in zip(work.entries, outcomes, strict=True):
             if outcome is not None:
                 self._hand_over(job, entry, outcome, tally)
+        if self._intake.holds(tally):
+            self._recorder.hold(tally)
         self._scheduler.ended_together(work, outcomes, tally.paid)
 
     def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Hand an outcome to the recorder, free its lane."""
         self._hand_over(job, work.entry, outcome, tally)
+        if self._intake.holds(tally):
+            self._recorder.hold(tally)
         self._scheduler.ended(work, outcome, tally.paid)
 
     def _hand_over(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> None:
         record = self.record_of(job, entry, outcome, tally)
-        size = RESULT_BYTES + tally.body_bytes + (len(record.save[1]) if record.save else 0)
+        size = RESULT_BYTES + tally.body_bytes
+        if record.save is not None and not isinstance(record.save[1], BodyFile):
+            size += len(record.save[1])
         self._recorder.record(record, size)
         self._on_ended(job, outcome)
 
@@ -181,9 +192,11 @@ class Workers:
             result=outcome.result,
             error=error,
         )
-        save: tuple[str, bytes] | None = None
+        save: tuple[str, bytes | BodyFile] | None = None
         if job.save is not None and outcome.kind in SAVED_KINDS:
-            save = (saved_path(job, entry.item), job.operation.saved_bytes(outcome))
+            payload = outcome.payload
+            content = payload if isinstance(payload, BodyFile) else job.operation.saved_bytes(outcome)
+            save = (saved_path(job, entry.item), content)
         return Record(job=job.number, finished=finished, save=save)
 
 

@@ -79,6 +79,7 @@ class Ledger:
         self.began_at = float(connection.execute("SELECT min(started_at) FROM epochs").fetchone()[0])
         self._words = read_words(connection)
         self._open = {(job, index) for job, index in connection.execute("SELECT job, idx FROM intents")}
+        self._moved: set[str] = set()
         self._lock = threading.Lock()
 
     @classmethod
@@ -184,6 +185,7 @@ class Ledger:
                 raise
             self._open.update(opened)
             self._open.difference_update(closed)
+            self._moved.clear()
         self._reached(Point.COMMITTED)
 
     def done_bits(self, job: int, items: int) -> bytearray:
@@ -341,7 +343,7 @@ class Ledger:
         if not files:
             return
         try:
-            saving.save(self._claim.fd, files)
+            saving.save(self._claim.fd, files, self._moved)
         except OSError as error:
             raise _stopped(self.run_dir / saving.SAVED, error) from error
         self._reached(Point.SAVED)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from bulk.model import Effect, Finished
+from bulk.model import BodyFile, Effect, Finished
 from bulk.status import RunStatus
 
 
@@ -37,12 +37,12 @@ class Record(msgspec.Struct, frozen=True):
 
     Attributes:
         job: the job's number.
-        save: a path below `saved/` and the bytes to write there; None: nothing is saved.
+        save: a path below `saved/` and what to write there, or what to move there; None: nothing is saved.
     """
 
     job: int
     finished: Finished
-    save: tuple[str, bytes] | None = None
+    save: tuple[str, bytes | BodyFile] | None = None
 
 
 Entry: TypeAlias = Intent | Record

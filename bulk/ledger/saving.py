@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from bulk.ledger.private import DIRECTORY_MODE, open_directory, open_private, write_all
+from bulk.model import BodyFile
 
 SAVED = "saved"
 
@@ -64,19 +65,30 @@ def _percent(text: str) -> str:
     return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
 
 
-def save(run_fd: int, files: Iterable[tuple[str, bytes]]) -> None:
+def save(run_fd: int, files: Iterable[tuple[str, bytes | BodyFile]], moved: set[str] | None = None) -> None:
     """Write files below `saved/` of the run directory that is open as `run_fd`, and make them durable.
+
+    A BodyFile is moved there; its content is durable already.
 
     An older file of the same name is replaced. Where a directory has the name that a file wants, or the other way round
     (`docs` and `docs/a.md`), the later one gets a `~` at the end of that name.
+
+    Args:
+        moved: names of BodyFiles that an earlier try of the same group has moved; those that this one moves are added.
 
     Raises:
         OSError: the disk refused, or a symbolic link stands where a directory belongs (ELOOP); `filename` names it.
     """
     changed: set[tuple[str, ...]] = set()
+    moved = set() if moved is None else moved
     for path, data in files:
-        _write_temporary(run_fd, data)
-        _put(run_fd, (SAVED, *saved_parts(path)), changed)
+        parts = (SAVED, *saved_parts(path))
+        if isinstance(data, bytes):
+            _write_temporary(run_fd, data)
+            _put(run_fd, TEMPORARY, parts, changed)
+        else:
+            _put(run_fd, data.name if data.name not in moved else None, parts, changed)
+            moved.add(data.name)
     for directory in sorted(changed):
         _sync(run_fd, directory)
 
@@ -99,8 +111,8 @@ def _write_temporary(run_fd: int, data: bytes) -> None:
         os.close(fd)
 
 
-def _put(run_fd: int, parts: Sequence[str], changed: set[tuple[str, ...]]) -> None:
-    """Give the temporary file its name; adds to `changed` the directories that must be synced for it."""
+def _put(run_fd: int, source: str | None, parts: Sequence[str], changed: set[tuple[str, ...]]) -> None:
+    """Give the file `source` its place, None: it has it; adds to `changed` the directories that must be synced."""
     directory = run_fd
     taken: list[str] = []
     try:
@@ -112,7 +124,8 @@ def _put(run_fd: int, parts: Sequence[str], changed: set[tuple[str, ...]]) -> No
                 os.close(directory)
             directory = below
             taken.append(name)
-        _rename(run_fd, directory, parts[-1])
+        if source is not None:
+            _rename(run_fd, source, directory, parts[-1])
         changed.add(tuple(taken))
     finally:
         if directory != run_fd:
@@ -137,10 +150,10 @@ def _enter(directory: int, part: str, shown: str) -> tuple[int, str, bool]:
     raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), shown)
 
 
-def _rename(run_fd: int, directory: int, part: str) -> None:
+def _rename(run_fd: int, source: str, directory: int, part: str) -> None:
     for attempt in range(_ATTEMPTS):
         try:
-            os.rename(TEMPORARY, _marked(part, attempt), src_dir_fd=run_fd, dst_dir_fd=directory)
+            os.rename(source, _marked(part, attempt), src_dir_fd=run_fd, dst_dir_fd=directory)
         except IsADirectoryError:
             continue
         return

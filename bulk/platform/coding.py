@@ -36,27 +36,39 @@ class CodingBroken(Exception):
     """The coding is unknown, or the bytes are not in it, or end too early."""
 
 
-async def read_coded(content: aiohttp.StreamReader, coding: str, most: int) -> bytes:
-    """The whole body without its `coding`; where it has more than `most` bytes, the beginning of it, longer than that.
+class Coded:
+    """A body without its coding, block by block.
+
+    Args:
+        content: the body as it comes.
 
     Raises:
-        CodingBroken: it can't be decoded.
+        CodingBroken: the coding is none that was offered.
     """
-    decoder = _Decoder(coding)
-    parts, size = [], 0
-    while block := await content.readany():
-        rest: bytes | None = block
-        while rest is not None:
-            part, rest = decoder.step(rest, min(_STEP_BYTES, most - size + 1))
-            parts.append(part)
-            size += len(part)
-            if size > most:
-                return b"".join(parts)
-            if rest is not None:
+
+    def __init__(self, content: aiohttp.StreamReader, coding: str) -> None:
+        self._content, self._decoder = content, _Decoder(coding)
+        self._rest: bytes | None = None
+
+    async def readany(self) -> bytes:
+        """The next bytes, at most `_STEP_BYTES`; none at the end.
+
+        Raises:
+            CodingBroken: it can't be decoded.
+        """
+        while True:
+            if self._rest is not None:
                 await asyncio.sleep(0)
-    if not decoder.is_complete:
-        raise CodingBroken("it ends too early")
-    return b"".join(parts)
+            else:
+                self._rest = await self._content.readany()
+                if not self._rest:
+                    break
+            part, self._rest = self._decoder.step(self._rest, _STEP_BYTES)
+            if part:
+                return part
+        if not self._decoder.is_complete:
+            raise CodingBroken("it ends too early")
+        return b""
 
 
 class _Decoder:

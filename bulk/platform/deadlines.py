@@ -3,6 +3,7 @@
 All deadlines are equally long, so they come due in the order in which they began: a timer for the oldest is enough, and
 a request that goes well costs a dictionary entry. Cancelling works as in `asyncio.timeout`: a due request's task is
 cancelled, and whoever ends the flight takes that back, so that a cancellation from outside, at the same moment, counts.
+Time in which the platform waits for us (a slow disk, no room in memory) is not the platform's: it is added.
 Source: performance.md (a timer per request costs up to a third of the throughput).
 """
 
@@ -15,6 +16,9 @@ from bulk.clock import Clock
 EARLY_S = 0.001
 """A timer may ring this much early: loops count in milliseconds."""
 
+STILL_OURS_S = 0.05
+"""A flight that comes due while it waits for this machine is looked at again after so long, at the earliest."""
+
 
 class Flight:
     """One request on its way.
@@ -25,16 +29,49 @@ class Flight:
         is_written: bytes of it may have left.
         may_leave: asked at the moment of writing; None: nobody minds.
         is_overdue: its time is over, and its task was cancelled because of that.
+        timer: of its own, because it was given more time.
     """
 
-    __slots__ = ("_cancelling", "_is_taken_back", "due_at", "is_overdue", "is_written", "may_leave", "task")
+    __slots__ = (
+        "_cancelling",
+        "_is_taken_back",
+        "_lent_s",
+        "_ours_since",
+        "due_at",
+        "is_overdue",
+        "is_written",
+        "may_leave",
+        "task",
+        "timer",
+    )
 
     def __init__(
         self, task: "asyncio.Task[object]", due_at: float, may_leave: Callable[[], bool] | None = None
     ) -> None:
         self.task, self.due_at, self.may_leave = task, due_at, may_leave
         self.is_written = self.is_overdue = self._is_taken_back = False
+        self._lent_s = 0.0
+        self._ours_since: float | None = None
+        self.timer: asyncio.TimerHandle | None = None
         self._cancelling = task.cancelling()
+
+    def begin_ours(self, now: float) -> None:
+        """From now on (monotonic seconds) it is this machine that keeps the answer waiting; it has that time more."""
+        self._ours_since = now
+
+    def end_ours(self, now: float) -> None:
+        """The platform's turn again."""
+        if self._ours_since is not None:
+            self._lent_s += now - self._ours_since
+            self._ours_since = None
+
+    def lent_s(self, now: float) -> float:
+        """How much more time it has than it had when this was last asked (seconds); 0.0: it has come due."""
+        lent_s, self._lent_s = self._lent_s, 0.0
+        if self._ours_since is not None:
+            lent_s = max(STILL_OURS_S, lent_s + now - self._ours_since)
+            self._ours_since = now
+        return lent_s
 
     def take_back(self) -> bool:
         """After its task was cancelled: was that us alone? Then the cancellation is used up; else it must go on."""
@@ -76,6 +113,8 @@ class Deadlines:
     def end(self, flight: Flight) -> None:
         """Its answer is there, or never will be."""
         del self._flights[flight]
+        if flight.timer is not None:
+            flight.timer.cancel()
         if flight.is_overdue:
             # it ended on its own in the moment it was given up
             flight.take_back()
@@ -94,6 +133,15 @@ class Deadlines:
             if flight.due_at > now:
                 self._timer = self._loop.call_at(flight.due_at, self._sweep)
                 return
-            if not flight.is_overdue:
-                flight.is_overdue = True
-                flight.task.cancel()
+            if not flight.is_overdue and flight.timer is None:
+                self._come_due(flight)
+
+    def _come_due(self, flight: Flight) -> None:
+        """Give it up, unless it was kept waiting by ourselves."""
+        now = self._monotonic()
+        lent_s = flight.lent_s(now)
+        if lent_s > 0.0:
+            flight.timer = self._loop.call_at(now + lent_s, self._come_due, flight)
+            return
+        flight.is_overdue = True
+        flight.task.cancel()

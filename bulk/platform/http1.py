@@ -70,11 +70,14 @@ class Arrived:
         has_body: bool,
     ) -> None:
         self.status, self.headers, self.content = status, headers, content
-        self._line, self._connection, self._has_body = line, connection, has_body
+        self._line, self._has_body = line, has_body
+        self._connection: Connection | None = connection
 
     def release(self) -> None:
         """The body was read to its end: the connection can serve the next request, if both sides want that."""
-        connection = self._connection
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
         # answered before all of the request had left: what is still to be written belongs to it
         if self._has_body and (connection.transport is None or connection.transport.get_write_buffer_size()):
             connection.close()
@@ -82,8 +85,9 @@ class Arrived:
             self._line.keep(connection)
 
     def close(self) -> None:
-        """Give the answer up, and its connection."""
-        self._connection.close()
+        """Give the answer up, and its connection, unless it was released: that one is another's by now."""
+        if self._connection is not None:
+            self._connection.close()
 
 
 class Line:

@@ -22,15 +22,16 @@ from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
 from bulk.clock import Clock
-from bulk.model import ErrorCode, Failure, FailureKind, Media, Request
+from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Request
 from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host
 from bulk.platform.answer import Answer, Stored
 from bulk.platform.bodies import Unreadable, read_body
-from bulk.platform.coding import ACCEPTED, CodingBroken, read_coded
+from bulk.platform.coding import ACCEPTED, CodingBroken
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
 from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
+from bulk.platform.intake import TOO_LONG, Holder, Intake, TooLong, read_alone
 from bulk.platform.secrets import Secret
 from bulk.platform.wire import header_name, request_headers
 
@@ -72,6 +73,7 @@ class Transport:
         ca_bundle: authorities to trust beside the system's (PEM).
         trust_env: use the proxies that the environment names; `.netrc` is never read.
         connector: in place of TCP, for simulations; closed together with the transport.
+        intake: of bodies that have a holder; None: all are read into memory.
 
     Attributes:
         sent: requests that were written (count).
@@ -90,6 +92,7 @@ class Transport:
         trust_env: bool = False,
         clock: Clock,
         connector: aiohttp.BaseConnector | None = None,
+        intake: Intake | None = None,
     ) -> None:
         self.sent = 0
         self.most_in_flight = min(concurrency, room_for_connections())
@@ -99,7 +102,7 @@ class Transport:
         self._vendor, self._api_version = vendor, api_version
         self._request_id_name = istr(header_name(vendor, "Request-Id"))
         self._timeout_s, self._ca_bundle, self._trust_env = request_timeout_s, ca_bundle, trust_env
-        self._clock, self._given_connector = clock, connector
+        self._clock, self._given_connector, self._intake = clock, connector, intake
         self._heads: dict[tuple[Secret, Media, str, bool], tuple[bytes, bytes]] = {}
         self._place = f"{self._base.host}:{self._base.port}"
         self._stack = AsyncExitStack()
@@ -137,11 +140,13 @@ class Transport:
         token: Secret,
         stored: Stored | None = None,
         may_leave: Callable[[], bool] | None = None,
+        holder: Holder | None = None,
     ) -> Answer | Failure:
         """Send `request` once, with the validators of `stored`, and read its answer. A 304 comes back as a 304.
 
         Args:
             may_leave: asked once more when a connection is there; where it says no, the Failure is NOT_SENT.
+            holder: the item that the answer is for.
 
         Failures of the network are values; raised is only what is a bug, such as a path that is not encoded.
         """
@@ -149,7 +154,7 @@ class Transport:
         target = target_of(self._base_path, request.path, request.query)
         validators = _validators(stored) if stored is not None and not request.is_fresh else None
         if self._line is None or (data is not None and len(data) >= STREAMED_BYTES):
-            return await self._send_by_session(request, token, target, data, validators, may_leave)
+            return await self._send_by_session(request, token, target, data, validators, may_leave, holder)
         line = self._line
         start, lines = self._head(line, request, token, data is not None)
         head = b"%b%b%b" % (start, target.encode(), lines)
@@ -158,7 +163,7 @@ class Transport:
         if data is not None:
             head += b"Content-Length: %d\r\n" % len(data)
         flight = self._deadlines.begin(may_leave)
-        return await self._exchange(request, flight, line.send(head + b"\r\n", data, flight), self._place)
+        return await self._exchange(request, flight, line.send(head + b"\r\n", data, flight), self._place, holder)
 
     async def _send_by_session(
         self,
@@ -168,6 +173,7 @@ class Transport:
         data: bytes | None,
         validators: Mapping[str, str] | None,
         may_leave: Callable[[], bool] | None,
+        holder: Holder | None,
     ) -> Answer | Failure:
         """`send` with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
         assert self._session is not None, "the transport is open"
@@ -184,9 +190,11 @@ class Transport:
         flight = self._deadlines.begin(may_leave)
         CURRENT.set(flight)
         opening = self._session.request(request.method, url, headers=headers, allow_redirects=False, **options)
-        return await self._exchange(request, flight, opening, self._place)
+        return await self._exchange(request, flight, opening, self._place, holder)
 
-    async def download(self, url: str, max_bytes: int) -> Answer | Failure:
+    async def download(
+        self, url: str, max_bytes: int, *, takes_file: bool = False, holder: Holder | None = None
+    ) -> Answer | Failure:
         """Get what lies at an absolute URL that the platform gave, without a token. Redirects are not followed.
 
         A URL that must not be followed (other scheme, user name in it, private address that is not the platform's own
@@ -197,7 +205,7 @@ class Transport:
         if flaw:
             return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.BAD_RESPONSE, message=f"not downloaded: {flaw}")
         target = URL(url, encoded=True).with_fragment(None)
-        request = Request(method="GET", path="", media=Media.RAW, max_bytes=max_bytes)
+        request = Request(method="GET", path="", media=Media.RAW, max_bytes=max_bytes, takes_file=takes_file)
         headers = CIMultiDict({"Accept": "*/*", "Accept-Encoding": ACCEPTED, "User-Agent": _user_agent()})
         is_own = is_own_host(target.raw_host or "", self._base_url)
         session = self._session if is_own else await self._outside_session()
@@ -205,10 +213,10 @@ class Transport:
         flight = self._deadlines.begin()
         CURRENT.set(flight)
         opening = session.request("GET", target, headers=headers, allow_redirects=False, **options)
-        return await self._exchange(request, flight, opening, f"{target.host}:{target.port}")
+        return await self._exchange(request, flight, opening, f"{target.host}:{target.port}", holder)
 
     async def _exchange(
-        self, request: Request, flight: Flight, opening: Awaitable[Answering], place: str
+        self, request: Request, flight: Flight, opening: Awaitable[Answering], place: str, holder: Holder | None
     ) -> Answer | Failure:
         """The answer whose head `opening` brings, or what became of it; ends `flight`. `place`: for people."""
         try:
@@ -219,9 +227,9 @@ class Transport:
                 response.close()
                 raise HttpProcessingError
             # small answers are there as a whole when their head is
-            raw = whole(content) if _CODING not in named else None
+            raw: bytes | BodyFile | TooLong | None = whole(content) if _CODING not in named else None
             if raw is None:
-                raw = await self._body(request, response, flight)
+                raw = await self._body(request, response, flight, holder)
             else:
                 response.release()
             return self._answer(request, response, raw)
@@ -235,15 +243,24 @@ class Transport:
             self._deadlines.end(flight)
             self.sent += flight.is_written
 
-    async def _body(self, request: Request, response: Answering, flight: Flight) -> bytes | None:
-        """The body, or more than `max_bytes` of it; None: it broke off. The status is known, and nothing hides that."""
-        coding = response.headers.get("Content-Encoding", "identity")
+    async def _body(
+        self, request: Request, response: Answering, flight: Flight, holder: Holder | None
+    ) -> bytes | BodyFile | TooLong | None:
+        """The body; None: it broke off. The status is known, and nothing hides that."""
+        coding = response.headers.get("Content-Encoding", "identity").lower()
         try:
             try:
-                if coding.lower() == "identity":
-                    raw = await _read(response.content, request.max_bytes)
-                else:
-                    raw = await read_coded(response.content, coding, request.max_bytes)
+                if self._intake is None or holder is None:
+                    return await read_alone(response, "" if coding == "identity" else coding, request.max_bytes)
+                length = response.headers.get("Content-Length", "")
+                return await self._intake.read(
+                    response,
+                    int(length) if length.isdecimal() and len(length) < 20 else 0,
+                    "" if coding == "identity" else coding,
+                    request,
+                    flight,
+                    holder,
+                )
             except BaseException:
                 response.close()
                 raise
@@ -253,30 +270,28 @@ class Transport:
             return None
         except (*FOREIGN, CodingBroken, RuntimeError):  # the last one: its connection is gone
             return None
-        if len(raw) > request.max_bytes:
-            response.close()
-        else:
-            response.release()
-        return raw
 
-    def _answer(self, request: Request, response: Answering, raw: bytes | None) -> Answer:
+    def _answer(self, request: Request, response: Answering, came: bytes | BodyFile | TooLong | None) -> Answer:
         status = response.status
         headers: Mapping[str, str] = response.headers
         if _LINK in headers:
             headers = _with_one_link(response.headers)
-        body = None
-        if raw is not None:
-            if len(raw) > request.max_bytes:
-                raw, body = b"", _too_large(status, request.max_bytes)
-            else:
-                body = read_body(request.media, status, headers, raw)
+        body: Any = None
+        raw = b""
+        if isinstance(came, BodyFile):
+            body = came
+        elif came is TOO_LONG or (came is not None and len(came) > request.max_bytes):
+            body = _too_large(status, request.max_bytes)
+        elif came is not None:
+            raw = came
+            body = read_body(request.media, status, headers, raw)
         return Answer(
             status=status,
             headers=headers,
             body=body,
-            is_truncated=raw is None,
+            is_truncated=came is None,
             request_id=response.headers.get(self._request_id_name),
-            raw=raw or b"",
+            raw=raw,
         )
 
     def _failure(self, flight: Flight, error: BaseException, place: str) -> Failure:
@@ -344,18 +359,6 @@ class Transport:
             connector = self._connector(GuardedResolver(self._base_url))
             self._outside = await self._stack.enter_async_context(self._new_session(connector, None))
         return self._outside
-
-
-async def _read(content: aiohttp.StreamReader, most: int) -> bytes:
-    """The whole body; where it has more than `most` bytes, the beginning of it, longer than that."""
-    blocks, size = [], 0
-    while size <= most:
-        block = await content.readany()
-        if not block:
-            break
-        blocks.append(block)
-        size += len(block)
-    return b"".join(blocks)
 
 
 def _validators(stored: Stored) -> dict[str, str]:

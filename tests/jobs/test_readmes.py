@@ -6,7 +6,7 @@ import timeit
 import msgspec
 import pytest
 
-from bulk.model import RAW_BODY_BYTES, ErrorCode, Media, OutcomeKind
+from bulk.model import RAW_BODY_BYTES, BodyFile, ErrorCode, Media, OutcomeKind
 from jobs import blobs
 from jobs.readmes import GetReadme, ReadmeItem
 from tests.jobs.driver import flaws, item_of, reply, run
@@ -27,6 +27,7 @@ TOO_LARGE = {
     "message": "This file is too large",
     "errors": [{"resource": "Blob", "field": "data", "code": "too_large"}],
 }
+LONG = BodyFile(name="arriving/1", size_bytes=50_000_000, sha256="ab" * 32, blob_sha="cd" * 20)
 
 
 def test_json_is_one_request_and_the_file_object_the_result():
@@ -53,6 +54,24 @@ def test_raw_and_html_give_size_and_hash(media_type):
     assert driven.requests[0].max_bytes == RAW_BODY_BYTES
     assert driven.outcome.result == {"size": 4, "sha256": hashlib.sha256(b"# Hi").hexdigest()}
     assert driven.outcome.payload == GET.saved_bytes(driven.outcome) == b"# Hi"
+
+
+@pytest.mark.parametrize("media_type", ["raw", "html"])
+def test_a_long_body_stays_in_its_file(media_type):
+    """A body that came by way of a file gives the same result, and the file is the payload, whatever type it has."""
+    answer = reply(body=LONG, headers={"content-type": "application/json"})
+    driven = run(GET, {**ITEM, "media_type": media_type}, answer)
+    assert driven.requests[0].takes_file
+    assert driven.outcome.result == {"size": LONG.size_bytes, "sha256": LONG.sha256}
+    assert driven.outcome.payload is LONG
+
+
+def test_a_long_body_after_the_object_form_stays_in_its_file():
+    """The same where the file object came first, without content: its blob sha is that of the bytes."""
+    driven = run(GET, ITEM, reply(body={**FILE, "content": "", "encoding": "none"}), reply(body=LONG))
+    result = driven.outcome.result
+    assert (result["size"], result["sha"], result["sha256"]) == (LONG.size_bytes, LONG.blob_sha, LONG.sha256)
+    assert driven.outcome.payload is LONG
 
 
 @pytest.mark.parametrize(("media_type", "body"), [("json", FILE), ("object", FILE), ("raw", b""), ("html", b"<p>")])

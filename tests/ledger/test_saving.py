@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bulk.ledger import saving
 from bulk.ledger.saving import saved_parts
+from bulk.model import BodyFile
 
 
 @pytest.fixture
@@ -93,6 +94,20 @@ def test_a_file_is_replaced_as_a_whole(run_fd, tmp_path):
     saving.save(run_fd, [("a/b", b"older and longer")])
     saving.save(run_fd, [("a/b", b"new"), ("a/c", b"")])
     assert files(tmp_path / "run") == {"saved/a/b": b"new", "saved/a/c": b""}
+
+
+def test_a_body_in_a_file_is_moved_to_its_place(run_fd, tmp_path):
+    """A BodyFile becomes the saved file, over an older one too; a group that is tried again finds it done."""
+    (tmp_path / "run" / "arriving").mkdir()
+    (tmp_path / "run" / "arriving" / "1").write_bytes(b"long")
+    body = BodyFile(name="arriving/1", size_bytes=4, sha256="", blob_sha="")
+    moved: set[str] = set()
+    saving.save(run_fd, [("a/b", b"older")])
+    for _ in range(2):
+        saving.save(run_fd, [("a/b", body), ("c", b"short")], moved)
+        assert files(tmp_path / "run") == {"saved/a/b": b"long", "saved/c": b"short"}
+    with pytest.raises(FileNotFoundError):
+        saving.save(run_fd, [("a/b", body)])
 
 
 @pytest.mark.parametrize("order", [1, -1])

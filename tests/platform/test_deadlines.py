@@ -264,3 +264,34 @@ async def test_sending_once_more_after_each_cancellation_gives_its_own_answer(op
             reply = await transport.send(Request(method="GET", path=f"/kept/{turns}"), token)
             assert isinstance(reply, Answer)
             assert reply.body == {"path": f"/kept/{turns}"}
+
+
+@pytest.mark.parametrize(
+    ("ours_s", "then_s", "fate"), [(30.0, 55.0, "done"), (30.0, 61.0, "overdue"), (1e4, 50.0, "done")]
+)
+def test_time_that_is_ours_is_not_the_platforms(ours_s, then_s, fate):
+    """A flight that waits for this machine has that time more, and not more than that."""
+
+    async def scenario() -> None:
+        all_, log, length_s = deadlines(), list[str](), LENGTH_S
+        one = all_.begin()
+        try:
+            await anyio.sleep(5)
+            one.begin_ours(now())
+            await anyio.sleep(ours_s)
+            one.end_ours(now())
+            began = now()
+            await anyio.sleep(then_s - 5 + 0.0)
+            log.append("done")
+        except asyncio.CancelledError:
+            assert one.take_back()
+            log.append("overdue")
+            assert now() - began == pytest.approx(length_s - 5, abs=0.1)
+        finally:
+            all_.end(one)
+        assert log == [fate]
+        others: list[str] = []
+        await flight(all_, 1e6, others)
+        assert others == ["overdue"]
+
+    run_virtual(scenario)

@@ -1,0 +1,76 @@
+"""How much of answers is in memory at once, in bytes: a count that nobody goes beyond but one at a time. Pure waiting.
+
+What fits is let in at once. What does not waits until it fits, or until it is the one that may go beyond; so whoever is
+alone always gets on, however large its answer is, and nobody who already has some can wait for ever for more.
+"""
+
+from collections import deque
+
+import anyio
+
+
+class Room:
+    """Args:
+    total_bytes: what there is room for, but for the one that may go beyond.
+    """
+
+    def __init__(self, total_bytes: int) -> None:
+        self._total = total_bytes
+        self._held: dict[object, int] = {}
+        self._beyond: object | None = None
+        self._waiting: deque[tuple[object, int, anyio.Event]] = deque()
+        self.used_bytes = 0
+
+    def __contains__(self, holder: object) -> bool:
+        return holder in self._held
+
+    def take_nowait(self, holder: object, size_bytes: int) -> bool:
+        """Take so much more for `holder`, if it fits; whether it did."""
+        if self.used_bytes + size_bytes > self._total and holder is not self._beyond:
+            return False
+        self._add(holder, size_bytes)
+        return True
+
+    async def take(self, holder: object, size_bytes: int) -> None:
+        """Take so much more for `holder`, as soon as it fits or nobody else is beyond the room there is."""
+        if self.take_nowait(holder, size_bytes):
+            return
+        if self._beyond is None:
+            self._beyond = holder
+            self._add(holder, size_bytes)
+            return
+        waiting = (holder, size_bytes, anyio.Event())
+        self._waiting.append(waiting)
+        try:
+            await waiting[2].wait()
+        except BaseException:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+            raise
+
+    def give(self, holder: object) -> None:
+        """Give back all that `holder` took, if anything: its work is done."""
+        self.used_bytes -= self._held.pop(holder, 0)
+        if self._beyond is holder:
+            self._beyond = None
+        self._let_in()
+
+    def pass_on(self, giver: object, taker: object) -> None:
+        """What `giver` holds is `taker`'s from now on."""
+        if giver in self._held:
+            self._held[taker] = self._held.get(taker, 0) + self._held.pop(giver)
+
+    def _add(self, holder: object, size_bytes: int) -> None:
+        self._held[holder] = self._held.get(holder, 0) + size_bytes
+        self.used_bytes += size_bytes
+
+    def _let_in(self) -> None:
+        while self._waiting:
+            holder, size_bytes, is_in = self._waiting[0]
+            if not self.take_nowait(holder, size_bytes):
+                if self._beyond is not None:
+                    return
+                self._beyond = holder
+                self._add(holder, size_bytes)
+            self._waiting.popleft()
+            is_in.set()
