@@ -63,7 +63,7 @@ class Arrivals:
                 with contextlib.suppress(OSError):  # most were moved to their place
                     (self._folder.parent / name).unlink()
 
-        await self.elsewhere(unlink)
+        await self._elsewhere(unlink)  # whoever waits for this must not wait for the files of others
 
     async def elsewhere(self, call: Callable[[], None]) -> None:
         """Run what blocks, when it is its turn.

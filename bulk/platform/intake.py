@@ -93,6 +93,10 @@ class Intake:
         """Whether an item has something that must come to its `end`."""
         return holder in self._room or holder in self._files
 
+    def step_aside(self, holder: object) -> None:
+        """This item goes on to its next request, for which it may have to wait."""
+        self._room.step_aside(holder)
+
     async def end(self, holders: Iterable[object]) -> None:
         """These items have ended, and all that counts of them is on disk."""
         names = [name for holder in holders for name in self._files.pop(holder, ())]

@@ -1,7 +1,8 @@
 """How much of answers is in memory at once, in bytes: a count that nobody goes beyond but one at a time. Pure waiting.
 
 What fits is let in at once. What does not waits until it fits, or until it is the one that may go beyond; so whoever is
-alone always gets on, however large its answer is, and nobody who already has some can wait for ever for more.
+alone always gets on, however large its answer is. The one that is beyond is waited for by others, which hold permits:
+so it has to `step_aside` before it waits for anything but the disk, and nobody can wait for ever.
 """
 
 from collections import deque
@@ -54,6 +55,12 @@ class Room:
         if self._beyond is holder:
             self._beyond = None
         self._let_in()
+
+    def step_aside(self, holder: object) -> None:
+        """`holder` is going to wait for something else: it keeps what it has, and the next one may go beyond."""
+        if self._beyond is holder:
+            self._beyond = None
+            self._let_in()
 
     def pass_on(self, giver: object, taker: object) -> None:
         """What `giver` holds is `taker`'s from now on."""

@@ -192,6 +192,11 @@ class Transport:
         opening = self._session.request(request.method, url, headers=headers, allow_redirects=False, **options)
         return await self._exchange(request, flight, opening, self._place, holder)
 
+    def step_aside(self, holder: Holder) -> None:
+        """An item whose answer may have been a long one is about to wait for something, such as its next permit."""
+        if self._intake is not None:
+            self._intake.step_aside(holder)
+
     async def download(
         self, url: str, max_bytes: int, *, takes_file: bool = False, holder: Holder | None = None
     ) -> Answer | Failure:

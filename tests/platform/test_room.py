@@ -73,3 +73,26 @@ def test_what_is_passed_on_is_held_by_the_other() -> None:
     assert not room.take_nowait("other", 41)
     room.give("item")
     assert room.take_nowait("other", 41)
+
+
+def test_who_is_beyond_steps_aside_before_it_waits_for_others() -> None:
+    """Items of several answers, with fewer permits than items: who waits for a permit keeps nobody from the room."""
+    room, permits, ended = Room(TOTAL), anyio.Semaphore(2), list[int]()
+
+    async def item(number: int) -> None:
+        for _ in range(3):
+            room.step_aside(number)
+            async with permits:
+                await anyio.sleep(0.1)
+                await room.take(number, 2 * TOTAL)
+        room.give(number)
+        ended.append(number)
+
+    async def scenario() -> None:
+        with anyio.fail_after(100):
+            async with anyio.create_task_group() as group:
+                for number in range(10):
+                    group.start_soon(item, number)
+
+    run_virtual(scenario)
+    assert len(ended) == 10
