@@ -7,6 +7,8 @@ them.
 import binascii
 import hashlib
 
+import msgspec
+
 
 def blob_sha(content: bytes) -> str:
     """The name that git gives to a file with this content (40 hexadecimal digits), as `git hash-object` prints it."""
@@ -23,7 +25,20 @@ def decode(text: str) -> bytes:
     """
     if "\n" in text:
         text = text.replace("\r\n", "").replace("\n", "")
-    return binascii.a2b_base64(text, strict_mode=True)
+    try:
+        return msgspec.convert(
+            text, bytes
+        )  # a fifth of the time; takes nothing that is wrong, but not all that is right
+    except (msgspec.ValidationError, UnicodeError):
+        return binascii.a2b_base64(text, strict_mode=True)
+
+
+def on_one_line(text: str, content: bytes) -> str:
+    """`encode(content)`, where `content` is what `text` decodes to: most often `text` itself."""
+    is_whole = len(text) == (len(content) + 2) // 3 * 4 and "\n" not in text
+    if is_whole and text[-4:] == encode(content[(len(content) - 1) // 3 * 3 :]):
+        return text
+    return encode(content)
 
 
 def encode(content: bytes) -> str:

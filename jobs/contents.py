@@ -168,7 +168,7 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
 
     def steps(self, item: PutContentsItem) -> Steps:
         content = blobs.decode(item.content or "")
-        ours, text = blobs.blob_sha(content), blobs.encode(content)
+        ours, text = blobs.blob_sha(content), blobs.on_one_line(item.content or "", content)
         before = item.sha.lower() if item.sha is not None else None
         if item.mode == "ensure" or before == ours:
             found = yield from _look(item, is_fresh=False)

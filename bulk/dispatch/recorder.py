@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import anyio
+import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
@@ -20,6 +21,9 @@ from bulk.status import RunStatus
 
 GATHER_S = 0.02
 """Outcomes of reads gather this long before they are written, unless an intent waits."""
+
+JOIN_PASSES = 4
+"""Turns of the event loop that a group waits at most for others, as long as each brings some (count)."""
 
 GROUP_MOST = 1_000
 GROUP_BYTES = 4 * 1024 * 1024
@@ -160,6 +164,7 @@ class Recorder:
             if not self._group.is_urgent and not self._is_closing:
                 with anyio.move_on_after(GATHER_S):
                     await self._urgent.wait()
+            await self._let_join()
             group, self._group = self._group, _Group()
             self._wanted, self._urgent = anyio.Event(), anyio.Event()
             self._writing = group
@@ -170,6 +175,13 @@ class Recorder:
                 self._wanted.set()
             if self._is_closing and not self._group.entries:
                 return
+
+    async def _let_join(self) -> None:
+        """Whoever is ready now comes into the same group: what a group costs is shared by twice as many writes."""
+        size, passes = -1, 0
+        while size < len(self._group.entries) < GROUP_MOST and passes < JOIN_PASSES:
+            size, passes = len(self._group.entries), passes + 1
+            await anyio.lowlevel.checkpoint()
 
     async def _write(self, group: _Group) -> None:
         status, self._status = self._status, None

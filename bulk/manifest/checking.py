@@ -21,7 +21,7 @@ from bulk.manifest.copies import CopiesBuilder, CopyFinder, has_copies
 from bulk.manifest.crossing import Crossings, Spot, conflicts, decides, notes_on_names, told
 from bulk.manifest.files import FileCheck
 from bulk.manifest.flaws import Flaws
-from bulk.manifest.index import IndexBuilder, hash_63, lane_key
+from bulk.manifest.index import IndexBuilder, lane_key, payload_63
 from bulk.manifest.items import UNREADABLE, ItemReader, line_of
 from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
@@ -315,7 +315,7 @@ class _JobChecking:
         keys = [lane_key(operation.resource, lane) for lane in lanes]
         label = lanes[0] if lanes else ""
         # salted, because what may hold a secret must not be guessed from its hash
-        payload = hash_63(self._whole.salt + operation.name.encode() + b" " + bare)
+        payload = payload_63(self._whole.salt, operation.name.encode(), b" ", bare)
         number, crossings = self._job.number, self._whole.crossings
         size_combined = operation.size_combined(item) if operation.most_combined else 0
         index.add(

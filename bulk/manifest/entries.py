@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from bulk.errors import RunDirectoryError
 from bulk.manifest.index import INDEX, SUPERSEDED
@@ -23,6 +23,15 @@ from bulk.manifest.withheld import Withheld
 from bulk.operation import Item
 
 _NO_FILES: Mapping[str, str] = {}
+
+SHORT_ITEMS = 4
+"""Lanes of so many items or fewer are looked up together: one by one takes longer than all else about an item."""
+
+BLOCK_BYTES = 64 * 1024
+"""Items that lie behind one another are read together, so many bytes at once."""
+
+_Row: TypeAlias = tuple[int, int, int, int, int]
+"""sequence, job, item, at, size; see the table `entries`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,7 @@ class LaneIndex:
         self._places: dict[int, Place] = {}
         self._is_whole = name == INDEX
         self._first_ranks: dict[int, int] = {}
+        self._short: dict[int, list[_Row]] = {}
         if self._database is not None:
             self._first_ranks = self._ranks(self._database)
 
@@ -173,7 +183,18 @@ class LaneIndex:
             return []
         first = self._first_ranks[job_number]
         query = "SELECT lane, label, items FROM lanes WHERE rank >= ? AND job = ? ORDER BY rank LIMIT ?"
-        return [Lane(*row) for row in self._database.execute(query, (first + after, job_number, count))]
+        found = [Lane(*row) for row in self._database.execute(query, (first + after, job_number, count))]
+        if found and found[-1].items <= SHORT_ITEMS:
+            self._look_up_short(self._database, first + after, first + after + len(found), job_number)
+        return found
+
+    def _look_up_short(self, database: sqlite3.Connection, first: int, end: int, job_number: int) -> None:
+        """Note the items of lanes of these ranks that have few, all of each, until `entries` is asked for them."""
+        query = """
+            SELECT lane, sequence, job, item, at, size FROM entries WHERE lane IN
+            (SELECT lane FROM lanes WHERE rank >= ? AND rank < ? AND job = ? AND items <= ?) ORDER BY lane, sequence"""
+        for lane, *row in database.execute(query, (first, end, job_number, SHORT_ITEMS)):
+            self._short.setdefault(lane, []).append((row[0], row[1], row[2], row[3], row[4]))
 
     def entries(
         self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
@@ -192,7 +213,9 @@ class LaneIndex:
         query = """
             SELECT sequence, job, item, at, size FROM entries WHERE lane = ? AND sequence > ?
             ORDER BY sequence LIMIT ?"""
-        while rows := self._database.execute(query, (lane_key, max(after, 0), count)).fetchall():
+        short = self._short.pop(lane_key, None) if after <= 0 and count >= SHORT_ITEMS else None
+        while rows := short or self._database.execute(query, (lane_key, max(after, 0), count)).fetchall():
+            short = None
             left = rows if next_left is None else [row for row in rows if next_left(row[1], row[2]) == row[2]]
             if left:
                 return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in left]
@@ -261,6 +284,7 @@ class Place:
         if self._job.derivation is not None:
             self._path, self._is_spooled = derived_path(self._job, workspace), True
         self._fd = -1
+        self._block, self._block_at = b"", 0
 
     def entry(self, number: int, at: int, size: int) -> Entry:
         """The item of that index, `size` bytes at offset `at`.
@@ -280,17 +304,27 @@ class Place:
         if self._fd < 0:
             with open_regular(self._path) as file:
                 self._fd = os.dup(file.fileno())
-        if not self._is_spooled and not is_still(self._fd, self._check.source):
-            raise self._changed()
-        text = os.pread(self._fd, size, at)
+        text = self._text(at, size)
         item = self._reader.spooled(text) if self._is_spooled else self._reader.again(text)
         return self._withheld.restored(number, item) if self._withheld is not None else item
+
+    def _text(self, at: int, size: int) -> bytes:
+        """What stands there; with it is read what follows, where items are asked for in their order."""
+        start = at - self._block_at
+        if not 0 <= start <= len(self._block) - size:
+            is_next = 0 <= start <= len(self._block) + BLOCK_BYTES
+            self._block = os.pread(self._fd, max(size, BLOCK_BYTES) if is_next else size, at)
+            self._block_at, start = at, 0
+            if not self._is_spooled and not is_still(self._fd, self._check.source):
+                raise self._changed()
+        return self._block[start : start + size]
 
     def _changed(self) -> RunDirectoryError:
         return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
 
     def close(self) -> None:
         """Let go of the source."""
+        self._block = b""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

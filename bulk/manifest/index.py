@@ -57,6 +57,14 @@ def hash_63(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 1
 
 
+def payload_63(*parts: bytes) -> int:
+    """63 bits that stand for all that an item asks for, within one index; quicker where that is long."""
+    sha = hashlib.sha256()
+    for part in parts:
+        sha.update(part)
+    return int.from_bytes(sha.digest()[:8], "big") >> 1
+
+
 class IndexBuilder:
     """Takes the items in running order; `finish` gives the file its name. A context manager: an index that is not
     finished is thrown away.
@@ -109,7 +117,7 @@ class IndexBuilder:
             lanes: keys of the lanes that it writes; none: nothing else needs to wait for it.
             label: name of the first.
             at, size: where its JSON can be read again (bytes).
-            payload: `hash_63` of what it asks for.
+            payload: `payload_63` of what it asks for.
             is_last_kept: of its lane the last item alone may remain, so that each needs the name.
             size_combined: what it takes of a combined request (count); 0: it is sent alone.
         """

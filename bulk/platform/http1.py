@@ -205,11 +205,13 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
     Raises:
         ValueError: a value would break its line.
     """
+    lines = ""
     for name, value in headers.items():
         if _BREAKING.search(value) is not None:
             raise ValueError(f"the header {name} holds a control character")
+        lines += f"{name}: {value}\r\n"
     # what came as bytes that are no UTF-8 goes back as the same bytes
-    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("utf-8", "surrogateescape")
+    return lines.encode("utf-8", "surrogateescape")
 
 
 def line_start(method: str) -> bytes:

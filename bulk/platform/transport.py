@@ -157,13 +157,11 @@ class Transport:
             return await self._send_by_session(request, token, target, data, validators, may_leave, holder)
         line = self._line
         start, lines = self._head(line, request, token, data is not None)
-        head = b"%b%b%b" % (start, target.encode(), lines)
-        if validators is not None:
-            head += header_lines(validators)
-        if data is not None:
-            head += b"Content-Length: %d\r\n" % len(data)
+        conditions = b"" if validators is None else header_lines(validators)
+        length = b"" if data is None else b"Content-Length: %d\r\n" % len(data)
+        head = b"%b%b%b%b%b\r\n" % (start, target.encode(), lines, conditions, length)
         flight = self._deadlines.begin(may_leave)
-        return await self._exchange(request, flight, line.send(head + b"\r\n", data, flight), self._place, holder)
+        return await self._exchange(request, flight, line.send(head, data, flight), self._place, holder)
 
     async def _send_by_session(
         self,
@@ -367,8 +365,12 @@ class Transport:
 
 
 def _validators(stored: Stored) -> dict[str, str]:
-    named = {"If-None-Match": stored.etag, "If-Modified-Since": stored.last_modified}
-    return {name: value for name, value in named.items() if value is not None}
+    found: dict[str, str] = {}
+    if stored.etag is not None:
+        found["If-None-Match"] = stored.etag
+    if stored.last_modified is not None:
+        found["If-Modified-Since"] = stored.last_modified
+    return found
 
 
 def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:

@@ -12,14 +12,15 @@ import logging
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from multidict import CIMultiDict
 
 from bulk.clock import Clock
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.bodies import Unreadable, read_body
+from bulk.platform.kept import KeptAnswers
 from bulk.platform.secrets import Secret
 
 BODY_BYTES = 8 * 1024 * 1024
@@ -36,10 +37,6 @@ TOUCH_S = 86_400.0
 
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
-
-VIEW_FINDS = 256
-"""So many answers are looked up in one view of the file (count): beginning one takes longer than a look. `flush` ends
-it too. A view that stays open would keep the write-ahead log of another process growing."""
 
 READER_CACHE_KIB = 16_000
 """Pages that are kept for looking up: most of an index of half a million answers."""
@@ -58,7 +55,6 @@ CREATE TABLE IF NOT EXISTS answer (
 CREATE INDEX IF NOT EXISTS answer_used ON answer (used_at);
 """
 _VERSION = 1
-_FIND = "SELECT etag, last_modified, status, content_type, link, body, used_at FROM answer WHERE key = ?"
 _KEEP = (
     "INSERT OR REPLACE INTO answer (key, etag, last_modified, status, content_type, link, body, used_at)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -115,8 +111,7 @@ class ValidatorStore:
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
-        self._finds_left = 0
-        self._reader: sqlite3.Connection | None = None
+        self._kept: KeptAnswers | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
         try:
@@ -126,7 +121,7 @@ class ValidatorStore:
 
     def find(self, request: Request) -> Stored | None:
         """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises."""
-        if self._reader is None or not self.is_open or not _may_be_kept(request):
+        if self._kept is None or not self.is_open or not _may_be_kept(request):
             return None
         key = _key(request)
         waiting = self._pending.get(key)
@@ -135,16 +130,13 @@ class ValidatorStore:
         if key in self._dropped:
             return None
         try:
-            if self._finds_left <= 0:
-                self._new_view(self._reader)
-            self._finds_left -= 1
-            row = self._reader.execute(_FIND, (key,)).fetchone()
+            row = self._kept.find(key)
         except sqlite3.Error as error:
             self._give_up("is given up", error)
             return None
         if row is None:
             return None
-        etag, last_modified, status, content_type, link, body, used_at = row
+        _, _, etag, last_modified, status, content_type, link, body, used_at = row
         now = int(self._clock.now())
         if now - used_at > TOUCH_S:
             with self._buffers:
@@ -156,12 +148,12 @@ class ValidatorStore:
 
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
         """
-        headers = reply_304.headers
-        kept = (("content-type", stored.content_type), ("link", stored.link))
-        missing = {name: value for name, value in kept if value is not None and name not in headers}
-        if missing:
-            headers = CIMultiDict(headers)
-            headers.update(missing)
+        kept: dict[str, str] = {}
+        if stored.content_type is not None:
+            kept["content-type"] = stored.content_type
+        if stored.link is not None:
+            kept["link"] = stored.link
+        headers = _Both(reply_304.headers, kept)
         body = read_body(stored.media, stored.status, headers, stored.body)
         if isinstance(body, Unreadable):
             self._pending.pop(stored.key, None)
@@ -216,7 +208,8 @@ class ValidatorStore:
                 self._writer.executemany(_KEEP, rows)
                 self._writer.executemany(_TOUCH, [(at, key) for key, at in touched.items()])
                 self._writer.execute("COMMIT")
-                self._finds_left = 0
+                if self._kept is not None:
+                    self._kept.is_stale = True
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
 
@@ -225,10 +218,10 @@ class ValidatorStore:
         self.flush()
         self.is_open = False
         with self._writing:
-            for connection in (self._reader, self._writer):
-                if connection is not None:
-                    connection.close()
-            self._reader = self._writer = None
+            for each in (self._kept, self._writer):
+                if each is not None:
+                    each.close()
+            self._kept = self._writer = None
 
     def _open(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -252,16 +245,11 @@ class ValidatorStore:
         writer.execute("PRAGMA synchronous = NORMAL")
         writer.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
         writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
-        reader = self._reader = self._connect(0.0)
+        reader = self._connect(0.0)
+        self._kept = KeptAnswers(reader)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
         reader.execute("SELECT count(*) FROM (SELECT 1 FROM answer LIMIT 1)").fetchone()
-
-    def _new_view(self, reader: sqlite3.Connection) -> None:
-        if reader.in_transaction:
-            reader.execute("COMMIT")
-        reader.execute("BEGIN")
-        self._finds_left = VIEW_FINDS
 
     def _connect(self, locked_s: float) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=locked_s, isolation_level=None, check_same_thread=False)
@@ -273,6 +261,29 @@ class ValidatorStore:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             advice = f"everything is read anew; {self._path} may be deleted"
             _LOG.warning("the cache of answers %s (%s): %s", what, reason, advice)
+
+
+class _Both(Mapping[str, str]):
+    """The headers of a 304, and behind them those that were kept. Names in lower case."""
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, first: Mapping[str, str], second: Mapping[str, str]) -> None:
+        self._first, self._second = first, second
+
+    def __getitem__(self, name: str) -> str:
+        value = self._first.get(name)
+        return self._second[name] if value is None else value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._first or name in self._second
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._first
+        yield from (name for name in self._second if name not in self._first)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:

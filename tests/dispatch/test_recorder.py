@@ -352,3 +352,19 @@ def test_a_group_is_tallied_once(folder: Path) -> None:
     bench = simulate(folder, main, tally=tally)
     assert sorted(seen) == [0, 1, 2]
     assert LedgerView(bench.folder).tallies() == {0: StoredTally(3, b"{}"), -1: StoredTally(3, b"{}")}
+
+
+def test_who_is_ready_joins_the_group(folder: Path) -> None:
+    """Writes that are ready in the same moment share one group, also where each comes a turn of the loop later."""
+
+    async def write(bench: Bench, index: int) -> None:
+        for _ in range(index):
+            await anyio.lowlevel.checkpoint()
+        await bench.recorder.intend(samples.intent(index))
+
+    async def main(bench: Bench) -> None:
+        async with anyio.create_task_group() as group:
+            for index in range(3):
+                group.start_soon(write, bench, index)
+
+    assert [entry.index for entry in simulate(folder, main).groups[0][1] if isinstance(entry, Intent)] == [0, 1, 2]

@@ -1,6 +1,7 @@
 """Git blobs and Base64."""
 
 import base64
+import binascii
 import subprocess
 
 import pytest
@@ -27,6 +28,21 @@ def test_base64_comes_back_also_in_lines(content, width, newline):
     assert blobs.decode(text) == content
     assert blobs.decode(lines + newline) == content
     assert text == base64.b64encode(content).decode()
+    assert blobs.on_one_line(lines + newline, content) == blobs.on_one_line(text, content) == text
+
+
+@given(st.text("AQg+/=\n", max_size=12))
+def test_base64_is_strict_and_sent_as_one_line(text):
+    """What is taken is what the strict decoder takes, and it is sent without line breaks or bits that mean nothing."""
+    plain = text.replace("\n", "")
+    try:
+        content = binascii.a2b_base64(plain, strict_mode=True)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"."):
+            blobs.decode(text)
+    else:
+        assert blobs.decode(text) == content
+        assert blobs.on_one_line(text, content) == base64.b64encode(content).decode()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""Answers read ahead of who asks for them: quicker in the order of the file, right in any."""
+
+import sqlite3
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bulk.model import Reply, Request
+from bulk.platform.kept import AHEAD_BYTES, NEAR_ROWS, KeptAnswers
+from bulk.platform.validators import _SCHEMA
+from tests.platform.kept_answers import store
+
+ITEMS = 400
+
+
+@pytest.fixture
+def file():
+    """A store's file with `ITEMS` answers of 1,000 bytes."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(_SCHEMA)
+    rows = [(_key(number), '"e"', 200, b"%d" % number + b"x" * 1_000, 1_800_000_000) for number in range(ITEMS)]
+    fill = "INSERT INTO answer (key, etag, status, body, used_at) VALUES (?, ?, ?, ?, ?)"
+    connection.executemany(fill, rows)
+    yield connection
+    connection.close()
+
+
+def _key(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def looks(file: sqlite3.Connection, numbers: list[int]) -> int:
+    """How often the file is asked for these, each of which is found."""
+    kept, asked = KeptAnswers(file), []
+    file.set_trace_callback(lambda text: asked.append(text) if text.startswith("SELECT") else None)
+    for number in numbers:
+        row = kept.find(_key(number))
+        assert row is not None
+        assert row[7].startswith(b"%dx" % number)
+    return len(asked)
+
+
+def test_neighbours_are_read_together(file):
+    """In the order in which they were kept, or nearly, a second run looks for one answer in ten."""
+    nearly = [number ^ 5 for number in range(ITEMS)]
+    assert looks(file, list(range(ITEMS))) < ITEMS / 10
+    assert looks(file, nearly) < ITEMS / 10
+    assert looks(file, [*range(ITEMS), *range(ITEMS)]) < 2 * ITEMS / 10
+
+
+def test_another_order_reads_nothing_ahead(file):
+    """Asked for in an order far from that of the file, each answer is one look."""
+    far = [number * (NEAR_ROWS + 3) % ITEMS for number in range(ITEMS)]
+    assert looks(file, far) == ITEMS
+
+
+def test_little_is_read_ahead_of_long_answers(file):
+    """What is read ahead at once ends with the body that brings it to a MiB."""
+    file.execute("UPDATE answer SET body = zeroblob(?)", (AHEAD_BYTES // 2,))
+    kept = KeptAnswers(file)
+    for number in range(20):
+        assert kept.find(_key(number)) is not None
+        assert kept.ahead <= 3
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["find", "find", "find", "keep", "flush"]), st.integers(0, 11)), max_size=60))
+def test_the_newest_answer_is_found(tmp_path_factory, actions):
+    """Whatever was read ahead, what is found is what was kept last."""
+    newest: dict[int, bytes] = {}
+    one = store(tmp_path_factory.mktemp("cache"))
+    requests = [Request(method="GET", path=f"/repos/acme/api-{number}/readme") for number in range(12)]
+    for number in range(8):
+        _keep(one, requests[number], newest, number, 0)
+    one.flush()
+    for turn, (action, number) in enumerate(actions, 1):
+        if action == "keep":
+            _keep(one, requests[number], newest, number, turn)
+        elif action == "flush":
+            one.flush()
+        else:
+            found = one.find(requests[number])
+            assert (found.body if found is not None else None) == newest.get(number)
+    one.close()
+
+
+def _keep(one, request, newest, number, turn):
+    newest[number] = b'{"size":%d}' % turn
+    one.keep(request, Reply(status=200, headers={"etag": f'"{turn}"'}, body={}), newest[number])
