@@ -264,7 +264,10 @@ class Scheduler:
         """Whether `take` might have an item now."""
         if self.is_stopped or queue.is_closed:
             return False
-        return any(tier.feeds or tier.ready or tier.cursors for tier in queue.tiers.values())
+        for tier in queue.tiers.values():  # noqa: SIM110 - asked for each item: a generator takes three times as long
+            if tier.feeds or tier.ready or tier.cursors:
+                return True
+        return False
 
     async def wait_work(self, queue: Queue) -> bool:
         """Wait until there may be an item; False when none will come any more."""

@@ -4,7 +4,6 @@ JSON without `with` goes straight into the type, which is the fast way: no dicti
 first (`with` is one level deep: a field of the item replaces the one of `with` whole) and converted.
 """
 
-import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,9 +21,6 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Repeated
 """What the readers below raise for an item that can't be used; ask `explain_json` or `explain` what is wrong."""
 
 
-_BLANKS = b" \t\r\n"
-"""What may stand before a value in JSON (RFC 8259 §2)."""
-
 SECRET_PLACES = ("env:", "file:")
 """What a secret field begins with that says where the secret is."""
 
@@ -41,7 +37,6 @@ class ItemReader:
         self._decode = msgspec.json.Decoder(self._type).decode
         self._decode_any = msgspec.json.Decoder().decode
         self.from_json: Callable[[bytes], Item] = self._merged if defaults else self._direct
-        self._before = self._written_before()
 
     def from_mapping(self, mapping: Any) -> Item:
         """The item in a decoded object.
@@ -53,7 +48,9 @@ class ItemReader:
 
     def again(self, raw: bytes) -> Item:
         """The item in a JSON text that `from_json` has taken before: faster, because less can be wrong with it."""
-        return self._behind_defaults(raw) if self._defaults else self._decode(raw)
+        if self._defaults:
+            return msgspec.convert(self._with_defaults(self._decode_any(raw)), self._type)
+        return self._decode(raw)
 
     def spooled(self, raw: bytes) -> Item:
         """The item in what `msgspec.json.encode` made of one, `with` being in it already."""
@@ -81,27 +78,9 @@ class ItemReader:
         return item
 
     def _merged(self, raw: bytes) -> Item:
-        item = self._behind_defaults(raw)
+        value = self._decode_any(raw)
         _refuse_repeats(raw)
-        return item
-
-    def _written_before(self) -> bytes:
-        """The fields of `with`, to be put before those of an item, where the last one of a name counts; none where
-        JSON can't hold one of them."""
-        try:
-            text = msgspec.json.encode(self._defaults)
-            is_same = bool(self._defaults) and self._decode_any(text) == self._defaults
-        except (TypeError, ValueError, *UNREADABLE):
-            return b""
-        return text[:-1] + b"," if is_same else b""
-
-    def _behind_defaults(self, raw: bytes) -> Item:
-        """`_with_defaults` of a text. No dictionary is made where the two are one object when written together."""
-        fields = raw.lstrip(_BLANKS)
-        if self._before and fields[:1] == b"{":
-            with contextlib.suppress(*UNREADABLE):
-                return self._decode(self._before + fields[1:])
-        return msgspec.convert(self._with_defaults(self._decode_any(raw)), self._type)
+        return msgspec.convert(self._with_defaults(value), self._type)
 
     def _with_defaults(self, value: Any) -> Any:
         return {**self._defaults, **value} if isinstance(value, dict) else value
