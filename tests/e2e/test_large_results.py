@@ -17,7 +17,7 @@ MB = 1_000_000
 SMALL = 1_000
 PEAK_MB = 140.0
 """Half of what the files of the short test hold together; a run of small ones takes about 57."""
-GROWTH_MB = 130.0
+GROWTH_MB = 160.0
 """Room for 16 MB of bodies, what 64 connections and the files that are being written have in their hands, and what the
 allocator does not give back."""
 
