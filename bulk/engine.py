@@ -13,6 +13,7 @@ from typing import BinaryIO, TypeVar
 import anyio.to_thread
 
 from bulk.clock import Clock, iso_utc
+from bulk.dispatch.beginning import progress_of
 from bulk.dispatch.recorder import Disk
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.ledger.directory import Claim
@@ -31,7 +32,7 @@ from bulk.platform.wire import VerdictKind, judge, limits_from_body
 from bulk.report.files import write_reports
 from bulk.report.progress import Display, Silence
 from bulk.report.report import Report, fold, tally_of_a_running
-from bulk.run import ASK_LIMITS, Ended, Listener, Run, Surroundings, progress_of
+from bulk.run import ASK_LIMITS, Ended, Listener, Run, Surroundings
 from bulk.status import BucketStatus, JobStatus, RunStatus
 
 T = TypeVar("T")

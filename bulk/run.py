@@ -38,11 +38,10 @@ from bulk.govern.policy import Policy
 from bulk.govern.watch import Watch
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Record, StoredTally
-from bulk.ledger.view import LedgerView
 from bulk.manifest.checking import Checked
 from bulk.manifest.entries import LaneIndex
 from bulk.manifest.manifest import Job
-from bulk.model import Effect, ErrorCode, Failure, Finished, Outcome, OutcomeKind, Reply, Request
+from bulk.model import Effect, Failure, Finished, Outcome, OutcomeKind, Reply, Request
 from bulk.overview import Overview
 from bulk.platform.credentials import Credential, Secret
 from bulk.platform.intake import Intake
@@ -375,25 +374,6 @@ class Run:
         if ended.get(OutcomeKind.UNKNOWN):
             return Ended(6, "")
         return Ended(1 if any(progress.unsuccessful for progress in self._progress) else 0, "")
-
-
-def progress_of(checked: Checked, ledger: Ledger) -> list[JobProgress]:
-    """How far each job is by the ledger; blocks, for some tenths of a second where millions of items are done.
-
-    Raises:
-        RunDirectoryError, RunStopped: the ledger can't be read.
-    """
-    counts = ledger.counts()
-    view = LedgerView(ledger.run_dir)
-    superseded = {job: count for job, code, count in view.error_counts() if code == ErrorCode.SUPERSEDED.value}
-    progress: list[JobProgress] = []
-    for job, check in zip(checked.manifest.jobs, checked.jobs, strict=True):
-        ended = {OutcomeKind(kind): count for kind, count in counts.get(job.number, {}).items() if count}
-        done, is_known = ledger.done_bits(job.number, check.items), job.derivation is None
-        progress.append(
-            JobProgress(check.items, done, ended, superseded=superseded.get(job.name, 0), is_known=is_known)
-        )
-    return progress
 
 
 async def _to_the_end(recorder: Recorder) -> None:

@@ -47,7 +47,6 @@ _SET_STATUS = "UPDATE status SET json = ?"
 _SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
 _END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
 
-
 _NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
 
 
@@ -345,7 +344,7 @@ class Ledger:
         try:
             saving.save(self._claim.fd, files, self._moved)
         except OSError as error:
-            raise _stopped(self.run_dir / saving.SAVED, error) from error
+            raise database.stopped(error, self.run_dir / saving.SAVED / (error.filename or "")) from error
         self._reached(Point.SAVED)
 
     def _append(self, lines: Sequence[bytes]) -> int:
@@ -357,7 +356,7 @@ class Ledger:
         try:
             position = self._file.append(lines)
         except OSError as error:
-            raise _stopped(self._file.path, error) from error
+            raise database.stopped(error, self._file.path) from error
         self._reached(Point.APPENDED)
         return position
 
@@ -391,12 +390,4 @@ class Ledger:
             compaction.rename_rewritten(old.path, generation)
             self._reached(Point.RENAMED)
         except OSError as error:
-            raise _stopped(old.path, error) from error
-
-
-def _stopped(path: Path, error: OSError) -> RunStopped:
-    place = f"{path}/{error.filename}" if error.filename and path.name == saving.SAVED else str(path)
-    return RunStopped(
-        f"{place}: {error.strerror or error}; mend that or free some space, then give the same command again: "
-        "nothing recorded is lost"
-    )
+            raise database.stopped(error, old.path) from error
