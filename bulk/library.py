@@ -140,9 +140,9 @@ class Engine:
                 manifest = read_manifest(path, self._overrides, self._environ)
                 origin = Origin.of(manifest)
                 run_dir = path.with_name("run")
-                report = await execute(
-                    manifest, origin, run_dir, Silence(), self._environ, around, listener=_Feed(feed)
-                )
+                told = _Feed(feed)
+                report = await execute(manifest, origin, run_dir, Silence(), self._environ, around, listener=told)
+                assert told.count == sum(report.outcomes.values()), f"{told.count} of {report.outcomes} were told"
                 if report.exit_code == CredentialRefused.exit_code:
                     failures.append(CredentialRefused("default", report.why))
                 elif report.exit_code == RunStopped.exit_code:
@@ -158,10 +158,12 @@ class _Feed:
 
     def __init__(self, feed: MemoryObjectSendStream[Finished]) -> None:
         self._feed = feed
+        self.count = 0
 
     async def durable(self, finished: Sequence[Finished]) -> None:
         for one in finished:
             await self._feed.send(one)
+            self.count += 1
 
 
 async def _write_items(path: Path, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]) -> None:

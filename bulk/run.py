@@ -115,6 +115,7 @@ class Run:
         self._clock = surroundings.clock
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
+        self._is_complete = False
         self._progress = progress
         self._index = LaneIndex(checked, workspace)
         self._passing = Passing(
@@ -282,7 +283,9 @@ class Run:
                 finally:
                     recorder.close()
             outer.cancel_scope.cancel()
-        state = "complete" if self.scheduler.is_complete else "stopped"
+        # what ended in memory and could not be written has not ended: a resume settles it
+        self._is_complete = self.scheduler.is_complete and recorder.failure is None
+        state = "complete" if self._is_complete else "stopped"
         self.last_status = overview.status(state, str(self._stopped_by or self._refused or ""))
         self._display.update(self.last_status)
         if recorder.failure is not None and self._stopped_by is None:
@@ -363,9 +366,9 @@ class Run:
     def _ended(self) -> Ended:
         if self._refused is not None:
             return Ended(CredentialRefused.exit_code, str(self._refused))
-        if self._stopped_by is not None and not self.scheduler.is_complete:
+        if self._stopped_by is not None and not self._is_complete:
             return Ended(self._stopped_by.exit_code, str(self._stopped_by))
-        if not self.scheduler.is_complete:
+        if not self._is_complete:
             return Ended(RunStopped.exit_code, "work is left that could not be reached in this run")
         ended: dict[OutcomeKind, int] = {}
         for progress in self._progress:
