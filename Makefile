@@ -10,7 +10,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test endpoints check bench soak coverage mutation format reference constraints clean
+.PHONY: help demo test endpoints check formatted linted typed layered declared used collected
+.PHONY: bench soak coverage mutation format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
@@ -29,19 +30,37 @@ help:
 demo: $(VENV)/.runtime
 	$(BIN)/bulk demo
 
-test: check
+# Types take one core as long as all else takes the other.
+test: $(VENV)/.development
+	$(MAKE) --jobs 2 check collected
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints
 
 endpoints: $(VENV)/.development
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --endpoints -q tests/sandbox tests/clients tests/jobs
 
-check: $(VENV)/.development
-	$(BIN)/ruff format --check
-	$(BIN)/ruff check
+check: typed formatted linted layered declared used
+
+typed: $(VENV)/.development
 	$(BIN)/mypy
+
+formatted: $(VENV)/.development
+	$(BIN)/ruff format --check
+
+linted: $(VENV)/.development
+	$(BIN)/ruff check
+
+layered: $(VENV)/.development
 	$(BIN)/lint-imports
+
+declared: $(VENV)/.development
 	$(BIN)/deptry .
+
+used: $(VENV)/.development
 	$(BIN)/vulture
+
+# Compiles the tests once, not once for each worker. What is wrong with them is said where they are run.
+collected: $(VENV)/.development
+	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null 2>&1 || true
 
 bench: $(VENV)/.development
 	$(BIN)/python -m benchmarks
@@ -90,6 +109,6 @@ $(VENV)/.runtime: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	$(PIP) --editable '.[speed]' || $(PIP) --editable .
 	@touch $@
 
-$(VENV)/.development: $(VENV)/.runtime
-	$(PIP) --editable '.[dev]'
-	@touch $@
+$(VENV)/.development: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	$(PIP) --editable '.[speed,dev]' || $(PIP) --editable '.[dev]'
+	@touch $(VENV)/.runtime $@

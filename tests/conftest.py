@@ -26,6 +26,25 @@ __all__ = [
 ]
 
 
+LONG = tuple(
+    f"tests/{name}.py"
+    for name in (
+        "simulation/test_storms",
+        "simulation/test_lost_answers",
+        "simulation/test_limits",
+        "simulation/test_endings",
+        "simulation/test_machine",
+        "test_examples_run",
+    )
+)
+"""What takes a quarter of a minute and more would keep one worker busy at the end, with nothing left for the others."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Figures are shown at the end of the run."""
     if not config.pluginmanager.has_plugin(figures.__name__):
