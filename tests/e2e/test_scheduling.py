@@ -109,8 +109,9 @@ def by_repository(lines: Sequence[Line]) -> dict[str, list[Line]]:
 def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, figure) -> None:
     """400 writes over 20 repositories in mixed case: no overlap in one, manifest order kept, as fast as the longest.
 
-    The longest lane can't be faster than the platform's time for its requests, one after the other, as the journal
-    tells it. The same manifest again makes no commit.
+    No lane waits for another: all is done when the longest lane is. That one can't be faster than the platform's time
+    for its requests, one after the other, as the journal tells it; what it waits longer is the platform's time for the
+    other lanes, on this machine's two cores. The same manifest again makes no commit.
     """
     home, items = Home(tmp_path), writes()
     job = {"operation": "contents.put", "with": {"message": "Add a file"}}
@@ -127,9 +128,10 @@ def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, fi
     longest = max(by_repository(lines).values(), key=len)
     least_s = sum(float(line["elapsed_ms"]) for line in longest) / 1_000.0
     took_s = span_s(lines)
+    longest_s = span_s(longest)
     figure(
-        f"{len(lines)} requests of {len(lanes)} lanes in {took_s:.2f} s; the platform spent {least_s:.2f} s on the "
-        f"longest: {took_s / least_s:.3f} times"
+        f"{len(lines)} requests of {len(lanes)} lanes in {took_s:.2f} s: {took_s / longest_s:.3f} times the longest; "
+        f"the platform spent {least_s:.2f} s on it: {took_s / least_s:.3f} times"
     )
     assert len(lanes) == REPOSITORIES
     for repository, mine in lanes.items():
@@ -138,6 +140,7 @@ def test_writes_of_a_repository_go_one_at_a_time_and_in_order(tmp_path: Path, fi
         assert [line["path"].split("/contents/")[1] for line in sorted(mine, key=arrived)] == wanted
         assert changed_files(tmp_path / "sandbox" / "state", repository) == wanted
     assert Counter(line["outcome"] for line in home.results("one")) == {"succeeded": WRITES}
+    assert took_s <= NEAR_LONGEST * longest_s
     assert took_s <= NEAR_LONGEST * WRITE_NOISE * least_s
     assert effects(repeated) == []
     assert Counter(line["outcome"] for line in home.results("two")) == {"unchanged": WRITES}
