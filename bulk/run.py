@@ -23,6 +23,7 @@ import anyio
 from bulk.clock import Clock
 from bulk.dispatch.collector import quiet_collector
 from bulk.dispatch.drive import Drive
+from bulk.dispatch.echoes import Echoes, earlier
 from bulk.dispatch.exchange import Exchange
 from bulk.dispatch.passing import Passing
 from bulk.dispatch.progress import JobProgress
@@ -243,12 +244,16 @@ class Run:
         )
         base_dir = self._manifest.path.parent
         intents = self._ledger.open_intents()
+        resources = [job.operation.resource for job in self._manifest.jobs]
+        until = clock.monotonic() + settler.settle_s
+        echoes = Echoes(earlier(self._ledger.echoes(), resources, until))
         drive = Drive(
             exchange,
             settler,
             recorder,
             base_dir,
             intents,
+            echoes,
             clock,
             self._around.dice,
             self._around.environ,

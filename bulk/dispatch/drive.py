@@ -76,6 +76,7 @@ class Drive:
         environ: where `env:` secrets are.
         began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
         open_intents: what earlier processes sent without seeing how it ended, by (job, index).
+        echoes: what they sent twice.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Drive:
         recorder: Recorder,
         base_dir: Path,
         open_intents: Mapping[tuple[int, int], Intent],
+        echoes: Echoes,
         clock: Clock,
         dice: random.Random,
         environ: Mapping[str, str],
@@ -93,7 +95,7 @@ class Drive:
         self._exchange, self._settler, self._recorder = exchange, settler, recorder
         self._base_dir, self._clock, self._dice = base_dir, clock, dice
         self._environ, self._began_at = environ, functools.cache(began_at)
-        self.echoes = Echoes()
+        self.echoes = echoes
         self._newborn = Newborn(settler.settle_s)
         since = clock.monotonic()
         self._doubts = {
@@ -283,7 +285,9 @@ class _Life:
         drive, lost = self._drive, doubt.lost
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
         until = doubt.since + drive._settler.settle_s
-        drive.echoes.add(Echo(self._owner, lanes, lost.path.casefold(), doubt.effect, until), drive._clock.monotonic())
+        echo = Echo(self._owner, self._operation.resource, lanes, lost.path.casefold(), doubt.effect, until)
+        drive.echoes.add(echo, drive._clock.monotonic())
+        self._tally.may_echo = True
 
     @property
     def _owner(self) -> tuple[int, int]:

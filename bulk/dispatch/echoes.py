@@ -3,13 +3,15 @@
 Of a write whose answer was lost nothing was found, so it was sent again: the platform refuses to apply it twice. But
 what comes next in its lane can take that guard away: the organization is renamed and its first name is free again, the
 file is deleted and can be created anew. So until the settle time is over nothing else is sent in that lane; where the
-lane is wider than what is written (the files of a repository), nothing else of the same path. Pure; monotonic times
-come in. Source: operations.md (policies C, K, O); failures.md row 7.
+lane is wider than what is written (the files of a repository), nothing else of the same path. What an earlier process
+of the run has sent twice counts as sent now. Pure; monotonic times come in. Source: operations.md (policies C, K, O);
+failures.md row 7.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bulk.ledger.records import Intent
 from bulk.model import Effect
 
 
@@ -19,28 +21,34 @@ class Echo:
 
     Attributes:
         owner: (job, index) of its item, which need not wait for itself.
-        lanes, path: folded, what it writes.
+        lanes, path: folded, what it writes. None: any lane of `resource`, because only the ledger knows of it.
         until: when it is believed to be gone (monotonic seconds).
     """
 
     owner: tuple[int, int]
-    lanes: frozenset[str]
+    resource: str
+    lanes: frozenset[str] | None
     path: str
     effect: Effect
     until: float
 
     def hinders(self, owner: tuple[int, int], lanes: frozenset[str], path: str) -> bool:
         """Whether a write of another item could let this one apply after all."""
-        if owner == self.owner or lanes.isdisjoint(self.lanes):
+        if owner == self.owner or not self._shares(lanes):
             return False
         return self.effect is not Effect.COMPARE_AND_SWAP or path == self.path
+
+    def _shares(self, lanes: frozenset[str]) -> bool:
+        if self.lanes is not None:
+            return not lanes.isdisjoint(self.lanes)
+        return any(lane.startswith(f"{self.resource}:") for lane in lanes)
 
 
 class Echoes:
     """All of a run. There are few: only lost answers make one, and only for the settle time."""
 
-    def __init__(self) -> None:
-        self._echoes: list[Echo] = []
+    def __init__(self, earlier: Iterable[Echo] = ()) -> None:
+        self._echoes = list(earlier)
 
     def __bool__(self) -> bool:
         """Whether there is any to look at."""
@@ -55,6 +63,17 @@ class Echoes:
         """Seconds that a write of that item has to wait; 0.0: it may leave."""
         waits = (each.until - now for each in self._echoes if each.hinders(owner, lanes, path))
         return max((0.0, *waits))
+
+
+def earlier(sent: Mapping[tuple[int, int], Intent], resources: Sequence[str], until: float) -> Iterator[Echo]:
+    """What earlier processes of the run sent twice, as the ledger has it.
+
+    Args:
+        resources: of each job's operation, by job number.
+        until: when it is believed to be gone, counted from now: when it was sent is told by another clock.
+    """
+    for owner, intent in sent.items():
+        yield Echo(owner, resources[intent.job], None, intent.path.casefold(), intent.effect, until)
 
 
 def folded(resource: str, lanes: Sequence[str]) -> frozenset[str]:

@@ -11,6 +11,7 @@ class Tally(msgspec.Struct, eq=False, gc=False):
     started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
     http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
     has_written: a write of this item was answered with success or its answer was lost.
+    may_echo: a write of this item was sent again and its first send may still arrive.
     is_saved: what it ends with is going to be a file of the user's.
     has_read: a read of this item was answered since the last start of its steps.
     """
@@ -27,4 +28,5 @@ class Tally(msgspec.Struct, eq=False, gc=False):
     body_bytes: int = 0
     has_written: bool = False
     has_read: bool = False
+    may_echo: bool = False
     is_saved: bool = False

@@ -197,7 +197,7 @@ class Workers:
             payload = outcome.payload
             content = payload if isinstance(payload, BodyFile) else job.operation.saved_bytes(outcome)
             save = (saved_path(job, entry.item), content)
-        return Record(job=job.number, finished=finished, save=save)
+        return Record(job=job.number, finished=finished, save=save, may_echo=tally.may_echo)
 
 
 def item_fields(operation: AnyOperation, item: Item) -> dict[str, Any]:

@@ -14,8 +14,6 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import MappingProxyType
 
-import msgspec
-
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.ledger import compaction, database, results, saving
 from bulk.ledger.database import LEDGER
@@ -23,7 +21,17 @@ from bulk.ledger.directory import RESULTS, Claim, unusable
 from bulk.ledger.opening import begin_epoch, refuse_changed
 from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
-from bulk.ledger.rows import intent_from_row, intent_row, marks, outcome_rows, read_counts, read_words, status_json
+from bulk.ledger.rows import (
+    block_bits,
+    intent_row,
+    marks,
+    outcome_rows,
+    read_counts,
+    read_echoes,
+    read_open,
+    read_words,
+    status_json,
+)
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import RunStatus
 
@@ -141,8 +149,9 @@ class Ledger:
     ) -> None:
         """Make a group durable: all of it, or none.
 
-        An outcome closes its item's open intent, unless it is `unknown`: that one must be settled before the item is
-        sent again. After RunStopped the same group can be committed again.
+        An outcome closes its item's open intent, unless it is `unknown` (that one must be settled before the item is
+        sent again) or an earlier send may still arrive (what is next in its lane waits for it). After RunStopped the
+        same group can be committed again.
 
         Args:
             status: stored as the newest one, for `bulk status`.
@@ -165,7 +174,7 @@ class Ledger:
             ended = [
                 (record.job, record.finished.index)
                 for record in records
-                if record.finished.outcome is not OutcomeKind.UNKNOWN
+                if record.finished.outcome is not OutcomeKind.UNKNOWN and not record.may_echo
             ]
             closed = [key for key in ended if key in self._open or key in opened]
             try:
@@ -198,7 +207,7 @@ class Ledger:
             (last,) = self._connection.execute("SELECT max(idx) FROM outcomes WHERE job = ?", (job,)).fetchone()
             for first in range(0, min(items, -1 if last is None else last + 1), BLOCK_ITEMS):
                 size = min(BLOCK_ITEMS, items - first)
-                bits[first // 8 : (first + size + 7) // 8] = self._block_bits(job, first, size)
+                bits[first // 8 : (first + size + 7) // 8] = block_bits(self._connection, job, first, size)
         return bits
 
     def open_intents(self) -> dict[tuple[int, int], Intent]:
@@ -207,11 +216,12 @@ class Ledger:
         By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
         """
         with self._reading():
-            rows = self._connection.execute(
-                "SELECT * FROM intents i WHERE NOT EXISTS "
-                "(SELECT 1 FROM outcomes o WHERE o.job = i.job AND o.idx = i.idx) ORDER BY job, idx"
-            ).fetchall()
-            return {(row[0], row[1]): intent_from_row(row) for row in rows}
+            return read_open(self._connection)
+
+    def echoes(self) -> dict[tuple[int, int], Intent]:
+        """Writes that were sent twice, and one may still be on its way: of items with an outcome, by job and index."""
+        with self._reading():
+            return read_echoes(self._connection, self._words[OutcomeKind.UNKNOWN])
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
@@ -359,18 +369,6 @@ class Ledger:
             raise database.stopped(error, self._file.path) from error
         self._reached(Point.APPENDED)
         return position
-
-    def _block_bits(self, job: int, first: int, size: int) -> bytes:
-        where = "FROM outcomes WHERE job = ? AND idx >= ? AND idx < ?"
-        span = (job, first, first + size)
-        (done,) = self._connection.execute(f"SELECT count(*) {where}", span).fetchone()
-        flags = bytearray(b"1" if done == size else b"0") * size
-        if 0 < done < size:
-            # One text of many numbers is read twice as fast as many rows.
-            (text,) = self._connection.execute(f"SELECT group_concat(idx - {first}) {where}", span).fetchone()
-            for index in msgspec.json.decode(f"[{text}]", type=list[int]):
-                flags[index] = 0x31
-        return int(bytes(reversed(flags)), 2).to_bytes((size + 7) // 8, "little")
 
     def _compact(self) -> None:
         with self._telling():

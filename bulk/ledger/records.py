@@ -13,7 +13,8 @@ from bulk.status import RunStatus
 class Intent(msgspec.Struct, frozen=True):
     """A write that is about to leave; durable before its first byte does.
 
-    An item has at most one open intent: a later one replaces it, and any outcome but `unknown` closes it.
+    An item has at most one open intent: a later one replaces it, and its outcome closes it, unless that is `unknown` or
+    an earlier send may still arrive.
 
     Attributes:
         job: the job's number.
@@ -38,11 +39,13 @@ class Record(msgspec.Struct, frozen=True):
     Attributes:
         job: the job's number.
         save: a path below `saved/` and what to write there, or what to move there; None: nothing is saved.
+        may_echo: its write was sent again and the first send may still arrive, so that its intent stays.
     """
 
     job: int
     finished: Finished
     save: tuple[str, bytes | BodyFile] | None = None
+    may_echo: bool = False
 
 
 Entry: TypeAlias = Intent | Record

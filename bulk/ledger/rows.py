@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -46,10 +46,49 @@ def read_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
     return counts
 
 
+def read_open(connection: sqlite3.Connection) -> dict[tuple[int, int], Intent]:
+    """Intents of items without an outcome, by job number and index."""
+    return _intents(
+        connection.execute(
+            "SELECT * FROM intents i WHERE NOT EXISTS "
+            "(SELECT 1 FROM outcomes o WHERE o.job = i.job AND o.idx = i.idx) ORDER BY job, idx"
+        )
+    )
+
+
+def read_echoes(connection: sqlite3.Connection, unknown: int) -> dict[tuple[int, int], Intent]:
+    """Intents of items with another outcome than `unknown` (its number), by job number and index."""
+    return _intents(
+        connection.execute(
+            "SELECT i.* FROM intents i JOIN outcomes o ON o.job = i.job AND o.idx = i.idx WHERE o.outcome != ? "
+            "ORDER BY i.job, i.idx",
+            (unknown,),
+        )
+    )
+
+
+def block_bits(connection: sqlite3.Connection, job: int, first: int, size: int) -> bytes:
+    """One bit for each of `size` items of a job from `first` on, as `Ledger.done_bits` has them."""
+    where = "FROM outcomes WHERE job = ? AND idx >= ? AND idx < ?"
+    span = (job, first, first + size)
+    (done,) = connection.execute(f"SELECT count(*) {where}", span).fetchone()
+    flags = bytearray(b"1" if done == size else b"0") * size
+    if 0 < done < size:
+        # One text of many numbers is read twice as fast as many rows.
+        (text,) = connection.execute(f"SELECT group_concat(idx - {first}) {where}", span).fetchone()
+        for index in msgspec.json.decode(f"[{text}]", type=list[int]):
+            flags[index] = 0x31
+    return int(bytes(reversed(flags)), 2).to_bytes((size + 7) // 8, "little")
+
+
 def intent_from_row(row: tuple[Any, ...]) -> Intent:
     """An Intent from a row of the table `intents`."""
     job, index, method, path, memo, effect, sent_at = row
     return Intent(job, index, method, path, None if memo is None else orjson.loads(memo), Effect(effect), sent_at)
+
+
+def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
+    return {(row[0], row[1]): intent_from_row(row) for row in rows}
 
 
 def intent_row(intent: Intent) -> tuple[Any, ...]:

@@ -27,8 +27,8 @@ CREATE TABLE words (
     word   TEXT NOT NULL UNIQUE
 );
 
--- Writes that have left, or were about to, and whose item has no outcome yet (or the outcome `unknown`).
--- A row goes when the outcome comes, so the table stays as small as what is in flight.
+-- Writes that have left, or were about to, and whose item has no outcome yet (or the outcome `unknown`, or one that came
+-- while an earlier send might still arrive). Else a row goes when the outcome comes, so the table stays small.
 CREATE TABLE intents (
     job     INTEGER NOT NULL,
     idx     INTEGER NOT NULL,

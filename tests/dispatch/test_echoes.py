@@ -2,14 +2,15 @@
 
 import pytest
 
-from bulk.dispatch.echoes import Echo, Echoes, folded
+from bulk.dispatch.echoes import Echo, Echoes, earlier, folded
+from bulk.ledger.records import Intent
 from bulk.model import Effect
 
 LANE = folded("contents", ("Acme/Api",))
 
 
 def echo(effect: Effect = Effect.COMPARE_AND_SWAP, path: str = "/a", until: float = 10.0) -> Echo:
-    return Echo((0, 1), LANE, path, effect, until)
+    return Echo((0, 1), "contents", LANE, path, effect, until)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,25 @@ def test_who_waits(effect: Effect, owner: tuple[int, int], lanes: frozenset[str]
     """Another item of the same lane waits; in a lane of several things only one of the same path; nobody else does."""
     echoes = Echoes()
     echoes.add(echo(effect), now=0.0)
+    assert echoes.wait_s(owner, lanes, path, now=4.0) == wait_s
+
+
+@pytest.mark.parametrize(
+    ("effect", "owner", "lanes", "path", "wait_s"),
+    [
+        (Effect.COMPARE_AND_SWAP, (0, 2), LANE, "/a", 6.0),
+        (Effect.COMPARE_AND_SWAP, (0, 2), LANE, "/b", 0.0),
+        (Effect.COMPARE_AND_SWAP, (0, 1), LANE, "/a", 0.0),
+        (Effect.CREATE_UNIQUE, (1, 1), folded("contents", ("other/repo",)), "/b", 6.0),
+        (Effect.CREATE_UNIQUE, (1, 1), folded("contents-of-others", ("acme/api",)), "/a", 0.0),
+    ],
+)
+def test_who_waits_for_an_earlier_process(
+    effect: Effect, owner: tuple[int, int], lanes: frozenset[str], path: str, wait_s: float
+) -> None:
+    """What the ledger knows of hinders the same path, or, where one write can free another's name, its whole kind."""
+    intent = Intent(job=0, index=1, method="PUT", path="/A", memo=None, effect=effect, sent_at=1.0)
+    echoes = Echoes(earlier({(0, 1): intent}, ["contents"], until=10.0))
     assert echoes.wait_s(owner, lanes, path, now=4.0) == wait_s
 
 

@@ -82,6 +82,17 @@ def test_an_unknown_outcome_keeps_its_intent_for_the_retry(tmp_path):
         assert ledger.open_intents() == {}
 
 
+def test_a_write_that_may_arrive_twice_keeps_its_intent(tmp_path):
+    """Its item has ended and needs no settling; the next process still hears of what may be on its way."""
+    with opened(tmp_path / "run") as ledger:
+        ledger.commit([intent(0), intent(1), intent(2)])
+        late = msgspec.structs.replace(record(0, job=1), may_echo=True)
+        ledger.commit([late, record(1, job=1), record(2, OutcomeKind.UNKNOWN, job=1)])
+    with opened(tmp_path / "run") as ledger:
+        assert ledger.open_intents() == {}
+        assert ledger.echoes() == {(1, 0): intent(0)}
+
+
 def test_a_later_intent_replaces_the_earlier_one(ledger):
     """An item has one open intent: that of the request that was sent last."""
     ledger.commit([intent(0, memo={"n": 1})])

@@ -24,10 +24,10 @@ from tests.simulation.conftest import MEMORY
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, TRUNCATE, Fate, answer, late
 from tests.simulation.model import LANES, Kind, Model, Planned, jobs_of, name_of
-from tests.simulation.schedules import LATEST_S, SETTLE_S, TIMEOUT_S, Expected
+from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected
 from tests.simulation.stage import Stage
 from tests.simulation.witness import Witness
-from tests.simulation.world import World, now
+from tests.simulation.world import World
 
 FATES: Final = {
     "dropped before": DROP_BEFORE,
@@ -82,7 +82,6 @@ class Machine(RuleBasedStateMachine):
         self.model = Model()
         self.fates: list[tuple[bool, Fate]] = []
         self.in_a_row: dict[tuple[str, str], int] = {}
-        self.late_until = 0.0
         self.token = 0
         self.is_token_good, self.has_token_ended = True, False
         self.sent_before = 0
@@ -98,8 +97,6 @@ class Machine(RuleBasedStateMachine):
             if is_for_write == exchange.is_write and self.in_a_row.get(key, 0) < MOST_IN_A_ROW:
                 del self.fates[number]
                 self.in_a_row[key] = self.in_a_row.get(key, 0) + 1
-                if fate.kind == "late":
-                    self.late_until = exchange.at + LATEST_S
                 return fate
         self.in_a_row[key] = 0
         return FINE
@@ -222,7 +219,6 @@ class Machine(RuleBasedStateMachine):
         """SIGINT: what is under way ends."""
         self.stage.signal()
         self._look_at_end()
-        self._let_pass()
 
     @precondition(lambda self: self.stage.is_running)
     @rule(turns=st.integers(0, 300))
@@ -232,7 +228,6 @@ class Machine(RuleBasedStateMachine):
         if self.stage.is_running:
             self.stage.cancel()
         self._look_at_end()
-        self._let_pass()
 
     @precondition(lambda self: self.stage.is_running)
     @rule(turns=st.integers(0, 300), arrives_s=st.sampled_from((0.0, 0.001, 0.005)))
@@ -244,13 +239,6 @@ class Machine(RuleBasedStateMachine):
             self.stage.kill(self.made.run_dir(self.run.manifest), arrives_s)
             self.stage.pass_time(2 * arrives_s + 0.01)
         self._look_at_end()
-        self._let_pass()
-
-    def _let_pass(self) -> None:
-        """A process forgets which lanes wait for a late write: nobody resumes before what was given up has arrived."""
-        waits_s = self.late_until - self.stage.call(now)
-        if not self.stage.is_running and waits_s > 0:
-            self.stage.pass_time(waits_s)
 
     def _look_at_end(self) -> None:
         """Where the run has ended by itself: it is complete, or says why not."""
@@ -355,6 +343,5 @@ class Machine(RuleBasedStateMachine):
             self.promises_hold()
             if self.is_idle:
                 return
-            self._let_pass()
             self.resume()
         raise AssertionError(f"not at the end after {MOST_RESUMES} resumes: {self.stage.report}, {self.stage.error}")

@@ -1,0 +1,41 @@
+"""A write that was sent again and whose first send is still on its way, when the process that knows of it is gone."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.simulation.fates import FINE, late
+from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, put
+from tests.simulation.world import simulate, world
+
+LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S, "concurrency": 8}
+
+
+@pytest.mark.parametrize("seconds", [8.0, SETTLE_S - 1.0])
+def test_what_comes_next_waits_for_it_after_a_resume_too(folder: Path, seconds: float) -> None:
+    """failures.md rows 7, 42: a file is put, late, and once more; the run is cut off when that is told, and goes on: it
+    is deleted only once nothing can create it anew."""
+
+    async def main() -> None:
+        fates = iter((late(TIMEOUT_S + seconds),))
+        async with world(folder, fate_of=lambda each: next(fates, FINE) if each.is_write else FINE) as made:
+            delete = {"owner": "fleet", "repo": "repo-00000", "path": "a", "message": "Delete"}
+            jobs: dict[str, Any] = {
+                "puts": {"operation": "contents.put", "items": [put("repo-00000", "a", "a")]},
+                "deletes": {"operation": "contents.delete", "items": [delete], "allow_overwrites": True},
+            }
+            manifest = made.write("run", jobs, LIMITS)
+            with anyio.CancelScope() as scope:
+                made.on_told = lambda: scope.cancel() if made.told_items else None
+                await made.run(manifest)
+            assert made.told_items == {("puts", 0)}
+            assert len(made.effects()) == 1
+            made.on_told = lambda: None
+            assert (await made.run(manifest)).exit_code == 0
+            await anyio.sleep(60.0)
+            assert len(made.effects()) == 2, made.effects()
+            assert [line["outcome"] for line in made.lines(manifest)] == ["succeeded", "succeeded"]
+
+    simulate(main)
