@@ -26,10 +26,10 @@ JOIN_PASSES = 4
 """Turns of the event loop that a group waits at most for others, as long as each brings some (count)."""
 
 GROUP_MOST = 1_000
-GROUP_BYTES = 4 * 1024 * 1024
+GROUP_BYTES = 2 * 1024 * 1024
 """Most entries of one group, and most bytes of results: bounds memory and the time of a commit."""
 
-ROOM_BYTES = 12 * 1024 * 1024
+ROOM_BYTES = 6 * 1024 * 1024
 """Workers wait while more than this is on its way to disk."""
 
 GRACE_S = 10.0

@@ -164,12 +164,12 @@ class Ledger:
         """
         intents = [entry for entry in batch if isinstance(entry, Intent)]
         records = [entry for entry in batch if isinstance(entry, Record)]
-        lines = [results.encode(record.finished) for record in records]
+        lines, lengths = results.encode_all(record.finished for record in records)
         with self._lock:
             self._check_presence()
             self._save(records)
             position = self._append(lines) if lines else self._file.end
-            rows, sums = outcome_rows(records, lines, position, self._words)
+            rows, sums = outcome_rows(records, lengths, position, self._words)
             opened = {(intent.job, intent.index) for intent in intents}
             ended = [
                 (record.job, record.finished.index)
@@ -357,7 +357,7 @@ class Ledger:
             raise database.stopped(error, self.run_dir / saving.SAVED / (error.filename or "")) from error
         self._reached(Point.SAVED)
 
-    def _append(self, lines: Sequence[bytes]) -> int:
+    def _append(self, lines: bytearray) -> int:
         with self._telling():
             (epoch,) = self._connection.execute("SELECT epoch FROM meta").fetchone()
         if epoch != self.epoch:  # found out before the other process's file is touched

@@ -31,7 +31,7 @@ def open_directory(name: str | Path, dir_fd: int | None = None) -> int:
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | bytearray) -> None:
     """Write all of `data` where the file stands, however often the system takes only a part."""
     view = memoryview(data)
     while view:

@@ -59,6 +59,19 @@ def encode(finished: Finished) -> bytes:
     return dump(row, orjson.OPT_APPEND_NEWLINE)
 
 
+def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
+    """The lines of a group, one behind the other, and the length of each (bytes).
+
+    Not kept one by one: orjson's bytes hold on to the 4 kB that it begins with, ten times what most lines need.
+    """
+    text, lengths = bytearray(), []
+    for finished in group:
+        line = encode(finished)
+        text += line
+        lengths.append(len(line))
+    return text, lengths
+
+
 def dump(value: Any, option: int = 0) -> bytes:
     """`value` as JSON, always.
 
@@ -191,8 +204,8 @@ class ResultsFile:
             raise
         return cls(path, fd, end)
 
-    def append(self, lines: Sequence[bytes]) -> int:
-        """Add lines and make them durable; returns the position of the first.
+    def append(self, lines: bytes | bytearray) -> int:
+        """Add lines, one behind the other, and make them durable; returns the position of the first.
 
         Given the same lines again after `unclaim`, they are not written twice.
 
@@ -200,28 +213,27 @@ class ResultsFile:
             RunDirectoryError: another process has written to the file.
             OSError: the disk refused; the file is as it was.
         """
-        data = b"".join(lines)
-        if self._unclaimed is not None and self._unclaimed[1] == _digest(data):
+        if self._unclaimed is not None and self._unclaimed[1] == _digest(lines):
             return self._unclaimed[0]
         position = self.end
         try:
             if os.fstat(self.fd).st_size != position:
                 raise RunDirectoryError(f"{self.path} was changed by another process; this one has stopped writing")
-            write_all(self.fd, data)
+            write_all(self.fd, lines)
             os.fdatasync(self.fd)
         except OSError:
             self._cut(position)
             raise
-        self.end = position + len(data)
+        self.end = position + len(lines)
         self._unclaimed = None
         return position
 
-    def unclaim(self, position: int, lines: Sequence[bytes]) -> None:
+    def unclaim(self, position: int, lines: bytes | bytearray) -> None:
         """The ledger did not take these lines; they stay, because after a crash it may turn out that it did.
 
         (A transaction whose sync failed can still be found complete when the write-ahead log is recovered.)
         """
-        self._unclaimed = (position, _digest(b"".join(lines)))
+        self._unclaimed = (position, _digest(lines))
 
     def close(self) -> None:
         """Close the file; may be called twice."""
@@ -236,5 +248,5 @@ class ResultsFile:
             self.end = os.fstat(self.fd).st_size  # the next lines go behind what could not be cut off
 
 
-def _digest(data: bytes) -> bytes:
+def _digest(data: bytes | bytearray) -> bytes:
     return hashlib.blake2b(data).digest()

@@ -98,21 +98,20 @@ def intent_row(intent: Intent) -> tuple[Any, ...]:
 
 
 def outcome_rows(
-    records: Sequence[Record], lines: Sequence[bytes], position: int, words: Mapping[str, int]
+    records: Sequence[Record], lengths: Sequence[int], position: int, words: Mapping[str, int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
     """Rows of `outcomes`, and of `counts` what they add.
 
     Args:
-        lines: of the records, one each, as they stand in results.jsonl from `position` on.
+        lengths: of the records' lines (bytes), as they stand in results.jsonl from `position` on.
         words: the numbers of outcomes and codes.
     """
     rows: list[tuple[Any, ...]] = []
     items: Counter[tuple[int, int, int]] = Counter()
     sizes: Counter[tuple[int, int, int]] = Counter()
-    for record, line in zip(records, lines, strict=True):
+    for record, length in zip(records, lengths, strict=True):
         ended = record.finished
         key = (record.job, words[ended.outcome], 0 if ended.error is None else words[ended.error.code])
-        length = len(line)
         rows.append((record.job, ended.index, key[1], key[2], ended.http_status, ended.attempts, position, length))
         items[key] += 1
         sizes[key] += length

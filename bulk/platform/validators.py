@@ -38,8 +38,8 @@ TOUCH_S = 86_400.0
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
 
-READER_CACHE_KIB = 16_000
-"""Pages that are kept for looking up: most of an index of half a million answers."""
+READER_CACHE_KIB = 4_000
+"""Pages that are kept for looking up; the system keeps the rest of the file."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (

@@ -151,14 +151,14 @@ def test_rows_point_at_their_lines(kinds, sizes, position):
     """Each row knows where its line stands; what is counted is the sum of the rows, by job, outcome and code."""
     words = {word: number for number, word in enumerate((*OutcomeKind, *ErrorCode), 1)}
     records = [record(place, kind, job=place % 2) for place, kind in enumerate(kinds)]
-    lines = [b"x" * size for size in sizes[: len(kinds)]]
-    rows, counts = outcome_rows(records, lines, position, words)
+    lengths = sizes[: len(kinds)]
+    rows, counts = outcome_rows(records, lengths, position, words)
     assert len(rows) == len(records)
     at = position
-    for each, line, row in zip(records, lines, rows, strict=True):
+    for each, length, row in zip(records, lengths, rows, strict=True):
         code = 0 if each.finished.error is None else words[each.finished.error.code]
-        assert row == (each.job, each.finished.index, words[each.finished.outcome], code, 200, 1, at, len(line))
-        at += len(line)
+        assert row == (each.job, each.finished.index, words[each.finished.outcome], code, 200, 1, at, length)
+        at += length
     for job, outcome, code, items, size in counts:
         mine = [row for row in rows if row[:1] + row[2:4] == (job, outcome, code)]
         assert (len(mine), sum(row[7] for row in mine)) == (items, size)

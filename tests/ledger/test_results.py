@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import tracemalloc
 from types import MappingProxyType
 
 import msgspec
@@ -126,12 +127,26 @@ def test_endless_nesting_is_cut():
     assert results.dump(loop).decode() == "[" * 200 + '"<nested too deeply>"' + "]" * 200
 
 
+def test_the_lines_of_a_group_take_the_room_they_need():
+    """A thousand lines are held as one text: all their bytes and no more, whatever an encoder keeps for itself."""
+    group = [finished(index, result="x" * 100) for index in range(1_000)]
+    lines, lengths = results.encode_all(group)
+    assert bytes(lines) == b"".join(results.encode(each) for each in group)
+    assert sum(lengths) == len(lines)
+    tracemalloc.start()
+    try:
+        kept = results.encode_all(group)
+        assert tracemalloc.get_traced_memory()[0] < 1.5 * len(kept[0])
+    finally:
+        tracemalloc.stop()
+
+
 def test_lines_are_found_wherever_they_stand(tmp_path):
     """Lines are read back by position and length in any order, neighbours or not, larger than a read or not."""
     lines = [results.encode(finished(index, result="x" * size)) for index, size in enumerate((0, 9, 3_000_000, 1, 2))]
     file = ResultsFile.open(tmp_path / "results.jsonl", 0)
-    file.append(lines[:3])
-    file.append(lines[3:])
+    file.append(b"".join(lines[:3]))
+    file.append(b"".join(lines[3:]))
     places, position = [], 0
     for line in lines:
         places.append((position, len(line)))
@@ -167,10 +182,10 @@ def test_a_link_in_place_of_the_file_is_not_followed(tmp_path):
 def test_lines_of_a_refused_group_are_not_written_twice(tmp_path):
     """The same group given again after the ledger refused it takes no more room; another group stands behind it."""
     file = ResultsFile.open(tmp_path / "results.jsonl", 0)
-    assert file.append([b"{1}\n"]) == 0
-    file.unclaim(0, [b"{1}\n"])
-    assert file.append([b"{1}\n"]) == 0
-    assert file.append([b"{2}\n"]) == 4
+    assert file.append(b"{1}\n") == 0
+    file.unclaim(0, b"{1}\n")
+    assert file.append(b"{1}\n") == 0
+    assert file.append(b"{2}\n") == 4
     assert os.fstat(file.fd).st_size == file.end == 8
     file.close()
 
@@ -181,6 +196,6 @@ def test_another_writer_is_noticed(tmp_path):
     with (tmp_path / "results.jsonl").open("ab") as other:
         other.write(b"{}\n")
     with pytest.raises(RunDirectoryError, match="another process"):
-        file.append([b"{1}\n"])
+        file.append(b"{1}\n")
     assert (tmp_path / "results.jsonl").read_bytes() == b"{}\n"
     file.close()
