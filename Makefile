@@ -38,16 +38,16 @@ test: $(VENV)/.development
 endpoints: $(VENV)/.development
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --endpoints -q tests/sandbox tests/clients tests/jobs
 
-check: typed formatted linted layered declared used
-
-typed: $(VENV)/.development
-	$(BIN)/mypy
+check: formatted linted typed layered declared used
 
 formatted: $(VENV)/.development
 	$(BIN)/ruff format --check
 
 linted: $(VENV)/.development
 	$(BIN)/ruff check
+
+typed: $(VENV)/.development
+	$(BIN)/mypy
 
 layered: $(VENV)/.development
 	$(BIN)/lint-imports

@@ -23,8 +23,8 @@ FILES_GROWTH_MB = 160.0
 
 
 def main() -> None:
-    from tests.e2e.canned import canned
     from tests.e2e.platform import Home
+    from tests.e2e.programs import canned
     from tests.e2e.test_many_items import run
 
     sizes = [int(text.replace("_", "")) for text in sys.argv[1:]] or list(SIZES)

@@ -157,7 +157,7 @@ def _readmes(log: Path) -> int:
 
 def main() -> None:
     """Make, resume, tell."""
-    from tests.e2e.canned import canned
+    from tests.e2e.programs import canned
 
     parser = argparse.ArgumentParser()
     parser.add_argument("sizes", nargs="*", type=lambda text: int(text.replace("_", "")))

@@ -15,10 +15,10 @@ from anyio.streams.memory import MemoryObjectSendStream
 from bulk.clock import Clock
 from bulk.engine import execute, new_run_dir, run_manifest
 from bulk.errors import BulkError, CredentialRefused, RunStopped, UsageError
-from bulk.ledger.private import open_private
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import Finished
 from bulk.origin import Origin
+from bulk.private import open_private
 from bulk.report.progress import Silence
 from bulk.report.report import Report
 from bulk.run import Surroundings

@@ -12,9 +12,9 @@ from typing import Self
 import msgspec
 
 from bulk.errors import RunDirectoryError
-from bulk.ledger.private import open_private, write_all
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
+from bulk.private import open_private, write_all
 
 NAME = "origin.json"
 

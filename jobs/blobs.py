@@ -26,9 +26,8 @@ def decode(text: str) -> bytes:
     if "\n" in text:
         text = text.replace("\r\n", "").replace("\n", "")
     try:
-        return msgspec.convert(
-            text, bytes
-        )  # a fifth of the time; takes nothing that is wrong, but not all that is right
+        # a fifth of the time; it takes nothing that is wrong, but not all that is right
+        return msgspec.convert(text, bytes)
     except (msgspec.ValidationError, UnicodeError):
         return binascii.a2b_base64(text, strict_mode=True)
 

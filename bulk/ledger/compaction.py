@@ -9,8 +9,8 @@ import os
 import sqlite3
 from pathlib import Path
 
-from bulk.ledger.private import sync_directory, write_all
 from bulk.ledger.results import ResultsFile, lines_at
+from bulk.private import sync_directory, write_all
 
 PAGE_ROWS = 10_000
 BUFFER_BYTES = 4 * 1024 * 1024

@@ -17,8 +17,8 @@ from types import MappingProxyType
 import msgspec
 
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
-from bulk.ledger.private import open_private, sync_directory
 from bulk.ledger.records import RunIdentity
+from bulk.private import open_private, sync_directory
 
 LEDGER = "ledger.db"
 
@@ -233,11 +233,3 @@ def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> Bu
         way_out = "free some space" if code == sqlite3.SQLITE_FULL else "mend that"
         return RunStopped(f"{path}: {error}; {way_out}, then give the same command again: nothing recorded is lost")
     return RunDirectoryError(f"{path} can't be used: {error}; mend that, or name another --run-dir")
-
-
-def stopped(error: OSError, path: Path) -> RunStopped:
-    """What an error of the file system, at a file of the run directory, means to the user."""
-    return RunStopped(
-        f"{path}: {error.strerror or error}; mend that or free some space, then give the same command again: "
-        "nothing recorded is lost"
-    )

@@ -33,6 +33,7 @@ from bulk.ledger.rows import (
     status_json,
 )
 from bulk.model import ErrorCode, OutcomeKind
+from bulk.private import stopped
 from bulk.status import RunStatus
 
 __all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
@@ -354,7 +355,7 @@ class Ledger:
         try:
             saving.save(self._claim.fd, files, self._moved)
         except OSError as error:
-            raise database.stopped(error, self.run_dir / saving.SAVED / (error.filename or "")) from error
+            raise stopped(error, self.run_dir / saving.SAVED / (error.filename or "")) from error
         self._reached(Point.SAVED)
 
     def _append(self, lines: bytearray) -> int:
@@ -366,7 +367,7 @@ class Ledger:
         try:
             position = self._file.append(lines)
         except OSError as error:
-            raise database.stopped(error, self._file.path) from error
+            raise stopped(error, self._file.path) from error
         self._reached(Point.APPENDED)
         return position
 
@@ -388,4 +389,4 @@ class Ledger:
             compaction.rename_rewritten(old.path, generation)
             self._reached(Point.RENAMED)
         except OSError as error:
-            raise database.stopped(error, old.path) from error
+            raise stopped(error, old.path) from error

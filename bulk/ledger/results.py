@@ -17,8 +17,8 @@ import orjson
 
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
-from bulk.ledger.private import open_private, write_all
 from bulk.model import Finished, OutcomeKind
+from bulk.private import open_private, write_all
 
 DEPTH_MOST = 200
 """Deepest nesting of a value that is written as it is; orjson's own limit is 254 for the whole line."""

@@ -12,8 +12,8 @@ import re
 import stat
 from collections.abc import Iterable, Sequence
 
-from bulk.ledger.private import DIRECTORY_MODE, open_directory, open_private, write_all
 from bulk.model import BodyFile
+from bulk.private import DIRECTORY_MODE, open_directory, open_private, write_all
 
 SAVED = "saved"
 

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import anyio
 
-from bulk.errors import RunStopped
 from bulk.model import BodyFile
+from bulk.private import DIRECTORY_MODE, open_private, stopped, write_all
 
 ARRIVING = "arriving"
 """The folder's name; it is there only while the run goes on and a long body has come."""
@@ -75,20 +75,18 @@ class Arrivals:
             try:
                 await self._elsewhere(call)
             except OSError as error:
-                raise _stopped(self._folder, error) from error
+                raise stopped(error, self._folder) from error
 
     def open(self, path: Path) -> int:
         """A descriptor of a new file; blocks."""
         if not self._is_made:
             with contextlib.suppress(FileExistsError):
-                self._folder.mkdir(mode=0o700)
+                self._folder.mkdir(mode=DIRECTORY_MODE)
             if self._folder.is_symlink():
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            self._folder.chmod(0o700)
+            self._folder.chmod(DIRECTORY_MODE)
             self._is_made = True
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        os.fchmod(fd, 0o600)
-        return fd
+        return open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
 
 class Arriving:
@@ -115,9 +113,7 @@ class Arriving:
                     return
                 if self._fd < 0:
                     self._fd = self._arrivals.open(self._path)
-                view = memoryview(block)
-                while view:
-                    view = view[os.write(self._fd, view) :]
+                write_all(self._fd, block)
 
         await self._arrivals.elsewhere(write)
 
@@ -175,10 +171,3 @@ class Arriving:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-def _stopped(path: Path, error: OSError) -> RunStopped:
-    return RunStopped(
-        f"{path}: {error.strerror or error}; mend that or free some space, then give the same command again: "
-        "nothing recorded is lost"
-    )

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.errors import RunDirectoryError
-from bulk.ledger.private import open_private, write_all
+from bulk.private import open_private, write_all
 from bulk.report import html
 from bulk.report.record import Report
 

@@ -1,5 +1,7 @@
 """Which writes wait for an earlier send that may still arrive: pure."""
 
+from collections.abc import Callable
+
 import pytest
 
 from bulk.dispatch.echoes import Echo, Echoes, earlier, folded
@@ -13,41 +15,42 @@ def echo(effect: Effect = Effect.COMPARE_AND_SWAP, path: str = "/a", until: floa
     return Echo((0, 1), "contents", LANE, path, effect, until)
 
 
-@pytest.mark.parametrize(
-    ("effect", "owner", "lanes", "path", "wait_s"),
-    [
-        (Effect.COMPARE_AND_SWAP, (0, 2), LANE, "/a", 6.0),
-        (Effect.COMPARE_AND_SWAP, (0, 2), LANE, "/b", 0.0),
-        (Effect.COMPARE_AND_SWAP, (0, 1), LANE, "/a", 0.0),
-        (Effect.COMPARE_AND_SWAP, (0, 2), folded("contents", ("acme/web",)), "/a", 0.0),
-        (Effect.CREATE_UNIQUE, (1, 1), LANE, "/b", 6.0),
-        (Effect.ORDERED, (1, 1), folded("snapshot", ("acme/api",)), "/a", 0.0),
-    ],
-)
-def test_who_waits(effect: Effect, owner: tuple[int, int], lanes: frozenset[str], path: str, wait_s: float) -> None:
-    """Another item of the same lane waits; in a lane of several things only one of the same path; nobody else does."""
+def of_this_process(effect: Effect) -> Echoes:
     echoes = Echoes()
     echoes.add(echo(effect), now=0.0)
-    assert echoes.wait_s(owner, lanes, path, now=4.0) == wait_s
+    return echoes
 
 
+def of_an_earlier_one(effect: Effect) -> Echoes:
+    intent = Intent(job=0, index=1, method="PUT", path="/A", memo=None, effect=effect, sent_at=1.0)
+    return Echoes(earlier({(0, 1): intent}, ["contents"], until=10.0))
+
+
+@pytest.mark.parametrize("sent_twice", [of_this_process, of_an_earlier_one])
 @pytest.mark.parametrize(
     ("effect", "owner", "lanes", "path", "wait_s"),
     [
         (Effect.COMPARE_AND_SWAP, (0, 2), LANE, "/a", 6.0),
         (Effect.COMPARE_AND_SWAP, (0, 2), LANE, "/b", 0.0),
         (Effect.COMPARE_AND_SWAP, (0, 1), LANE, "/a", 0.0),
-        (Effect.CREATE_UNIQUE, (1, 1), folded("contents", ("other/repo",)), "/b", 6.0),
+        (Effect.CREATE_UNIQUE, (1, 1), LANE, "/b", 6.0),
+        (Effect.ORDERED, (1, 1), folded("snapshot", ("acme/api",)), "/a", 0.0),
         (Effect.CREATE_UNIQUE, (1, 1), folded("contents-of-others", ("acme/api",)), "/a", 0.0),
     ],
 )
-def test_who_waits_for_an_earlier_process(
-    effect: Effect, owner: tuple[int, int], lanes: frozenset[str], path: str, wait_s: float
-) -> None:
-    """What the ledger knows of hinders the same path, or, where one write can free another's name, its whole kind."""
-    intent = Intent(job=0, index=1, method="PUT", path="/A", memo=None, effect=effect, sent_at=1.0)
-    echoes = Echoes(earlier({(0, 1): intent}, ["contents"], until=10.0))
-    assert echoes.wait_s(owner, lanes, path, now=4.0) == wait_s
+def test_who_waits(
+    sent_twice: Callable[[Effect], Echoes], effect: Effect, owner: tuple[int, int], lanes: frozenset[str], path: str,
+    wait_s: float,
+) -> None:  # fmt: skip
+    """Another item of the same lane waits; in a lane of several things only one of the same path; nobody else does."""
+    assert sent_twice(effect).wait_s(owner, lanes, path, now=4.0) == wait_s
+
+
+def test_another_lane_waits_for_an_earlier_process_only() -> None:
+    """The ledger knows no lanes: what may free a name that was created holds up its whole kind."""
+    other = folded("contents", ("acme/web",))
+    assert of_this_process(Effect.CREATE_UNIQUE).wait_s((1, 1), other, "/b", now=4.0) == 0.0
+    assert of_an_earlier_one(Effect.CREATE_UNIQUE).wait_s((1, 1), other, "/b", now=4.0) == 6.0
 
 
 def test_lanes_ignore_case() -> None:

@@ -17,10 +17,7 @@ import json
 import ssl
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from subprocess import PIPE, Popen
 from typing import TextIO
 
 README = b"# A canned README\n\nThe same for every repository.\n"
@@ -99,19 +96,6 @@ async def serve(script: Script, certificate: Path | None) -> None:
     sys.stdout.flush()
     async with server:
         await loop.run_in_executor(None, sys.stdin.read)
-
-
-@contextmanager
-def canned(*options: str) -> Iterator[str]:
-    """Run it in a process of its own: its base URL."""
-    with Popen([sys.executable, Path(__file__), *options], stdin=PIPE, stdout=PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
-            process.wait(20)
 
 
 def main() -> None:

@@ -18,10 +18,8 @@ import json
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from subprocess import PIPE, Popen
 
 PERIOD_BYTES = 1_000_003
 """No block size divides it, so blocks in another order make another file."""
@@ -120,19 +118,6 @@ async def serve(server: Server) -> None:
     sys.stdout.write(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/api/v3\n")
     sys.stdout.flush()
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-
-
-@contextmanager
-def canned_files(*options: str) -> Iterator[str]:
-    """Run it in a process of its own: its base URL."""
-    with Popen([sys.executable, Path(__file__), *options], stdin=PIPE, stdout=PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
-            process.wait(20)
 
 
 def main() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from bulk.platform.arriving import ARRIVING
-from tests.e2e.canned_files import blocks, canned_files, is_whole
+from tests.e2e.canned_files import blocks, is_whole
 from tests.e2e.measured import Measured, measure
 from tests.e2e.platform import BULK, Home, wait_for
+from tests.e2e.programs import canned_files
 
 MB = 1_000_000
 SMALL = 1_000

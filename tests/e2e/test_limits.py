@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.canned import canned
 from tests.e2e.judging import arrived
 from tests.e2e.platform import Home, served
+from tests.e2e.programs import canned
 
 FLEET = {"organization": "acme-fleet", "count": 200, "readme_bytes": 100}
 READMES = {

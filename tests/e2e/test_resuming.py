@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.resume import MOST_S, first_request, make_run
-from tests.e2e.canned import canned
+from tests.e2e.programs import canned
 
 FEW, MANY = 20_000, 10_000_000
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.e2e.canned import canned
 from tests.e2e.judging import effects
 from tests.e2e.platform import BULK, Home, served
+from tests.e2e.programs import canned
 
 FLEET = {"organization": "acme-fleet", "count": 1_000, "readme_bytes": 3_000}
 COMMAND = ("run", "manifest.yaml", "--run-dir", "run")

@@ -91,6 +91,8 @@ def test_a_write_that_may_arrive_twice_keeps_its_intent(tmp_path):
     with opened(tmp_path / "run") as ledger:
         assert ledger.open_intents() == {}
         assert ledger.echoes() == {(1, 0): intent(0)}
+        assert ledger.reopen({OutcomeKind.SUCCEEDED}) == 2
+        assert (ledger.open_intents(), ledger.echoes()) == ({(1, 0): intent(0)}, {})
 
 
 def test_a_later_intent_replaces_the_earlier_one(ledger):

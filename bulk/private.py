@@ -1,10 +1,13 @@
-"""Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced.
+"""Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced,
+and what it means that the disk refuses.
 
 No function here follows a symbolic link in the last part of a name. Source: failures.md rows 49, 64.
 """
 
 import os
 from pathlib import Path
+
+from bulk.errors import RunStopped
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -45,3 +48,11 @@ def sync_directory(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def stopped(error: OSError, path: Path) -> RunStopped:
+    """What an error of the file system, at a file of the run directory, means to the user."""
+    return RunStopped(
+        f"{path}: {error.strerror or error}; mend that or free some space, then give the same command again: "
+        "nothing recorded is lost"
+    )
