@@ -69,8 +69,9 @@ class Served:
     journal_path: Path
 
     def journal(self) -> list[dict[str, Any]]:
-        """What it was asked and did so far."""
-        return [json.loads(line) for line in self.journal_path.read_text().splitlines()]
+        """What it was asked and did so far; a line that is being written has not come yet."""
+        complete, _, _ = self.journal_path.read_text().rpartition("\n")
+        return [json.loads(line) for line in complete.splitlines()]
 
     def requests(self, *, path: str = "") -> list[dict[str, Any]]:
         """The journal without `/rate_limit`."""
