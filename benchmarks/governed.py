@@ -36,46 +36,31 @@ READS, WRITES, WRITTEN = 2_000, 200, 20
 """READMEs, one of each repository; new files; repositories that get them (counts)."""
 MOST_RATIO = 1.03
 TOKEN = "sbx-site-admin"
-SHARES: dict[str, int] = {}
-"""Peers that would take too long do one part of so many (count)."""
 CONTENT = "KiBAYWNtZS9vd25lcnMK"
 """`* @acme/owners` and a newline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What is to be done, or one part of `parts` of it."""
+def reads() -> list[dict[str, str]]:
+    """Items of `readme.get`."""
+    return [_repository(number) for number in range(READS)]
 
-    parts: int = 1
 
-    @property
-    def reads(self) -> list[dict[str, str]]:
-        """Items of `readme.get`."""
-        return [_repository(number) for number in range(READS // self.parts)]
+def writes() -> list[dict[str, str]]:
+    """Items of `contents.put`, each a file of its own, by turns in the repositories that get them."""
+    return [
+        {**_repository(number % WRITTEN), "path": f"owners/{number}", "message": "Add owners", "content": CONTENT}
+        for number in range(WRITES)
+    ]
 
-    @property
-    def writes(self) -> list[dict[str, str]]:
-        """Items of `contents.put`, each a file of its own, by turns in the repositories that get them."""
-        return [
-            {**_repository(number % WRITTEN), "path": f"owners/{number}", "message": "Add owners", "content": CONTENT}
-            for number in range(WRITES // self.parts)
-        ]
 
-    @property
-    def strands(self) -> list[Strand]:
-        """The same for peers: what one writes after the other, so that no writes of a repository overlap; then reads.
+def strands() -> list[Strand]:
+    """The same for peers: first the files of each repository, to be written one after the other; then the READMEs.
 
-        Peers have no lanes. Who writes as a manifest lists it loses most writes to conflicts: that is known, so their
-        users would do it like this.
-        """
-        writes = self.writes
-        lanes = [writes[number::WRITTEN] for number in range(WRITTEN)]
-        return [*filter(None, lanes), *([item] for item in self.reads)]
-
-    @property
-    def requests(self) -> int:
-        """How many there are, one for each item (count)."""
-        return (READS + WRITES) // self.parts
+    Peers have no lanes. Who writes as a manifest lists it loses most writes to conflicts: that is known, so their users
+    would do it like this.
+    """
+    files = writes()
+    return [*(files[number::WRITTEN] for number in range(WRITTEN)), *([item] for item in reads())]
 
 
 def _repository(number: int) -> dict[str, str]:
@@ -88,7 +73,8 @@ class Judged:
 
     Attributes:
         took_s: from the first arrival to the last answer (seconds). ideal_s: least that the windows allow (seconds).
-        done, limited, conflicts: items that were carried out, answers 403 or 429, answers 409 (counts).
+        done: items that were carried out (count). limited: answers 403 or 429 with nothing left of the budget (count).
+        conflicts: answers 409 (count).
     """
 
     took_s: float
@@ -98,18 +84,17 @@ class Judged:
     conflicts: int
 
     @classmethod
-    def from_journal(cls, lines: Sequence[Line], parts: int) -> "Judged":
-        """Of one part of `parts` of the work; the ideal of a part is that part of the ideal of all."""
+    def from_journal(cls, lines: Sequence[Line]) -> "Judged":
+        """Of all that the budget's category counted, or refused."""
         counted = [line for line in lines if line["category"] == "core"]
         first = min(map(arrived, counted))
         last_begins = int(first) + (ceil((READS + WRITES) / LIMIT) - 1) * WINDOW_S
-        status = [line["status"] for line in counted]
         return cls(
             took_s=span_s(counted),
-            ideal_s=(last_begins - first) / parts,
+            ideal_s=last_begins - first,
             done=sum(line["applied"] for line in counted),
-            limited=status.count(403) + status.count(429),
-            conflicts=status.count(409),
+            limited=sum(line["status"] in (403, 429) and line["remaining"] == 0 for line in counted),
+            conflicts=sum(line["status"] == 409 for line in counted),
         )
 
     @property
@@ -146,22 +131,21 @@ def sandbox(folder: Path) -> Iterator[tuple[str, Path]]:
             process.terminate()
 
 
-def measured(name: str, parts: int = 1) -> Judged:
+def measured(name: str) -> Judged:
     """One client, `bulk` or a peer, on a fresh sandbox."""
-    work = Work(parts)
     with tempfile.TemporaryDirectory(prefix="bulk-bench-") as text:
         folder = Path(text)
         with sandbox(folder) as (base_url, journal):
-            command = ours(folder, base_url, work) if name == "bulk" else peers(name, folder, base_url, work)
+            command = ours(folder, base_url) if name == "bulk" else peers(name, folder, base_url)
             # a client that obeys a proxy's variables would look there for this machine
             cost_of(command, environ={"BULK_TOKEN": TOKEN, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"})
             lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    return Judged.from_journal(lines, parts)
+    return Judged.from_journal(lines)
 
 
-def ours(folder: Path, base_url: str, work: Work) -> list[str]:
+def ours(folder: Path, base_url: str) -> list[str]:
     """The command `bulk run` of a manifest with both jobs, all settings as they come, the store in a new folder."""
-    for name, items in {"reads": work.reads, "writes": work.writes}.items():
+    for name, items in {"reads": reads(), "writes": writes()}.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     (folder / "manifest.yaml").write_text(
         f"version: 1\nplatform: {{base_url: {base_url}, vendor: github}}\njobs:\n"
@@ -172,9 +156,9 @@ def ours(folder: Path, base_url: str, work: Work) -> list[str]:
     return [sys.executable, "-m", "bulk", "run", str(folder / "manifest.yaml"), *where]
 
 
-def peers(name: str, folder: Path, base_url: str, work: Work) -> list[str]:
+def peers(name: str, folder: Path, base_url: str) -> list[str]:
     """The command that does the work with a peer."""
-    (folder / "work.json").write_text(json.dumps(work.strands))
+    (folder / "work.json").write_text(json.dumps(strands()))
     return command_of(name, base_url, folder / "work.json")
 
 
@@ -191,12 +175,9 @@ def claim() -> None:
 
 def compare(name: str) -> None:
     """A peer."""
-    parts = SHARES.get(name, 1)
-    found = measured(name, parts)
+    found = measured(name)
     figure = f"{found.took_s:.1f} s, {found.times:.2f} times the ideal; {found.limited:,} limited answers, "
-    figure += f"{found.conflicts} conflicts, {found.done:,} of {Work(parts).requests:,} done"
-    if parts > 1:
-        figure += f" (1/{parts} of the work, beside 1/{parts} of the ideal)"
+    figure += f"{found.conflicts} conflicts, {found.done:,} of {READS + WRITES:,} done"
     row(f"governed work, {name}", figure, "-", True)
 
 

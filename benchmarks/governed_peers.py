@@ -2,8 +2,8 @@
 
 gidgethub: 64 at once; it raises `RateLimitExceeded`, and its user waits until the reset and asks again. githubkit: 64
 at once; by default it waits and repeats once; its cache is off, as nothing is read twice. PyGithub: 16 threads; by
-default it pauses between requests and between writes, waits and repeats. octokit: 64 at once; by default it throttles,
-waits and repeats once (`octokit/peer.mjs`).
+default it pauses between requests and between writes (its threads at the same time, so 16 go on together), waits and
+repeats. octokit: 64 at once; by default it throttles, waits and repeats once (`octokit/peer.mjs`).
 
 An item that a client gives up is lost, and the rest goes on. `governed.py` starts each in a process of its own:
 

@@ -30,7 +30,7 @@ def octokit() -> tuple[str, ...] | None:
         print("octokit is left out: npm could not install it", flush=True)
         return None
     # beside its packages, where node looks for them
-    return node, shutil.copy(HERE / "peer.mjs", folder)
+    return node, str(shutil.copy(str(HERE / "peer.mjs"), str(folder)))
 
 
 def _install(npm: str, folder: Path) -> bool:
