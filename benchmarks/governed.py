@@ -109,24 +109,18 @@ def sandbox(folder: Path) -> Iterator[tuple[str, Path]]:
     seed, journal = folder / "seed.json", folder / "journal.jsonl"
     fleet = {"organization": "acme-fleet", "count": READS, "readme_bytes": 3_000}
     seed.write_text(json.dumps({"repositories": fleet}))
-    command = [
-        sys.executable,
-        "-m",
-        "bulk",
-        "sandbox",
-        "--vendor",
-        "github",
-        "--rate-limit",
-        f"core={LIMIT}/{WINDOW_S}",
-    ]
-    command += ["--seed-data", str(seed), "--journal", str(journal)]
+    options = ["--vendor", "github", "--rate-limit", f"core={LIMIT}/{WINDOW_S}"]
+    options += ["--seed-data", str(seed), "--journal", str(journal)]
+    command = [sys.executable, "-m", "bulk", "sandbox", *options]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     with on_core(SERVER_CORE):
         started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
     with started as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().strip(), journal
+            base_url = process.stdout.readline().strip()
+            assert base_url, "the sandbox did not start"
+            yield base_url, journal
         finally:
             process.terminate()
 
