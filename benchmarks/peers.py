@@ -23,7 +23,7 @@ from benchmarks.octokit.installing import octokit
 from benchmarks.throughput import CASES, Ours
 
 AIMS = {"gidgethub": 1.5, "pygithub": 8.0, "githubkit": 8.0, "octokit": 4.0, "octokit-throttled": 30.0}
-SHARES = {"gidgethub": 1.0, "pygithub": 0.25, "githubkit": 0.1, "octokit": 0.5, "octokit-throttled": 0.05}
+SHARES = {"gidgethub": 1.0, "pygithub": 0.25, "githubkit": 0.1, "octokit": 0.5, "octokit-throttled": 0.1}
 OCTOKIT_MODES = {"octokit": "plain", "octokit-throttled": "throttled"}
 WAITING = ("octokit-throttled",)
 """Peers that wait more than they compute: their time is compared, not their CPU time."""
