@@ -15,7 +15,21 @@ from datetime import UTC, datetime
 from benchmarks.measuring import ROOT
 
 CLAIMS = (
-    *("throughput", "peers", "governed", "stages", "transport", "checking", "ledger", "memory", "resume", "lanes"),
+CLAIMS = (
+    "throughput",
+    "in_flight",
+    "lateness",
+    "peers",
+    "governed",
+    "memory",
+    "resume",
+    "checking",
+    "lanes",
+    "transport",
+    "stages",
+    "ledger",
+    "start_up",
+)
     "start_up",
 )
 """In the order of the table; each is a module of this package."""

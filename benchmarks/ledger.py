@@ -1,6 +1,6 @@
 """What the ledger costs: durable records and intents a second, resuming, reading. Prints one line for each claim.
 
-    python benchmarks/ledger.py [ITEMS]        (default 1,000,000; ten million take some minutes)
+    python -m benchmarks.ledger [ITEMS]        (default 1,000,000; ten million take some minutes)
 
 Everything is on a real disk with synchronous=FULL; figures depend on it, ratios less so.
 """
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.measuring import row
 from bulk.ledger.ledger import Intent, Ledger, Record, RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import Effect, ErrorCode, Finished, ItemError, OutcomeKind
@@ -25,7 +26,7 @@ def timed(what: str, count: int, call: Callable[[], object]) -> None:
     started = time.perf_counter()
     call()
     took = time.perf_counter() - started
-    print(f"{what:<62} {count / took:>12,.0f} /s   {took:7.2f} s", flush=True)
+    row(f"ledger: {what}", f"{count / took:,.0f} a second, {took:.2f} s", "shown", True)
 
 
 def finished(index: int) -> Finished:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.measuring import ROOT, row
 
-SIZES = (10_000, 1_000_000)
+SIZES = (10_000, 10_000_000)
 MOST_MB, GROWTH_MB = 200.0, 20.0
 
 FILES, FILE_BYTES = 60, (1_000, 1_000_000, 8_000_000, 20_000_000, 100_000_000)

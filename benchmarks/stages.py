@@ -20,7 +20,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from benchmarks.measuring import CLIENT_CORE, ROOT
+from benchmarks.measuring import CLIENT_CORE, ROOT, row
 
 EVERY_S = 0.0005
 STAGES = ("cli", "manifest", "dispatch", "govern", "platform", "ledger", "report")
@@ -100,6 +100,10 @@ def main() -> None:
     for stage, count in samples.by_stage.most_common():
         lines.append(f"{count / samples.total * each_us:8.1f} µs  {count / samples.total:5.1%}  {stage}")
     print("\n".join(lines))
+    shown = ", ".join(
+        f"{stage} {count / samples.total * each_us:.0f}" for stage, count in samples.by_stage.most_common(8)
+    )
+    row(f"CPU time of an item by stage: {given.case}", f"{each_us:.0f} µs, sampled: {shown}", "shown", True)
     if given.profile is not None:
         given.profile.write_text("\n".join([*lines, "", *_functions(samples, each_us)]) + "\n")
 

@@ -9,6 +9,8 @@ from urllib.parse import quote, urlencode
 _PLAIN = "-._~!$&'()*+,;=@"
 _SIMPLE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 """Names that need no encoding and can't climb: nearly all of them."""
+_holds_control = re.compile(r"[\x00-\x1f\x7f]").search
+_holds_surrogate = re.compile("[\ud800-\udfff]").search
 
 
 def segment(name: str | int) -> str:
@@ -51,9 +53,9 @@ def flaw_of_segment(text: str) -> str:
         return "is empty"
     if text in (".", ".."):
         return "would leave its folder"
-    if any(ord(char) < 32 or ord(char) == 127 for char in text):
+    if _holds_control(text):
         return "holds a control character"
-    if any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+    if _holds_surrogate(text):
         return "holds a lone surrogate, which no file name can carry"
     return ""
 

@@ -315,8 +315,8 @@ class Place:
             is_next = 0 <= start <= len(self._block) + BLOCK_BYTES
             self._block = os.pread(self._fd, max(size, BLOCK_BYTES) if is_next else size, at)
             self._block_at, start = at, 0
-        if not self._is_spooled and not is_still(self._fd, self._check.source):
-            raise self._changed()
+            if not self._is_spooled and not is_still(self._fd, self._check.source):
+                raise self._changed()
         return self._block[start : start + size]
 
     def _changed(self) -> RunDirectoryError:

@@ -59,10 +59,7 @@ def hash_63(data: bytes) -> int:
 
 def payload_63(*parts: bytes) -> int:
     """63 bits that stand for all that an item asks for, within one index; quicker where that is long."""
-    sha = hashlib.sha256()
-    for part in parts:
-        sha.update(part)
-    return int.from_bytes(sha.digest()[:8], "big") >> 1
+    return int.from_bytes(hashlib.sha256(b"".join(parts)).digest()[:8], "big") >> 1
 
 
 class IndexBuilder:

@@ -79,7 +79,9 @@ class ItemReader:
 
     def _merged(self, raw: bytes) -> Item:
         value = self._decode_any(raw)
-        _refuse_repeats(raw)
+        # each key brings a colon: as many as there are fields, and none was there twice
+        if not isinstance(value, dict) or raw.count(b":") != len(value):
+            _refuse_repeats(raw)
         return msgspec.convert(self._with_defaults(value), self._type)
 
     def _with_defaults(self, value: Any) -> Any:
