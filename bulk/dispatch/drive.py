@@ -58,7 +58,7 @@ BUSY_MOST_S = 600.0
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 NOT_SENT_PAUSE_S = 0.1
 
-_READ, _ACCEPTED = Effect.READ, VerdictKind.ACCEPTED
+_READ, _ACCEPTED, _FAILED = Effect.READ, VerdictKind.ACCEPTED, OutcomeKind.FAILED
 _REFUSALS = (ErrorCode.CONFLICT, ErrorCode.VALIDATION_FAILED, ErrorCode.NOT_FOUND, ErrorCode.FORBIDDEN)
 
 
@@ -213,11 +213,11 @@ class _Life:
             outcome = await self._settle()
             if outcome is not None:
                 return outcome
-        rounds = _Rounds(self._drive._exchange.good_answers)
-        ended = await self._steps_until_it_is_there()
-        if self._doubt is None and isinstance(ended, Outcome):  # as nearly always
+        good_answers = self._drive._exchange.good_answers
+        ended = await self._steps()
+        if self._doubt is None and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # as nearly always
             return ended
-        return await self._go_on(ended, rounds)
+        return await self._go_on(await self._when_it_is_there(ended), _Rounds(good_answers))
 
     async def _go_on(self, ended: "Outcome | Doubt | _Again", rounds: _Rounds) -> Outcome:
         """The outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
@@ -241,23 +241,22 @@ class _Life:
             if not rounds.is_another(self._drive._exchange.good_answers):
                 break
             await self._pause(rounds.number)
-            ended = await self._steps_until_it_is_there()
+            ended = await self._when_it_is_there(await self._steps())
         if refusal is not None and self._doubt is None:
             return refusal
         return unknown(f"sent {rounds.number + 1} times, each answer was lost, and reading back did not show it")
 
-    async def _steps_until_it_is_there(self) -> Outcome | Doubt | _Again:
-        """`_steps`, and again while they come too early to what this run has just created."""
+    async def _when_it_is_there(self, ended: "Outcome | Doubt | _Again") -> "Outcome | Doubt | _Again":
+        """How the steps end once they no longer come too early to what this run has just created."""
         drive, tries = self._drive, 0
-        while True:
-            ended = await self._steps()
-            if self._doubt is not None or not isinstance(ended, Outcome):
-                return ended
+        while self._doubt is None and isinstance(ended, Outcome):
             pause_s = drive._newborn.pause_s(ended, self._asked, tries, drive._clock.monotonic())
             if not pause_s:
-                return ended
+                break
             tries += 1
             await drive._exchange.pause(pause_s)
+            ended = await self._steps()
+        return ended
 
     async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
         if self._doubt is None:

@@ -176,6 +176,9 @@ class _JobChecking:
         self._files = FileCheck(whole.manifest.path.parent, job.operation) if has_files else None
         self._template = saving.Template(job.save, job.operation) if job.save is not None else None
         self._decides = decides(job)
+        self._resource = job.operation.resource
+        # salted, because what may hold a secret must not be guessed from its hash
+        self._payload_start = whole.salt + job.operation.name.encode() + b" "
         self._copies: CopyFinder | None = None
         self._spool: BinaryIO | None = None
         self._spooled_bytes = self._withheld = 0
@@ -312,10 +315,9 @@ class _JobChecking:
             offset, size = self._spooled_bytes, len(kept)
             self._spooled_bytes += size + 1
         bare = msgspec.json.encode(msgspec.structs.replace(item, id=None)) if item.id is not None else text
-        keys = [lane_key(operation.resource, lane) for lane in lanes]
+        keys = [lane_key(self._resource, lane) for lane in lanes]
         label = lanes[0] if lanes else ""
-        # salted, because what may hold a secret must not be guessed from its hash
-        payload = payload_63(self._whole.salt, operation.name.encode(), b" ", bare)
+        payload = payload_63(self._payload_start, bare)
         number, crossings = self._job.number, self._whole.crossings
         size_combined = operation.size_combined(item) if operation.most_combined else 0
         index.add(
@@ -331,8 +333,8 @@ class _JobChecking:
         )
         if crossings is not None and self._decides:
             spot = Spot(number, count, offset, size, line, payload)
-            crossings.add(operation.resource, operation.identities(item), spot)
-            crossings.add_names(operation.resource, operation.new_names(item), number)
+            crossings.add(self._resource, operation.identities(item), spot)
+            crossings.add_names(self._resource, operation.new_names(item), number)
 
     def _explain_json(self, line: int, raw: bytes) -> None:
         if self._flaws.is_full:

@@ -36,10 +36,12 @@ class KeptAnswers:
 
     Attributes:
         is_stale: what was seen may have been replaced: the next look is a new one. Set by any thread.
+        is_without_view: each look is one by itself for now, so that the write-ahead log can be emptied. Set by any
+            thread.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.is_stale = False
+        self.is_stale = self.is_without_view = False
         self._connection = connection
         self._finds_left = 0
         self._ahead: dict[bytes, Row] = {}
@@ -58,9 +60,12 @@ class KeptAnswers:
             self._ahead.clear()
             self._end = _NOWHERE
         self._finds_left -= 1
+        if self.is_without_view and self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+            self._finds_left = 0
         row = self._ahead.pop(key, None)
         if row is None:
-            if self._finds_left < 0:
+            if self._finds_left < 0 and not self.is_without_view:
                 self._new_view()
             row = self._connection.execute(_ONE, (key,)).fetchone()
             if row is None:

@@ -41,6 +41,12 @@ LOCKED_S = 5.0
 READER_CACHE_KIB = 4_000
 """Pages that are kept for looking up; the system keeps the rest of the file."""
 
+LOG_ROWS = 5_000
+"""After so many answers the write-ahead log is emptied into the file (count)."""
+
+LOG_TRIES = 20
+"""So often that is tried, while another process is reading."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (
     key BLOB PRIMARY KEY,      -- method, path, query and media, hashed
@@ -108,6 +114,7 @@ class ValidatorStore:
         self._pending: dict[bytes, tuple[Stored, float]] = {}
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
+        self._logged = self._tries = 0
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
@@ -210,8 +217,25 @@ class ValidatorStore:
                 self._writer.execute("COMMIT")
                 if self._kept is not None:
                     self._kept.is_stale = True
+                    self._logged += len(rows) + len(touched)
+                    if self._logged >= LOG_ROWS:
+                        self._empty_log(self._writer, self._kept)
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
+
+    def _empty_log(self, writer: sqlite3.Connection, kept: KeptAnswers) -> None:
+        """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
+        look, and the log is emptied by a later flush. Otherwise it would grow with the items, to ten times the file.
+        """
+        if kept.is_without_view:
+            writer.execute("PRAGMA busy_timeout = 0")
+            (is_busy, _, _) = writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            writer.execute(f"PRAGMA busy_timeout = {int(LOCKED_S * 1_000)}")
+            self._tries += 1
+            if is_busy and self._tries < LOG_TRIES:
+                return
+            self._logged = self._tries = 0
+        kept.is_without_view = self._logged > 0
 
     def close(self) -> None:
         """Write what is left, and let go of the file."""
@@ -243,6 +267,7 @@ class ValidatorStore:
             raise sqlite3.DatabaseError(f"it has version {version}, from another version of Bulk")
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
         writer.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
         writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
         reader = self._connect(0.0)

@@ -2,13 +2,15 @@
 
 import os
 import stat
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.bodies import Unreadable
-from bulk.platform.validators import BODY_BYTES, BUFFER_BYTES, UNUSED_S
+from bulk.platform.validators import BODY_BYTES, BUFFER_BYTES, LOG_ROWS, UNUSED_S, ValidatorStore
 from tests.platform.kept_answers import BODY, GET, RAW, SetClock, reply, store
 
 
@@ -233,3 +235,44 @@ def test_files_are_closed_to_others_under_any_umask(tmp_path):
                 path.chmod(0o666)
     finally:
         os.umask(before)
+
+
+def asked(number: int) -> Request:
+    """One of many requests."""
+    return msgspec.structs.replace(GET, path=f"/repos/acme/api-{number}/readme")
+
+
+def fill(one: ValidatorStore, numbers: range) -> None:
+    """Look for each, in vain, and keep it; written a hundred at a time, as a run does."""
+    for number in numbers:
+        assert one.find(asked(number)) is None
+        one.keep(asked(number), reply({"etag": f'"{number}"'}), RAW)
+        if number % 100 == 99:
+            one.flush()
+
+
+def test_the_log_does_not_grow_with_the_answers(tmp_path):
+    """SQLite's write-ahead log of a store begins anew, though the run looks for answers all the time."""
+    with closing(store(tmp_path)) as one:
+        (log,) = tmp_path.glob("*.db-wal")
+        fill(one, range(LOG_ROWS))
+        first = log.stat().st_size
+        fill(one, range(LOG_ROWS, 4 * LOG_ROWS))
+        assert log.stat().st_size < 4 * first
+        for number in range(0, 4 * LOG_ROWS, 777):
+            found = one.find(asked(number))
+            assert found is not None
+            assert found.etag == f'"{number}"'
+
+
+def test_the_log_begins_anew_when_nobody_else_reads_any_more(tmp_path):
+    """While another process has a view of the file it must grow; then no longer."""
+    with closing(store(tmp_path)) as one, closing(store(tmp_path)) as other:
+        (log,) = tmp_path.glob("*.db-wal")
+        fill(one, range(LOG_ROWS // 2))
+        assert other.find(asked(0)) is not None
+        fill(one, range(LOG_ROWS // 2, 3 * LOG_ROWS))
+        grown = log.stat().st_size
+        other.close()
+        fill(one, range(3 * LOG_ROWS, 5 * LOG_ROWS))
+        assert log.stat().st_size < 1.7 * grown
