@@ -38,7 +38,7 @@ TOUCH_S = 86_400.0
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
 
-READER_CACHE_KIB = 4_000
+READER_CACHE_KIB = 2_000
 """Pages that are kept for looking up; the system keeps the rest of the file."""
 
 LOG_ROWS = 5_000
