@@ -161,7 +161,8 @@ class ValidatorStore:
         if stored.link is not None:
             kept["link"] = stored.link
         headers = _Both(reply_304.headers, kept)
-        body = read_body(stored.media, stored.status, headers, stored.body)
+        named = reply_304.headers.get("content-type")
+        body = read_body(stored.media, stored.status, kept if named is None else {"content-type": named}, stored.body)
         if isinstance(body, Unreadable):
             self._pending.pop(stored.key, None)
             self._dropped.add(stored.key)
