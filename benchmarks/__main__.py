@@ -35,6 +35,9 @@ CLAIMS = (
 """In the order of the table; each is a module of this package."""
 
 TABLE = ROOT / "benchmarks" / "RESULTS.md"
+README, BEGIN, END = ROOT / "README.md", "<!-- measured -->\n", "<!-- end of what was measured -->\n"
+SHOWN = "| shown | yes |"
+"""The end of a row that claims nothing: it stays out of the README."""
 COLUMNS = "| claim | measured | must be | holds |\n|---|---|---|---|\n"
 
 
@@ -81,7 +84,7 @@ def known_rows() -> dict[str, list[str]]:
 
 
 def write(rows: dict[str, list[str]]) -> None:
-    """The table, each benchmark's rows below a mark with its name."""
+    """The table, each benchmark's rows below a mark with its name; and what is claimed, in the README."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"  # noqa: TID251 - not the engine
     about = f"Written by `make bench` ({today}; Python {platform.python_version()}, {os.cpu_count()} cores)."
     text = (
@@ -92,6 +95,11 @@ def write(rows: dict[str, list[str]]) -> None:
             shown = "\n".join(rows[name])
             text += f"\n<!-- {name} -->\n\n`python -m benchmarks.{name}`\n\n{COLUMNS}{shown}\n"
     TABLE.write_text(text)
+    claims = [line for name in CLAIMS for line in rows.get(name, ()) if not line.endswith(SHOWN)]
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    shown = "\n".join(claims)
+    README.write_text(f"{before}{BEGIN}{about}\n\n{COLUMNS}{shown}\n{END}{after}")
 
 
 if __name__ == "__main__":
