@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from benchmarks.measuring import ROOT
 
 CLAIMS = (
-CLAIMS = (
     "throughput",
     "in_flight",
     "lateness",
@@ -28,8 +27,6 @@ CLAIMS = (
     "transport",
     "stages",
     "ledger",
-    "start_up",
-)
     "start_up",
 )
 """In the order of the table; each is a module of this package."""
