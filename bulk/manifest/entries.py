@@ -30,6 +30,9 @@ SHORT_ITEMS = 4
 BLOCK_BYTES = 64 * 1024
 """Items that lie behind one another are read together, so many bytes at once."""
 
+LOOK_ITEMS = 16
+"""Of items that were read together, so many are given out before the file is looked at again (count)."""
+
 _Row: TypeAlias = tuple[int, int, int, int, int]
 """sequence, job, item, at, size; see the table `entries`."""
 
@@ -285,6 +288,7 @@ class Place:
             self._path, self._is_spooled = derived_path(self._job, workspace), True
         self._fd = -1
         self._block, self._block_at = b"", 0
+        self._unlooked = 0
 
     def entry(self, number: int, at: int, size: int) -> Entry:
         """The item of that index, `size` bytes at offset `at`.
@@ -315,6 +319,10 @@ class Place:
             is_next = 0 <= start <= len(self._block) + BLOCK_BYTES
             self._block = os.pread(self._fd, max(size, BLOCK_BYTES) if is_next else size, at)
             self._block_at, start = at, 0
+            self._unlooked = LOOK_ITEMS
+        self._unlooked += 1
+        if self._unlooked > LOOK_ITEMS:
+            self._unlooked = 0
             if not self._is_spooled and not is_still(self._fd, self._check.source):
                 raise self._changed()
         return self._block[start : start + size]

@@ -63,7 +63,7 @@ _LOCK_OUT = re.compile(
     r"(?:log.?in|sign.?in|authentication) attempts|(?:repeated|too many) (?:invalid|failed|bad)", re.IGNORECASE
 )
 _GENERIC = frozenset(
-    ("", "403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
+    ("403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
 )
 _WORD = re.compile(r"\w+")
 _IN_PROGRESS = re.compile(r"in progress|already running|being processed|try again later", re.IGNORECASE)
@@ -155,10 +155,9 @@ def limits_from_body(body: Any) -> dict[str, Limits]:
 
 
 def _limits(category: str | None, limit: int, remaining: int, used: int | None, reset: int) -> Limits:
-    if not 0 <= remaining <= limit or reset < 0 or (used is not None and used < 0):
-        limit, reset, used = max(0, limit), max(0, reset), None if used is None else max(0, used)
-        remaining = min(limit, max(0, remaining))
-    return Limits(category, limit, remaining, used, reset)
+    limit = max(0, limit)
+    remaining = min(limit, max(0, remaining))
+    return Limits(category, limit, remaining, None if used is None else max(0, used), max(0, reset))
 
 
 @lru_cache(maxsize=256)
@@ -236,7 +235,7 @@ def judge(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG0
     where an entry of `errors` says so.
     """
     status = reply.status
-    if status in request.accept and (status < 400 or status in (404, 409, 410)):
+    if status < 400 and status in request.accept:
         return _accepted(request, reply)
     match status:
         case 401:

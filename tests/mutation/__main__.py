@@ -10,6 +10,7 @@ noticed. Survivors are listed; docs/testing.md says why the known ones change no
 
 import argparse
 import contextlib
+import functools
 import gc
 import importlib
 import importlib.abc
@@ -106,6 +107,7 @@ class Hunt:
         self._name, self._jobs = name, jobs
         self._source = (ROOT / name).read_text()
         self._functions: dict[str, list[FunctionType]] = {}
+        self._caches: list[functools._lru_cache_wrapper[object]] = []
         self.score = Score(name)
 
     @pytest.hookimpl(trylast=True)
@@ -125,6 +127,7 @@ class Hunt:
             return True
         took_s = time.monotonic() - began
         self._functions = living(ROOT / self._name)
+        self._caches = [each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper)]
         gc.collect()
         gc.freeze()
         self._judge(session, max(LEAST_S, PATIENCE * took_s))
@@ -169,6 +172,8 @@ class Hunt:
             with silence():
                 broken_code = compile(broken(self._source, mutant.number), str(ROOT / self._name), "exec")
                 if mutant.function is not None and self._replace(mutant.function, broken_code):
+                    for cache in self._caches:  # what it said before it was broken must not hide what it says now
+                        cache.cache_clear()
                     run(session)
                     code = NOTICED if session.testsfailed else SURVIVED
                 else:

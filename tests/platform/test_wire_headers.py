@@ -68,6 +68,7 @@ def test_limits_of_the_status_are_read_by_category():
             "bad3": {**good, "remaining": True},
             "bad4": {**good, "reset": math.inf},
             "bad5": [],
+            "bad6": {**good, "limit": 10**15},
             "": good,
             "x" * 100: good,
         },

@@ -40,6 +40,7 @@ TABLE = [
     (412, None, {}, K.REFUSED, C.CONFLICT),
     (413, None, {}, K.REFUSED, C.TOO_LARGE),
     (415, None, {}, K.REFUSED, C.VALIDATION_FAILED),
+    (423, None, {}, K.REFUSED, C.CONFLICT),
     (422, says("Validation Failed", errors=[{"code": "custom"}]), {}, K.REFUSED, C.VALIDATION_FAILED),
     (422, None, {}, K.REFUSED, C.VALIDATION_FAILED),
     (422, says("Blob too big", errors=[{"code": "too_large"}]), {}, K.REFUSED, C.TOO_LARGE),
@@ -66,6 +67,12 @@ TABLE = [
     (403, {"message": "Forbidden"}, {}, K.UNEXPLAINED, C.FORBIDDEN),
     (403, {"message": " 403: FORBIDDEN! "}, {}, K.UNEXPLAINED, C.FORBIDDEN),
     (403, {"message": ""}, {}, K.UNEXPLAINED, C.FORBIDDEN),
+    (403, {"message": "403"}, {}, K.UNEXPLAINED, C.FORBIDDEN),
+    (403, {"message": "Error 403"}, {}, K.UNEXPLAINED, C.FORBIDDEN),
+    (403, {"message": "Denied."}, {}, K.UNEXPLAINED, C.FORBIDDEN),
+    (403, {"message": "Access denied"}, {}, K.UNEXPLAINED, C.FORBIDDEN),
+    (403, {"message": "error"}, {}, K.UNEXPLAINED, C.FORBIDDEN),
+    (403, {"message": "Not allowed!"}, {}, K.UNEXPLAINED, C.FORBIDDEN),
     (403, DOCS, {}, K.UNEXPLAINED, C.FORBIDDEN),
     (403, ["Forbidden"], {}, K.UNEXPLAINED, C.FORBIDDEN),
     (403, {"message": 7}, {}, K.UNEXPLAINED, C.FORBIDDEN),
@@ -73,6 +80,7 @@ TABLE = [
     (403, says("API rate limit exceeded for user ID 1."), {}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
     (429, says("API rate limit exceeded"), {"retry_after": "9"}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
     (403, says("whatever"), {"x_ratelimit_remaining": "0"}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
+    (403, says("whatever"), {"x_ratelimit_remaining": "1"}, K.REFUSED, C.FORBIDDEN),
     (403, None, {"x_ratelimit_remaining": "-1"}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
     (429, None, {"x_ratelimit_remaining": "0"}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
     (403, says("You have exceeded a secondary rate limit."), {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
@@ -98,6 +106,7 @@ TABLE = [
     (300, None, {"location": "/x"}, K.BAD_RESPONSE, C.BAD_RESPONSE),
     (307, None, {"location": "/x"}, K.BAD_RESPONSE, C.BAD_RESPONSE),
     (101, None, {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
+    (600, None, {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
     (999, None, {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
 ]
 
@@ -115,8 +124,11 @@ def test_a_read_is_redirected_and_a_write_is_not(status):
     """failures.md rows 9 and 11: a redirect of a read says where to; of a write it is an answer that can't be used."""
     assert verdict(status, request=READ, location="/y") == Verdict(K.REDIRECTED, location="/y")
     assert verdict(status, request=READ).kind is K.BAD_RESPONSE
+    assert verdict(status, request=READ).message.endswith(f"(status {status}), without saying where to")
     refused = verdict(status, location="/y")
     assert (refused.kind, refused.code) == (K.BAD_RESPONSE, C.BAD_RESPONSE)
+    assert refused.message.endswith("a write is never sent elsewhere")
+    assert "redirects" not in verdict(306, request=READ).message
     accepting = Request(method="GET", path="/x", accept=frozenset((200, 302)))
     assert (verdict(status, request=accepting, location="/y").kind is K.ACCEPTED) == (status == 302)
 
@@ -161,6 +173,12 @@ def test_limits_come_before_what_an_operation_accepts():
             C.TOO_LARGE,
         ),
         (Request(method="GET", path="/x", media=Media.RAW), Reply(status=200, headers={}, body=b""), K.ACCEPTED, None),
+        (
+            Request(method="GET", path="/x", accept=frozenset((300,))),
+            Reply(status=300, headers={}, is_truncated=True),
+            K.ACCEPTED,
+            None,
+        ),
         (READ, Reply(status=404, headers={}, is_truncated=True), K.REFUSED, C.NOT_FOUND),
         (READ, Reply(status=403, headers={}, is_truncated=True), K.UNEXPLAINED, C.FORBIDDEN),
     ],
@@ -178,16 +196,26 @@ def test_the_entries_of_a_422_are_readable():
         {"resource": "Hook", "code": "custom", "message": "Hook already exists on this organization"},
         {"field": "name", "code": "invalid", "message": "name is too short"},
         "a plain sentence",
+        {"resource": 7, "field": ["x"], "message": 7, "code": "invalid"},
         {"value": 1},
         7,
         None,
     ]
     assert verdict(422, says("Validation Failed", errors=errors)).message == (
         "Validation Failed: Hook.config.url: missing_field; Hook: Hook already exists on this organization;"
-        " name: name is too short; a plain sentence"
+        " name: name is too short; a plain sentence; invalid"
     )
     many = [{"field": f"f{number}", "code": "invalid"} for number in range(30)]
     assert verdict(422, says("No", errors=many)).message.endswith("f9: invalid; and 20 more")
+    assert verdict(422, says("No", errors=many[:10])).message.endswith("f9: invalid")
+    assert verdict(422, says("No", errors=[{}] * 100 + many)).message == "No"
+
+
+def test_a_message_is_cut_only_where_it_is_too_long():
+    """The longest that is shown is shown whole; of one that hides most of itself nothing is."""
+    assert verdict(422, says("y" * MESSAGE_CHARS)).message == "y" * MESSAGE_CHARS
+    assert verdict(422, says("y" * (MESSAGE_CHARS + 1))).message == "y" * (MESSAGE_CHARS - 1) + "…"
+    assert verdict(422, says("y" * MESSAGE_CHARS + "\u200b" * 20_000)).message.endswith("no message")
 
 
 def test_messages_hold_no_secret_and_no_control_characters():
