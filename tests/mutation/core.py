@@ -26,7 +26,11 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/urls.py": ("tests/test_urls.py",),
     "bulk/dispatch/echoes.py": ("tests/dispatch/test_echoes.py",),
     "bulk/dispatch/lanes.py": ("tests/dispatch/test_lanes.py", "tests/dispatch/test_scheduler.py"),
-    "bulk/dispatch/progress.py": ("tests/dispatch/test_lanes.py", "tests/dispatch/test_scheduler.py"),
+    "bulk/dispatch/progress.py": (
+        "tests/dispatch/test_progress.py",
+        "tests/dispatch/test_lanes.py",
+        "tests/dispatch/test_scheduler.py",
+    ),
     "bulk/dispatch/queues.py": ("tests/dispatch/test_queues.py", "tests/dispatch/test_scheduler.py"),
     "bulk/dispatch/settle.py": ("tests/dispatch/test_settle.py", "tests/dispatch/test_drive.py"),
     "bulk/dispatch/stepping.py": ("tests/dispatch/test_stepping.py",),
