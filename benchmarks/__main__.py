@@ -33,8 +33,8 @@ CLAIMS = (
 
 TABLE = ROOT / "benchmarks" / "RESULTS.md"
 README, BEGIN, END = ROOT / "README.md", "<!-- measured -->\n", "<!-- end of what was measured -->\n"
-SHOWN = "| shown | yes |"
-"""The end of a row that claims nothing: it stays out of the README."""
+IN_DETAIL = ("transport", "stages", "ledger")
+"""What only the table has: the README shows the others."""
 COLUMNS = "| claim | measured | must be | holds |\n|---|---|---|---|\n"
 
 
@@ -81,9 +81,9 @@ def known_rows() -> dict[str, list[str]]:
 
 
 def write(rows: dict[str, list[str]]) -> None:
-    """The table, each benchmark's rows below a mark with its name; and what is claimed, in the README."""
+    """The table, each benchmark's rows below a mark with its name; and most of it in the README."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"  # noqa: TID251 - not the engine
-    about = f"Written by `make bench` ({today}; Python {platform.python_version()}, {os.cpu_count()} cores)."
+    about = f"Last written {today} (Python {platform.python_version()}, {os.cpu_count()} cores)."
     text = (
         f"# What was measured\n\n{about} Ratios compare what ran in turns in the same run; medians, least and most.\n"
     )
@@ -92,10 +92,9 @@ def write(rows: dict[str, list[str]]) -> None:
             shown = "\n".join(rows[name])
             text += f"\n<!-- {name} -->\n\n`python -m benchmarks.{name}`\n\n{COLUMNS}{shown}\n"
     TABLE.write_text(text)
-    claims = [line for name in CLAIMS for line in rows.get(name, ()) if not line.endswith(SHOWN)]
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    shown = "\n".join(claims)
+    shown = "\n".join(line for name in CLAIMS if name not in IN_DETAIL for line in rows.get(name, ()))
     README.write_text(f"{before}{BEGIN}{about}\n\n{COLUMNS}{shown}\n{END}{after}")
 
 

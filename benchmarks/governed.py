@@ -18,8 +18,6 @@ promise nothing.
 import argparse
 import contextlib
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -28,14 +26,14 @@ from math import ceil
 from pathlib import Path
 
 from benchmarks.governed_peers import PEERS, Strand, command_of, is_here
-from benchmarks.measuring import ROOT, SERVER_CORE, cost_of, on_core, row
+from benchmarks.measuring import SERVER_CORE, cost_of, on_core, row
 from tests.e2e.judging import Line, arrived, span_s
+from tests.e2e.platform import ADMIN, Served, served
 
 LIMIT, WINDOW_S = 500, 10
 READS, WRITES, WRITTEN = 2_000, 200, 20
 """READMEs, one of each repository; new files; repositories that get them (counts)."""
 MOST_RATIO = 1.03
-TOKEN = "sbx-site-admin"
 CONTENT = "KiBAYWNtZS9vd25lcnMK"
 """`* @acme/owners` and a newline."""
 
@@ -104,37 +102,26 @@ class Judged:
 
 
 @contextlib.contextmanager
-def sandbox(folder: Path) -> Iterator[tuple[str, Path]]:
-    """A fresh one, as a process on the server's core, until the block ends: its base URL and its journal."""
-    seed, journal = folder / "seed.json", folder / "journal.jsonl"
+def sandbox(folder: Path) -> Iterator[Served]:
+    """A fresh one on the server's core, until the block ends."""
+    options = ("--vendor", "github", "--rate-limit", f"core={LIMIT}/{WINDOW_S}")
     fleet = {"organization": "acme-fleet", "count": READS, "readme_bytes": 3_000}
-    seed.write_text(json.dumps({"repositories": fleet}))
-    options = ["--vendor", "github", "--rate-limit", f"core={LIMIT}/{WINDOW_S}"]
-    options += ["--seed-data", str(seed), "--journal", str(journal)]
-    command = [sys.executable, "-m", "bulk", "sandbox", *options]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with on_core(SERVER_CORE):
-        started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
-    with started as process:
-        assert process.stdout is not None
-        try:
-            base_url = process.stdout.readline().strip()
-            assert base_url, "the sandbox did not start"
-            yield base_url, journal
-        finally:
-            process.terminate()
+    with contextlib.ExitStack() as stack:
+        with on_core(SERVER_CORE):
+            started = stack.enter_context(served(folder / "platform", *options, seed={"repositories": fleet}))
+        yield started
 
 
 def measured(name: str) -> Judged:
     """One client, `bulk` or a peer, on a fresh sandbox."""
     with tempfile.TemporaryDirectory(prefix="bulk-bench-") as text:
         folder = Path(text)
-        with sandbox(folder) as (base_url, journal):
+        with sandbox(folder) as platform:
+            base_url = platform.base_url
             command = ours(folder, base_url) if name == "bulk" else peers(name, folder, base_url)
             # a client that obeys a proxy's variables would look there for this machine
-            cost_of(command, environ={"BULK_TOKEN": TOKEN, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"})
-            lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    return Judged.from_journal(lines)
+            cost_of(command, environ={"BULK_TOKEN": ADMIN, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"})
+            return Judged.from_journal(platform.journal())
 
 
 def ours(folder: Path, base_url: str) -> list[str]:
@@ -172,7 +159,7 @@ def compare(name: str) -> None:
     found = measured(name)
     figure = f"{found.took_s:.1f} s, {found.times:.2f} times the ideal; {found.limited:,} limited answers, "
     figure += f"{found.conflicts} conflicts, {found.done:,} of {READS + WRITES:,} done"
-    row(f"governed work, {name}", figure, "-", True)
+    row(f"governed work, {name}", figure)
 
 
 def main() -> None:

@@ -7,13 +7,10 @@ Every number in flight is a run of the whole command against one of the bare loo
 """
 
 import argparse
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
-from benchmarks.canned_platform import canned_platform
-from benchmarks.measuring import ratios, row
-from benchmarks.throughput import CASES, Ours, bare
+from benchmarks.measuring import row
+from benchmarks.throughput import CASES, in_turns, speeds
 
 LEVELS = (16, 64, 250, 1_000, 2_000)
 LEAST_RATIO, LEAST_OF_BEST = 0.65, 0.8
@@ -21,15 +18,8 @@ LEAST_RATIO, LEAST_OF_BEST = 0.65, 0.8
 
 def measure(level: int, items: int, rounds: int) -> float:
     """One number in flight; returns items a second of ours."""
-    case = replace(CASES["reads"], in_flight=level)
-    with canned_platform() as base_url, tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder:
-        ours = Ours(Path(folder), base_url, case, items)
-        references, runs = [bare(base_url, case, items)], []
-        for _ in range(rounds):
-            runs.append(ours.run())
-            references.append(bare(base_url, case, items))
-    speed = ratios([items / run.took_s for run in runs], [items / one.took_s for one in references])
-    fastest = max(items / run.took_s for run in runs)
+    runs, references = in_turns(replace(CASES["reads"], in_flight=level), items, rounds)
+    speed, fastest = speeds(runs, references), max(items / run.took_s for run in runs)
     row(
         f"READMEs, {level:,} in flight, of a bare loop with as many",
         f"{speed.text()} by time; {fastest:,.0f} items/s",

@@ -26,7 +26,7 @@ def timed(what: str, count: int, call: Callable[[], object]) -> None:
     started = time.perf_counter()
     call()
     took = time.perf_counter() - started
-    row(f"ledger: {what}", f"{count / took:,.0f} a second, {took:.2f} s", "shown", True)
+    row(f"ledger: {what}", f"{count / took:,.0f} a second, {took:.2f} s")
 
 
 def finished(index: int) -> Finished:

@@ -98,6 +98,6 @@ def ratios(ours: Sequence[float], reference: Sequence[float]) -> Spread:
     return Spread(tuple(one / other for one, other in zip(ours, between, strict=True)))
 
 
-def row(claim: str, figure: str, aim: str, holds: bool) -> None:
-    """Print a row of the table that `make bench` makes of all benchmarks."""
-    print(f"| {claim} | {figure} | {aim} | {'yes' if holds else 'no'} |", flush=True)
+def row(claim: str, figure: str, aim: str = "-", holds: bool | None = None) -> None:
+    """Print a row of the table that `make bench` makes of all benchmarks; without `aim` it claims nothing."""
+    print(f"| {claim} | {figure} | {aim} | {'-' if holds is None else 'yes' if holds else 'no'} |", flush=True)

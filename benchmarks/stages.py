@@ -103,7 +103,7 @@ def main() -> None:
     shown = ", ".join(
         f"{stage} {count / samples.total * each_us:.0f}" for stage, count in samples.by_stage.most_common(8)
     )
-    row(f"CPU time of an item by stage: {given.case}", f"{each_us:.0f} µs, sampled: {shown}", "shown", True)
+    row(f"CPU time of an item by stage: {given.case}", f"{each_us:.0f} µs, sampled: {shown}")
     if given.profile is not None:
         given.profile.write_text("\n".join([*lines, "", *_functions(samples, each_us)]) + "\n")
 

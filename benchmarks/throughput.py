@@ -92,8 +92,8 @@ def bare(base_url: str, case: Case, items: int) -> Cost:
     return Cost(found["took_s"], found["cpu_s"], 0.0)
 
 
-def measure(case: Case, items: int, rounds: int) -> None:
-    items = max(1, int(items * case.share))
+def in_turns(case: Case, items: int, rounds: int) -> tuple[list[Cost], list[Cost]]:
+    """So many runs of ours, and those of the bare loop before, between and after them."""
     with canned_platform() as base_url, tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder:
         ours = Ours(Path(folder), base_url, case, items)
         if case.is_again:
@@ -102,8 +102,18 @@ def measure(case: Case, items: int, rounds: int) -> None:
         for _ in range(rounds):
             runs.append(ours.run())
             references.append(bare(base_url, case, items))
-    # time in the denominator: a ratio of speeds
-    speed = ratios([items / run.took_s for run in runs], [items / one.took_s for one in references])
+    return runs, references
+
+
+def speeds(runs: Sequence[Cost], references: Sequence[Cost]) -> Spread:
+    """How fast ours are, in parts of the bare loop's speed."""
+    return ratios([1 / run.took_s for run in runs], [1 / one.took_s for one in references])
+
+
+def measure(case: Case, items: int, rounds: int) -> None:
+    items = max(1, int(items * case.share))
+    runs, references = in_turns(case, items, rounds)
+    speed = speeds(runs, references)
     cpu = Spread(tuple(1 / value for value in ratios(_cpu(runs), _cpu(references)).values))
     ours_us, bare_us = (Spread(tuple(cpu_s / items * 1e6 for cpu_s in _cpu(each))) for each in (runs, references))
     persecond = Spread(tuple(items / run.took_s for run in runs))

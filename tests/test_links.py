@@ -28,6 +28,7 @@ def of(target: str, path: str = PATH, query: str = "per_page=100") -> str | None
         ("?page=2", "per_page=100&page=2"),
         (f"{BASE}/orgs/acme/hooks?page=2&a[]=1&a[]=2", "per_page=100&page=2&a%5B%5D=1&a%5B%5D=2"),
         (f"{BASE}/orgs/acme/hooks?page=2&q=", "per_page=100&page=2&q="),
+        ("http://code.example.com/api/v3/orgs/acme/hooks?page=2", "per_page=100&page=2"),
         (f"{BASE}/orgs/acme/hooks", None),
         (f"{BASE}/orgs/acme/members?page=2", None),
         (f"{BASE}/orgs/acme/hooks/?page=2", None),
@@ -44,6 +45,11 @@ def of(target: str, path: str = PATH, query: str = "per_page=100") -> str | None
 def test_the_query_of_the_next_page(target, expected):
     """Only a link to a page of the same list counts; what it does not repeat stays (failures.md row 12)."""
     assert of(target) == expected
+
+
+def test_an_empty_parameter_stays():
+    """What the list was asked with is kept, also where it has no value."""
+    assert of(f"{BASE}/orgs/acme/hooks?page=2", query="q=&per_page=100") == "q=&per_page=100&page=2"
 
 
 def test_a_segment_may_be_encoded_in_another_way():

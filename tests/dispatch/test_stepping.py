@@ -37,6 +37,19 @@ def test_everything_else_is_a_flaw_of_the_operation(end: Any) -> None:
         advance(made, REPLY, Outcome)
 
 
+def test_the_steps_get_the_reply() -> None:
+    """What came of a request is what `yield` gives."""
+
+    def echo() -> Any:
+        return succeeded((yield GET))
+
+    made = echo()
+    advance(made, None, Outcome)
+    ended = advance(made, REPLY, Outcome)
+    assert isinstance(ended, Outcome)
+    assert ended.result is REPLY
+
+
 def test_settling_has_more_ends() -> None:
     """What may come at the end is the caller's choice."""
     made = steps(NotApplied("x"))

@@ -190,11 +190,21 @@ CURRENT = "/orgs/acme/hooks?per_page=100"
         ('</api/v3/y>; rel="next"', "/y"),
         (f'<{BASE}/x#part>; rel="next"', "/x"),
         ('<https://CODE.example.com:443/api/v3/x>; rel="next"', "/x"),
+        (f'<{BASE}/3>; rel="n\\ext"', "/3"),
     ],
 )
 def test_the_next_page_is_found_as_rfc_8288_says(header, expected):
     """The link whose relations hold `next`, absolute or relative, whatever stands around it."""
     assert next_link({"link": header}, BASE, CURRENT) == expected
+
+
+def test_the_port_that_a_scheme_means_may_be_left_out():
+    """With it or without it, here or there, it is the same platform; another port is another one."""
+    for scheme, port in (("http", 80), ("https", 443)):
+        plain, named = f"{scheme}://host/api", f"{scheme}://host:{port}/api"
+        for base, target in ((plain, named), (named, plain), (plain, plain)):
+            assert within_base(f"{target}/x", base, "/y") == "/x"
+        assert within_base(f"{scheme}://host:{port + 1}/api/x", plain, "/y") is None
 
 
 ASTRAY = [

@@ -22,7 +22,8 @@ class Weather:
     """Fates from a seed.
 
     Attributes:
-        share: of the requests that meet a misfortune; `most` in a row of one path, of these `kinds`.
+        share: of the requests that meet a misfortune; `most` in a row of one path as it is spelled, of these `kinds`:
+            several items may read one thing under several names.
         outages: spells in which nobody gets anything but 5xx: begin and end, on the loop's scale (seconds).
     """
 
@@ -50,7 +51,7 @@ class Weather:
         """What befalls the next request."""
         self._met += 1
         dice = random.Random(f"weather {self.seed} {self._met}")
-        key = (exchange.method, exchange.path.partition("?")[0].casefold())
+        key = (exchange.method, exchange.path.partition("?")[0])
         if any(begin <= exchange.at < end for begin, end in self.outages):
             return answer(dice.choice((500, 502, 503, 504)), is_passed_on=dice.random() < 0.3)
         if dice.random() >= self.share or self._in_a_row.get(key, 0) >= self.most:
