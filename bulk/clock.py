@@ -7,13 +7,16 @@ import anyio
 
 
 class Clock:
-    """Local wall time, monotonic time and sleeping, all in seconds."""
+    """Local wall time, monotonic time, processor time and sleeping, all in seconds."""
 
     now = staticmethod(time.time)
     """This machine's idea of UTC (epoch seconds). It may jump; waits never rely on it."""
 
     monotonic = staticmethod(time.monotonic)
     """Seconds that never jump, on the same scale as the event loop's own time."""
+
+    processor = staticmethod(time.thread_time)
+    """Processor time that the calling thread has used; of a simulation, none."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of monotonic time; at least one turn of the event loop."""

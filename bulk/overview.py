@@ -101,8 +101,8 @@ class Overview:
             reset_at=bucket.reset_at + offset if bucket is not None else None,
             used=gate.used,
             pace=gate.rate,
-            waiting=len(gate.waiters),
-            closed_because=gate.obstacle if gate.waiters else "",
+            waiting=gate.waiting,
+            closed_because=gate.obstacle if gate.waiting else "",
             opens_at=opens_at,
         )
 
@@ -110,11 +110,11 @@ class Overview:
         waits: list[Wait] = []
         for gate in gates:
             if gate.account.trust in (Trust.FROZEN, Trust.REFUSED):
-                waits.append(Wait(f"credential {gate.account.name} refused (401)", None, len(gate.waiters) or 1))
-            elif gate.waiters and (gate.obstacle or gate.is_paced):
+                waits.append(Wait(f"credential {gate.account.name} refused (401)", None, gate.waiting or 1))
+            elif gate.waiting and (gate.obstacle or gate.is_paced):
                 until = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
                 what = gate.obstacle or f"pace of {gate.category}, {gate.rate or 0.0:.1f}/s"
-                waits.append(Wait(what, until, len(gate.waiters)))
+                waits.append(Wait(what, until, gate.waiting))
         for (operation, index), until in list(self._settler.under_way.items())[:WAITS_MOST]:
             waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
         for path, poll in self._exchange.polls.waits(now):

@@ -303,6 +303,7 @@ class Run:
 
     async def _work(self, workers: Workers, transport: Transport) -> None:
         async with anyio.create_task_group() as services:
+            services.start_soon(self.governor.pulse.run)
             for account in self.governor.accounts.values():
                 watch = Watch(self.governor, account, lambda token: self._ask(transport, token))
                 services.start_soon(watch.run)

@@ -66,6 +66,9 @@ class VirtualClock(Clock):
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def processor(self) -> float:
+        return 0.0
+
 
 def run_virtual(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Run `function` in virtual time."""

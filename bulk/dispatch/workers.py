@@ -66,7 +66,7 @@ class Workers:
             while scheduler.has_work(queue) or await scheduler.wait_work(queue):
                 if recorder.is_full:
                     await recorder.wait_room()
-                permit = governor.permit_nowait(gate) or await governor.permit(gate)
+                permit = governor.permit_nowait(gate) or await governor.permit(gate, is_new=True)
                 work = scheduler.take(queue)
                 if work is None:
                     governor.return_unused(permit)

@@ -75,7 +75,7 @@ class Permit(msgspec.Struct, eq=False, gc=False):
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A worker in the queue of a gate; woken with a permit or an error."""
+    """A worker at a gate; woken with a permit or an error."""
 
     event: anyio.Event = field(default_factory=anyio.Event)
     permit: Permit | None = None
@@ -88,6 +88,8 @@ class Gate:
 
     Attributes:
         bucket: None while nothing is known, or where the platform limits nothing.
+        waiters: workers with an item under way, in the order in which they came: they go first.
+        newcomers: workers without an item.
         is_paced: permits come from the attendant only, at `rate` requests per second.
         used: requests that this run paid for here (count). granted: permits that were given (count).
         obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens).
@@ -102,6 +104,7 @@ class Gate:
     category: str
     bucket: Bucket | None = None
     waiters: deque[Waiter] = field(default_factory=deque)
+    newcomers: deque[Waiter] = field(default_factory=deque)
     nudge: anyio.Event = field(default_factory=anyio.Event)
     limiter: AsyncLimiter | None = None
     is_paced: bool = False
@@ -115,6 +118,15 @@ class Gate:
     refused_window: int = 0
     confirmed_window: int = 0
     reset_asked_since: float | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Workers that want a permit (count)."""
+        return len(self.waiters) + len(self.newcomers)
+
+    def next_waiter(self) -> Waiter:
+        """Who gets the next permit; there must be one."""
+        return self.waiters.popleft() if self.waiters else self.newcomers.popleft()
 
     def is_stale(self, now: float) -> bool:
         """Whether the platform must be asked first: somebody else could have taken all that was left."""

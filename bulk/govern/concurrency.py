@@ -2,8 +2,8 @@
 
 Grows by one for each round of good answers while it is used up and latency stays near the best that was seen; falls to
 half, at most once in a round, when the platform suffers (5xx, 429, lost answers). Errors never raise it. While the
-platform does not answer at all, one request at a time asks whether it is back. Source: design.md §4; failures.md row
-25.
+platform does not answer at all, one request at a time asks whether it is back. Where this process is too busy to serve
+so many in time, it falls to what it can serve. Source: design.md §4; failures.md row 25; issue 5 (event loop delay).
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,11 @@ START = 16
 SLOW_FACTOR = 8.0
 SLOW_FLOOR_S = 0.25
 """Growth stops where an answer takes 8 times the best and more than a quarter of a second: the platform is queueing."""
+
+LONG_TURN_S = 0.008
+BUSY_SHARE = 0.5
+"""A turn of our event loop that takes longer (processor time), while the loop has been busy for more than that share of
+the time, has too much to serve. One long turn in a process that mostly waits was something else's."""
 
 MEMORY = 0.05
 """Weight of the newest latency in the moving mean."""
@@ -23,6 +28,7 @@ class Concurrency:
     most: the user's limit (count). limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
     best_s: best latency seen; it forgets slowly, so that a platform that got slower for good is not throttled for ever.
     mean_s: moving mean of latency (seconds).
+    is_busy: it was this process that had too much to serve, when the limit fell last.
     """
 
     most: int
@@ -31,6 +37,7 @@ class Concurrency:
     best_s: float = 0.0
     mean_s: float = 0.0
     is_starting: bool = True
+    is_busy: bool = False
     calm_after: float = 0.0
 
     def __post_init__(self) -> None:
@@ -45,6 +52,11 @@ class Concurrency:
     def has_room(self) -> bool:
         """Whether one more may leave."""
         return self.in_flight < int(self.limit)
+
+    @property
+    def obstacle(self) -> str:
+        """Why there is no room, for people."""
+        return "concurrency, as this process is busy" if self.is_busy else "concurrency"
 
     def cap(self, most: int) -> None:
         """This machine can't hold more connections than that."""
@@ -63,10 +75,18 @@ class Concurrency:
             self.is_starting = False
             return
         self.limit = min(float(self.most), self.limit + (1.0 if self.is_starting else 1.0 / self.limit))
+        self.is_busy = self.is_busy and self.limit < self.most
+
+    def turned(self, turn_s: float, busy: float) -> None:
+        """A turn of our event loop took `turn_s` of processor time, and lately it was `busy` for that share of time."""
+        if turn_s <= LONG_TURN_S or busy <= BUSY_SHARE or self.limit <= START:
+            return
+        self.is_starting, self.is_busy = False, True
+        self.limit = max(float(START), self.limit * max(0.5, LONG_TURN_S / turn_s))
 
     def suffered(self, now: float) -> None:
         """A sign that the platform is not well, at monotonic time `now`."""
-        self.is_starting = False
+        self.is_starting = self.is_busy = False
         if now < self.calm_after:
             return
         self.limit = max(1.0, self.limit / 2)

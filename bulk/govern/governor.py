@@ -22,6 +22,7 @@ from bulk.govern.consequences import follow
 from bulk.govern.lifetimes import Lifetime
 from bulk.govern.platform_time import PlatformTime
 from bulk.govern.policy import Draining, Policy
+from bulk.govern.pulse import Pulse
 from bulk.govern.reach import Reach
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers, limits_from_headers
@@ -55,6 +56,7 @@ class Governor:
         self.concurrency = Concurrency(policy.concurrency)
         self.time = PlatformTime.from_local(clock.now(), clock.monotonic())
         self.answers = 0
+        self.pulse = Pulse(self.concurrency, clock)
         self.good_answers = 0
         self._work_left, self._stop = work_left, stop
         self._gates: list[Gate] = []
@@ -83,8 +85,8 @@ class Governor:
             return None
         return self._grant(gate, self.clock.monotonic())
 
-    async def permit(self, gate: Gate) -> Permit:
-        """Wait for a permit.
+    async def permit(self, gate: Gate, *, is_new: bool = False) -> Permit:
+        """Wait for a permit; `is_new`: for an item that nobody has begun yet.
 
         Raises:
             CredentialRefused: the platform does not take the credential, and it can't be renewed.
@@ -94,16 +96,16 @@ class Governor:
         if permit is not None:
             return permit
         self._refuse_if_over(gate)
-        waiter = Waiter()
-        gate.waiters.append(waiter)
+        waiter, queue = Waiter(), gate.newcomers if is_new else gate.waiters
+        queue.append(waiter)
         gate.wake()
         try:
             await waiter.event.wait()
         except BaseException:
             if waiter.permit is not None:
                 self.return_unused(waiter.permit)
-            elif waiter in gate.waiters:
-                gate.waiters.remove(waiter)
+            elif waiter in queue:
+                queue.remove(waiter)
             raise
         if waiter.error is not None:
             raise waiter.error
@@ -152,7 +154,7 @@ class Governor:
         if bucket is not None and bucket.free <= bucket.reserve:
             gate.obstacle_until = max(now, bucket.reset_at - self.time.middle(0.0))
             return f"bucket {gate.category}"
-        return "" if self.concurrency.has_room else "concurrency"
+        return "" if self.concurrency.has_room else self.concurrency.obstacle
 
     def _grant(self, gate: Gate, now: float) -> Permit | None:
         gate.obstacle = self._obstacle(gate, now)
@@ -179,10 +181,13 @@ class Governor:
         while True:
             gate.nudge = anyio.Event()
             now = self.clock.monotonic()
-            if not gate.waiters:
+            if not gate.waiting:
                 await gate.nudge.wait()
                 continue
             gate.obstacle = self._obstacle(gate, now)
+            if gate.obstacle == self.concurrency.obstacle:
+                await gate.nudge.wait()  # an answer makes room, and nothing that `/rate_limit` says
+                continue
             if gate.obstacle:
                 gate.account.wake()
                 with anyio.move_on_after(_until(gate.obstacle_until, now)):
@@ -191,7 +196,7 @@ class Governor:
             self.refresh_pace(gate, now)
             if gate.rate is None:
                 await self._until_fresh(gate)
-                self._serve(gate, len(gate.waiters))
+                self._serve(gate, gate.waiting)
                 await anyio.lowlevel.checkpoint()
                 continue
             together = pacing.burst(gate.rate)
@@ -201,7 +206,7 @@ class Governor:
 
     async def _until_fresh(self, gate: Gate) -> None:
         """Have the platform asked what is left, where others may have taken it since its last word."""
-        while gate.waiters:
+        while gate.waiting:
             now = self.clock.monotonic()
             if not gate.is_stale(now) or self._obstacle(gate, now):
                 return
@@ -226,11 +231,11 @@ class Governor:
 
     def _serve(self, gate: Gate, most: int) -> None:
         now = self.clock.monotonic()
-        while most > 0 and gate.waiters:
+        while most > 0 and gate.waiting:
             permit = self._grant(gate, now)
             if permit is None:
                 return
-            waiter = gate.waiters.popleft()
+            waiter = gate.next_waiter()
             waiter.permit = permit
             waiter.event.set()
             most -= 1
@@ -245,15 +250,20 @@ class Governor:
             gate.rate = pacing.rate(bucket.available, work, seconds_left, bucket.window_s)
         gate.is_paced = gate.rate is not None
 
-    def _pump(self) -> None:
-        """Something became free: serve who waits at gates that are not paced, wake the attendants of the others."""
+    def _pump(self, own: Gate) -> None:
+        """Something became free at `own`: serve who waits at gates that are not paced, wake the attendants of others.
+
+        Newcomers at `own` itself are left to its attendant: mostly the worker that made room takes it again at once,
+        which is cheaper than to wake another one that would do the same.
+        """
         for gate in self._gates:
-            if gate.waiters:
-                if gate.is_paced:
-                    if gate.obstacle:
-                        gate.wake()
-                else:
-                    self._serve(gate, len(gate.waiters))
+            if gate.is_paced:
+                if gate.obstacle and gate.waiting:
+                    gate.wake()
+            elif gate.waiters or (gate.newcomers and gate is not own):
+                self._serve(gate, gate.waiting)
+            elif gate.newcomers:
+                gate.wake()
         if len(self._gates) > 1:
             self._gates.append(self._gates.pop(0))
 
@@ -263,7 +273,7 @@ class Governor:
         if permit.gate.bucket is not None:
             permit.gate.bucket.give_back(permit.window)
         permit.gate.used -= 1
-        self._pump()
+        self._pump(permit.gate)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """The request got no answer. Budget comes back only where provably nothing left."""
@@ -275,7 +285,7 @@ class Governor:
             permit.gate.used -= 1
         self.concurrency.suffered(now)
         self.unanswered(failure)
-        self._pump()
+        self._pump(permit.gate)
 
     def unanswered(self, failure: Failure) -> None:
         """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
@@ -312,11 +322,12 @@ class Governor:
             if paused_until is not None:
                 self._paused_until = max(self._paused_until, paused_until)
                 self._paused_why = "platform busy (Retry-After)"
-        self._pump()
+        self._pump(gate)
 
     def heard(self, reply: Reply, sent: float, received: float) -> None:
         """Any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
+        self.pulse.beat()
         if self._reach.answered():
             for gate in self._gates:
                 gate.wake()
@@ -328,14 +339,8 @@ class Governor:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         bucket = gate.bucket
         gate.heard_at = now
-        reset_at = float(limits.reset)
         platform_now = self.time.middle(now)
-        # nonsense from the platform must not make us wait for ever (failures.md rows 31, 34)
-        reset_at = (
-            min(max(reset_at, platform_now), platform_now + 3_700.0)
-            if not _is_sane(reset_at, platform_now)
-            else reset_at
-        )
+        reset_at = _believable(float(limits.reset), platform_now)
         if bucket is None:
             free = max(0, min(limits.remaining, limits.limit) - gate.account.in_flight)
             gate.bucket = Bucket(limits.limit, free, reset_at, max(1.0, reset_at - platform_now))
@@ -369,8 +374,8 @@ class Governor:
 
     @staticmethod
     def _turn_away(gate: Gate, error: Callable[[], Exception]) -> None:
-        while gate.waiters:
-            waiter = gate.waiters.popleft()
+        while gate.waiting:
+            waiter = gate.next_waiter()
             waiter.error = error()
             waiter.event.set()
 
@@ -380,8 +385,11 @@ class Governor:
         return self._paused_until
 
 
-def _is_sane(reset_at: float, now: float) -> bool:
-    return now - 86_400.0 < reset_at < now + 3_700.0
+def _believable(reset_at: float, now: float) -> float:
+    """Nonsense from the platform must not make us wait for ever (failures.md rows 31, 34)."""
+    if now - 86_400.0 < reset_at < now + 3_700.0:
+        return reset_at
+    return min(max(reset_at, now), now + 3_700.0)
 
 
 def _until(moment: float | None, now: float) -> float:

@@ -100,7 +100,7 @@ class Watch:
         if bucket.available > 0:
             gate.reset_asked_since = None
             return max(polled + RESET_FIRST_S, min(reset, polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)))
-        if not gate.waiters:
+        if not gate.waiting:
             return polled + ASK_MOST_S
         if now >= reset:
             if gate.reset_asked_since is None:

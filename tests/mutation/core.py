@@ -13,7 +13,7 @@ _LEDGER = ("tests/ledger/test_opening.py", "tests/ledger/test_ledger.py")
 
 CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/govern/buckets.py": ("tests/govern/test_bucket_words.py", "tests/govern/test_buckets.py"),
-    "bulk/govern/concurrency.py": ("tests/govern/test_pacing.py", _GOVERN),
+    "bulk/govern/concurrency.py": ("tests/govern/test_pulse.py", "tests/govern/test_pacing.py", _GOVERN),
     "bulk/govern/consequences.py": (_GOVERN,),
     "bulk/govern/pacing.py": ("tests/govern/test_pacing.py",),
     "bulk/govern/platform_time.py": ("tests/govern/test_platform_time.py",),

@@ -146,7 +146,7 @@ def nothing_leaked(world: World, run: Run) -> None:
     for account in governor.accounts.values():
         assert account.in_flight == 0
         for gate in account.gates.values():
-            assert not gate.waiters
+            assert not gate.waiting
             assert gate.bucket is None or gate.bucket.in_flight == 0
     assert run.scheduler.in_flight == 0
     assert not world.network.client_wires

@@ -1,0 +1,143 @@
+"""Who gets the room that an answer makes: items under way, other categories, and then the worker that made it."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import anyio
+import anyio.lowlevel
+
+from bulk.govern.accounts import Permit
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Policy
+from bulk.govern.watch import Watch
+from bulk.model import Reply
+from bulk.platform.wire import Verdict, VerdictKind
+from tests.govern.counting import Platform, Source
+from tests.virtual_time import VirtualClock, run_virtual
+
+ACCEPTED = Verdict(VerdictKind.ACCEPTED)
+
+
+class Gates:
+    """A governor with two gates, room for one request, and a record of who got a permit in which order."""
+
+    def __init__(self) -> None:
+        clock = VirtualClock()
+        self.platform = Platform(clock, limit=10_000, window_s=3_600)
+        self.governor = Governor(Policy(1, lambda limit: 0, False, 30.0), clock, lambda *_: 100, lambda _: None)
+        self.account = self.governor.open_account(Source("token-one"), ["core", "search"])
+        self.served: list[str] = []
+
+    async def wait(self, name: str, category: str, is_new: bool) -> None:
+        """Stand at a gate; the permit is kept."""
+        await self.governor.permit(self.governor.gate("default", category), is_new=is_new)
+        self.served.append(name)
+
+    def answered(self, permit: Permit) -> None:
+        """Its request was answered: there is room for another one."""
+        self.governor.answered(permit, Reply(status=200, headers={}), ACCEPTED)
+
+    @contextlib.asynccontextmanager
+    async def taken(self, *waiting: tuple[str, str, bool]) -> AsyncIterator[Permit]:
+        """A permit at `core` that takes all the room, while others wait: (name, category, is_new) of each."""
+        governor = self.governor
+        async with anyio.create_task_group() as group:
+            group.start_soon(Watch(governor, self.account, self.platform.ask).run)
+            for gate in self.account.gates.values():
+                group.start_soon(governor.attend, gate)
+            gate = governor.gate("default", "core")
+            self.answered(await governor.permit(gate))  # proves the token
+            permit = await governor.permit(gate)
+            for each in waiting:
+                group.start_soon(self.wait, *each)
+                await turns()
+            assert not self.served
+            yield permit
+            group.cancel_scope.cancel()
+
+
+async def turns(count: int = 5) -> None:
+    """Some turns of the event loop."""
+    for _ in range(count):
+        await anyio.lowlevel.checkpoint()
+
+
+def test_the_worker_that_made_room_goes_on_before_others_that_have_no_item() -> None:
+    """They would do the same, and to wake them costs more."""
+
+    async def main() -> None:
+        gates = Gates()
+        async with gates.taken(("idle", "core", True)) as permit:
+            for _ in range(3):
+                gates.answered(permit)
+                again = gates.governor.permit_nowait(permit.gate)
+                assert again is not None
+                permit = again
+                await turns()
+            assert gates.served == []
+            assert permit.gate.waiting == 1
+
+    run_virtual(main)
+
+
+def test_room_that_it_does_not_take_is_not_lost() -> None:
+    """It waits for something else now: the next one has the room a turn later; also room that was never used."""
+
+    async def main() -> None:
+        gates = Gates()
+        async with gates.taken(("first", "core", True), ("second", "core", True)) as permit:
+            gates.answered(permit)
+            await turns()
+            assert gates.served == ["first"]
+        gates = Gates()
+        async with gates.taken(("first", "core", True)) as permit:
+            gates.governor.return_unused(permit)
+            await turns()
+            assert gates.served == ["first"]
+
+    run_virtual(main)
+
+
+def test_an_item_under_way_goes_first() -> None:
+    """Before those that came earlier and have no item, and before the worker that made room."""
+
+    async def main() -> None:
+        gates = Gates()
+        async with gates.taken(("idle", "core", True), ("under way", "core", False)) as permit:
+            gates.answered(permit)
+            assert gates.governor.permit_nowait(permit.gate) is None
+            await turns()
+            assert gates.served == ["under way"]
+
+    run_virtual(main)
+
+
+def test_another_category_is_not_kept_out() -> None:
+    """All the room is one category's: what becomes free goes to the other that waits, at once."""
+
+    async def main() -> None:
+        gates = Gates()
+        async with gates.taken(("idle", "core", True), ("other", "search", True)) as permit:
+            gates.answered(permit)
+            assert gates.governor.permit_nowait(permit.gate) is None
+            await turns()
+            assert gates.served == ["other"]
+
+    run_virtual(main)
+
+
+def test_who_gives_up_waiting_leaves_the_gate() -> None:
+    """Cancelled while it waits, as one without an item or with one: nothing is handed to it later."""
+
+    async def main() -> None:
+        gates = Gates()
+        async with gates.taken() as permit:
+            for is_new in (True, False):
+                with anyio.move_on_after(0.1):
+                    await gates.wait("cancelled", "core", is_new)
+                assert permit.gate.waiting == 0
+            gates.answered(permit)
+            assert gates.governor.permit_nowait(permit.gate) is not None
+            assert gates.served == []
+
+    run_virtual(main)
