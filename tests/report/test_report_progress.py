@@ -16,8 +16,9 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from bulk.clock import Clock
@@ -193,6 +194,8 @@ def test_a_bug_in_a_face_is_logged_and_breaks_nothing(caplog):
     assert "the progress display has stopped" in caplog.text
 
 
+@example(columns=20, rows=1, jobs=0, waits=0, names="\u1b6b")  # takes no cell
+@example(columns=20, rows=9, jobs=2, waits=2, names="漢" * 20)  # two cells each
 @given(
     columns=st.integers(20, 200),
     rows=st.integers(1, 60),
@@ -207,7 +210,7 @@ def test_the_picture_fits(columns, rows, jobs, waits, names):
     console.print(live.picture(shown, START + 61, columns, rows))
     printed = console.file.getvalue().removesuffix("\n").split("\n")  # type: ignore[attr-defined]
     assert len(printed) <= rows
-    assert all(len(line) <= columns for line in printed)
+    assert all(cell_len(line) <= columns for line in printed)
 
 
 def test_the_picture_says_what_matters():
