@@ -56,9 +56,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualClock(Clock):
-    """The clock of such a loop; `skew_s` is how wrong this machine's wall time is (seconds)."""
+    """The clock of such a loop.
 
-    skew_s = 0.0
+    Attributes:
+        skew_s: how wrong this machine's wall time is (seconds).
+        used_s: processor time, and `each_look_s` how much more each look at it finds (seconds).
+    """
+
+    skew_s = used_s = each_look_s = 0.0
 
     def now(self) -> float:
         return START + self.monotonic() + self.skew_s
@@ -67,7 +72,8 @@ class VirtualClock(Clock):
         return asyncio.get_running_loop().time()
 
     def processor(self) -> float:
-        return 0.0
+        self.used_s += self.each_look_s
+        return self.used_s
 
 
 def run_virtual(function: Callable[..., Awaitable[T]], *args: Any) -> T:

@@ -72,7 +72,7 @@ class Concurrency:
         if self.limit >= self.most or self.in_flight + 1 < int(self.limit):
             return
         if self.mean_s > max(SLOW_FLOOR_S, SLOW_FACTOR * self.best_s):
-            self.is_starting = False
+            self.is_starting = self.is_busy = False
             return
         self.limit = min(float(self.most), self.limit + (1.0 if self.is_starting else 1.0 / self.limit))
         self.is_busy = self.is_busy and self.limit < self.most

@@ -185,11 +185,9 @@ class Governor:
                 await gate.nudge.wait()
                 continue
             gate.obstacle = self._obstacle(gate, now)
-            if gate.obstacle == self.concurrency.obstacle:
-                await gate.nudge.wait()  # an answer makes room, and nothing that `/rate_limit` says
-                continue
             if gate.obstacle:
-                gate.account.wake()
+                if gate.obstacle != self.concurrency.obstacle:  # answers make room, nothing that the watcher could ask
+                    gate.account.wake()
                 with anyio.move_on_after(_until(gate.obstacle_until, now)):
                     await gate.nudge.wait()
                 continue

@@ -50,9 +50,10 @@ def test_it_never_falls_below_the_start(limit: float) -> None:
     for _ in range(10):
         one.turned(1.0, BUSY)
     assert one.limit == START
+    one = Concurrency(64)
     one.limit = limit
     one.turned(1.0, BUSY)
-    assert one.limit == limit
+    assert (one.limit, one.is_starting, one.obstacle) == (limit, True, "concurrency")
 
 
 def test_who_waits_is_told_that_this_process_is_busy() -> None:
@@ -67,6 +68,11 @@ def test_who_waits_is_told_that_this_process_is_busy() -> None:
     assert one.obstacle == "concurrency"
     one.turned(1.0, BUSY)
     one.suffered(10.0)
+    assert one.obstacle == "concurrency"
+    one = grown()
+    one.turned(1.0, BUSY)
+    one.in_flight = one.allowed - 1
+    one.answered(100.0)
     assert one.obstacle == "concurrency"
 
 

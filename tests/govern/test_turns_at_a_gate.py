@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
@@ -98,30 +99,17 @@ def test_room_that_it_does_not_take_is_not_lost() -> None:
     run_virtual(main)
 
 
-def test_an_item_under_way_goes_first() -> None:
-    """Before those that came earlier and have no item, and before the worker that made room."""
+@pytest.mark.parametrize("first", [("under way", "core", False), ("other", "search", True)])
+def test_others_go_before_the_worker_that_made_room(first: tuple[str, str, bool]) -> None:
+    """An item under way, and another category, which one that has all the room would keep out; at once."""
 
     async def main() -> None:
         gates = Gates()
-        async with gates.taken(("idle", "core", True), ("under way", "core", False)) as permit:
+        async with gates.taken(("idle", "core", True), first) as permit:
             gates.answered(permit)
             assert gates.governor.permit_nowait(permit.gate) is None
             await turns()
-            assert gates.served == ["under way"]
-
-    run_virtual(main)
-
-
-def test_another_category_is_not_kept_out() -> None:
-    """All the room is one category's: what becomes free goes to the other that waits, at once."""
-
-    async def main() -> None:
-        gates = Gates()
-        async with gates.taken(("idle", "core", True), ("other", "search", True)) as permit:
-            gates.answered(permit)
-            assert gates.governor.permit_nowait(permit.gate) is None
-            await turns()
-            assert gates.served == ["other"]
+            assert gates.served == [first[0]]
 
     run_virtual(main)
 

@@ -246,6 +246,33 @@ def test_a_rival_is_left_its_reserve(folder: Path, reserve: str) -> None:
     simulate(main)
 
 
+@pytest.mark.parametrize(("each_look_s", "is_busy"), [(0.0, False), (0.05, True)])
+def test_a_busy_process_has_fewer_in_flight(folder: Path, each_look_s: float, is_busy: bool) -> None:
+    """Of 64 allowed: all where turns of the event loop are short; where they are long, hardly more than at first, and
+    what waits says so."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            made.clock.each_look_s = each_look_s
+            allowed: list[int] = []
+            obstacles: set[str] = set()
+
+            def look(_: Exchange) -> Fate:
+                governor = made.runs[-1].governor
+                allowed.append(governor.concurrency.allowed)
+                obstacles.add(governor.gate("default", "core").obstacle)
+                return FINE
+
+            made.network.fate_of = look
+            manifest = made.write("run", jobs(400))
+            assert (await made.run(manifest)).exit_code == 0
+            most = max(allowed[200:])
+            assert most < 24 if is_busy else most == 64
+            assert ("concurrency, as this process is busy" in obstacles) is is_busy
+
+    simulate(main)
+
+
 def test_an_unasked_304_is_asked_once_more_without_conditions(folder: Path) -> None:
     """failures.md row 13: a 304 for which nothing is stored: one more request, fresh; a second one is a bad answer."""
 
