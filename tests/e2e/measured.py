@@ -26,11 +26,11 @@ class Measured:
 
 
 def measure(command: Sequence[str | Path], folder: Path, environ: Mapping[str, str]) -> Measured:
-    """Run `command` in `folder`."""
+    """Run `command` in `folder`; untraced also where coverage is measured, whose tracer would be measured as well."""
     done = subprocess.run(
         [sys.executable, "-S", __file__, *command],
         cwd=folder,
-        env=environ,
+        env={name: value for name, value in environ.items() if not name.startswith("COVERAGE")},
         capture_output=True,
         text=True,
         check=True,
