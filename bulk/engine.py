@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from bulk.clock import Clock, iso_utc
 from bulk.dispatch.beginning import progress_of
-from bulk.dispatch.recorder import Disk
+from bulk.dispatch.disk import Disk
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.ledger.directory import Claim
 from bulk.ledger.ledger import Ledger

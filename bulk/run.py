@@ -22,12 +22,13 @@ import anyio
 
 from bulk.clock import Clock
 from bulk.dispatch.collector import quiet_collector
+from bulk.dispatch.disk import Disk, thread_disk
 from bulk.dispatch.drive import Drive
 from bulk.dispatch.echoes import Echoes, earlier
 from bulk.dispatch.exchange import Exchange
 from bulk.dispatch.passing import Passing
 from bulk.dispatch.progress import JobProgress
-from bulk.dispatch.recorder import Disk, Recorder, thread_disk
+from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.scheduler import Scheduler
 from bulk.dispatch.settle import Settler
 from bulk.dispatch.streak import Streak

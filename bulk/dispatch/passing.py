@@ -17,9 +17,9 @@ import anyio.lowlevel
 import msgspec
 
 from bulk.clock import Clock
+from bulk.dispatch.disk import Disk
 from bulk.dispatch.progress import JobProgress, dependency_failed
 from bulk.dispatch.queues import Feed, Tier
-from bulk.dispatch.recorder import Disk
 from bulk.dispatch.scheduler import Scheduler, Stream, Work
 from bulk.dispatch.tally import Tally
 from bulk.dispatch.workers import Workers

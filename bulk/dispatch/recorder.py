@@ -8,12 +8,12 @@ the group stays in memory and is tried again until `GRACE_S` is over. Source: de
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import anyio
 import anyio.lowlevel
 
 from bulk.clock import Clock
+from bulk.dispatch.disk import Disk
 from bulk.errors import BulkError, RunStopped
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Record, StoredTally
@@ -34,14 +34,6 @@ ROOM_BYTES = 6 * 1024 * 1024
 
 GRACE_S = 10.0
 """How long a refusing disk is tried again before the run ends without the last outcomes (a resume settles them)."""
-
-Disk: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
-"""Runs a blocking function elsewhere; a simulation runs it in place."""
-
-
-async def thread_disk(call: Callable[[], None]) -> None:
-    """The ordinary Disk: a worker thread. Not abandoned when cancelled: a commit is ended, not torn."""
-    await anyio.to_thread.run_sync(call)
 
 
 @dataclass(slots=True, eq=False)

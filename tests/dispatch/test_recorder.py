@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from bulk.dispatch import recorder as module
-from bulk.dispatch.recorder import GATHER_S, GRACE_S, Disk, Recorder, thread_disk
+from bulk.dispatch.recorder import GATHER_S, GRACE_S, Recorder
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Record, StoredTally
@@ -267,32 +267,6 @@ def test_a_status_goes_with_the_next_group(folder: Path) -> None:
     assert flushed
 
 
-def test_the_ordinary_disk_is_a_thread_that_is_not_torn(folder: Path) -> None:
-    """A commit in a thread is ended when the run is cancelled, not abandoned."""
-    import threading
-
-    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def commit() -> None:
-        begun.set()
-        may_end.wait(10.0)
-        ended.set()
-
-    async def main(disk: Disk) -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_on, disk, commit)
-            await anyio.to_thread.run_sync(begun.wait)
-            group.cancel_scope.cancel()
-            may_end.set()
-        assert ended.is_set()
-
-    anyio.run(main, thread_disk)
-
-
-async def _on(disk: Disk, call: Callable[[], None]) -> None:
-    await disk(call)
-
-
 def test_a_slow_disk_is_paid_for_once_by_many(folder: Path) -> None:
     """With 50 ms for every commit, 64 writers one after the other share them: 640 writes, each with an intent that is
     awaited, take about as long as ten of them (failures.md row 50)."""
@@ -312,27 +286,6 @@ def test_a_slow_disk_is_paid_for_once_by_many(folder: Path) -> None:
     bench = simulate(folder, main)
     assert len(bench.told) == 640
     assert len(bench.groups) <= 13
-
-
-def test_the_loop_goes_on_while_the_disk_is_slow() -> None:
-    """A commit that takes its time holds up no task but the one that waits for it (failures.md row 50)."""
-    import threading
-
-    may_end, ended_in_time = threading.Event(), []
-
-    async def turn() -> None:
-        for _ in range(1_000):
-            await anyio.lowlevel.checkpoint()
-        may_end.set()
-
-    async def main() -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(turn)
-            # if the loop stood still meanwhile, nobody would let it end
-            await thread_disk(lambda: ended_in_time.append(may_end.wait(10.0)))
-
-    anyio.run(main)
-    assert ended_in_time == [True]
 
 
 def test_a_group_is_tallied_once(folder: Path) -> None:

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from bulk.clock import Clock
-from bulk.dispatch.recorder import thread_disk
+from bulk.dispatch.disk import thread_disk
 from bulk.errors import RunStopped
 from bulk.model import BodyFile, Media, Request
 from bulk.platform.answer import Answer

@@ -25,7 +25,7 @@ from anyio._backends._asyncio import CancelScope
 
 from bulk import engine, run
 from bulk.dispatch import passing
-from bulk.dispatch.recorder import Disk
+from bulk.dispatch.disk import Disk
 from bulk.manifest.reading import Overrides
 from bulk.model import Finished
 from bulk.report.progress import Display, Silence
