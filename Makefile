@@ -100,9 +100,11 @@ clean:
 	rm -rf $(VENV) $(VENV)-pins .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find bulk jobs tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
+# pip before 23.3 compares every file of an index with every tag of the platform: half of the time of an installation.
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit("Bulk needs Python 3.11 or newer: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) 'pip>=23.3'
 
 # Where an accelerator can't be installed, all the same works without it, only slower.
 $(VENV)/.runtime: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
