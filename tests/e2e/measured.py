@@ -25,12 +25,17 @@ class Measured:
     err: str
 
 
+def untraced(environ: Mapping[str, str]) -> dict[str, str]:
+    """Without what has a new process trace its coverage: that takes time, and writes files."""
+    return {name: value for name, value in environ.items() if not name.startswith("COVERAGE")}
+
+
 def measure(command: Sequence[str | Path], folder: Path, environ: Mapping[str, str]) -> Measured:
-    """Run `command` in `folder`; untraced also where coverage is measured, whose tracer would be measured as well."""
+    """Run `command` in `folder`; untraced, or its tracer would be measured as well."""
     done = subprocess.run(
         [sys.executable, "-S", __file__, *command],
         cwd=folder,
-        env={name: value for name, value in environ.items() if not name.startswith("COVERAGE")},
+        env=untraced(environ),
         capture_output=True,
         text=True,
         check=True,

@@ -1,5 +1,6 @@
 """The budget is the platform's, and all of it is used: judged by the sandbox's journal alone."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.judging import Line, arrived, span_s, windows
+from tests.e2e.measured import untraced
 from tests.e2e.platform import Home, Served, served
 
 ITEMS, LIMIT, WINDOW_S = 3_000, 1_000, 5
@@ -32,6 +34,15 @@ def repositories(count: int) -> list[dict[str, str]]:
 def refused(lines: Sequence[Line]) -> list[Line]:
     """Requests that ran into a limit."""
     return [line for line in lines if line["status"] in (403, 429)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _untraced() -> Iterator[None]:
+    """Where coverage is measured, the command and the sandbox would both be too slow for the budget."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ.keys() - untraced(os.environ).keys():
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="module")
