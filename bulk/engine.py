@@ -13,7 +13,7 @@ from typing import BinaryIO, TypeVar
 import anyio.to_thread
 
 from bulk.clock import Clock, iso_utc
-from bulk.dispatch.beginning import progress_of
+from bulk.dispatch.beginning import begin
 from bulk.dispatch.disk import Disk
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.ledger.directory import Claim
@@ -197,10 +197,15 @@ async def execute(
             write_private(run_dir / "manifest.yaml", manifest.text.encode())
             if is_retry:
                 ledger.reopen(RETRIED)
-            progress, tally = await _beside(
-                around.disk, lambda: (progress_of(checked, ledger), tally_of_a_running(LedgerView(run_dir), now))
+            settle_s, clock = checked.manifest.limits.settle_s, around.clock
+            beginning, tally = await _beside(
+                around.disk,
+                lambda: (
+                    begin(checked, ledger, settle_s, clock.monotonic()),
+                    tally_of_a_running(LedgerView(run_dir), now),
+                ),
             )
-            run = Run(checked, run_dir, ledger, progress, credentials, display, around, listener, tally)
+            run = Run(checked, run_dir, ledger, beginning, credentials, display, around, listener, tally)
             ended, failure = await _to_its_end(run)
             await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
             if failure is not None:

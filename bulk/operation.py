@@ -150,6 +150,16 @@ class Operation(Generic[ItemT]):
         """The requests of `item`, one after the other; returns how it ended. Files and secrets are already inline."""
         raise TypeError(f"{type(self).__name__} lacks steps()")
 
+    def steps_after(self, item: ItemT, left: str | None) -> Steps:
+        """As `steps`, where an earlier item of this run has just left that under the first of `identities` (as `left`
+        tells it): what a read shows may be older."""
+        return self.steps(item)
+
+    def left(self, item: ItemT, outcome: Outcome) -> str | None:
+        """What stands under the first of `identities` now that `item` has ended so, such as a blob; empty: nothing;
+        None: that can't be told. Only writes that the platform compares with what is there have an answer."""
+        return None
+
     def size_combined(self, item: ItemT) -> int:
         """What `item` takes of a combined request (count, 1 or more); at most `most_combined` go together."""
         return 1

@@ -21,13 +21,12 @@ import aiohttp
 import anyio
 
 from bulk.clock import Clock
+from bulk.dispatch.beginning import Beginning
 from bulk.dispatch.collector import quiet_collector
 from bulk.dispatch.disk import Disk, thread_disk
 from bulk.dispatch.drive import Drive
-from bulk.dispatch.echoes import Echoes, earlier
 from bulk.dispatch.exchange import Exchange
 from bulk.dispatch.passing import Passing
-from bulk.dispatch.progress import JobProgress
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.scheduler import Scheduler
 from bulk.dispatch.settle import Settler
@@ -103,7 +102,7 @@ class Run:
         checked: Checked,
         workspace: Path,
         ledger: Ledger,
-        progress: Sequence[JobProgress],
+        beginning: Beginning,
         credentials: Mapping[str, Credential],
         display: Display,
         surroundings: Surroundings,
@@ -118,7 +117,7 @@ class Run:
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
         self._is_complete = False
-        self._progress = progress
+        self._beginning, self._progress = beginning, beginning.progress
         self._index = LaneIndex(checked, workspace)
         self._passing = Passing(
             checked, workspace, ledger, self._progress, self._index, self._clock, surroundings.disk, self.stop
@@ -243,22 +242,9 @@ class Run:
             self._add_to_tally,
             self._intake.end,
         )
-        base_dir = self._manifest.path.parent
-        intents = self._ledger.open_intents()
-        resources = [job.operation.resource for job in self._manifest.jobs]
-        until = clock.monotonic() + settler.settle_s
-        echoes = Echoes(earlier(self._ledger.echoes(), resources, until))
+        base_dir, beginning = self._manifest.path.parent, self._beginning
         drive = Drive(
-            exchange,
-            settler,
-            recorder,
-            base_dir,
-            intents,
-            echoes,
-            clock,
-            self._around.dice,
-            self._around.environ,
-            self._began_at,
+            exchange, settler, recorder, base_dir, beginning, clock, around.dice, around.environ, self._began_at
         )
         workers = Workers(
             self.scheduler,

@@ -134,8 +134,8 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
     unreported = frozenset({"content"})
     settled_by = (
         "The file is read: with the new blob the write was applied, with the blob from before it was not and is sent "
-        "again, with any other blob the item fails as a conflict. That no file is there counts only while the root of "
-        "the repository can be listed."
+        "again, with any other blob, once the settle time is over, it fails as a conflict. That no file is there "
+        "counts only while the root of the repository can be listed."
     )
     example: ClassVar = {
         "owner": "acme-eng",
@@ -167,10 +167,15 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
         return msgspec.structs.replace(item, content=blobs.encode(data), content_file=None)
 
     def steps(self, item: PutContentsItem) -> Steps:
+        return self.steps_after(item, None)
+
+    def steps_after(self, item: PutContentsItem, left: str | None) -> Steps:
         content = blobs.decode(item.content or "")
         ours, text = blobs.blob_sha(content), blobs.on_one_line(item.content or "", content)
         before = item.sha.lower() if item.sha is not None else None
-        if item.mode == "ensure" or before == ours:
+        if item.mode == "ensure" and left is not None and left != ours:
+            before = left or None
+        elif item.mode == "ensure" or before == ours:
             found = yield from _look(item, is_fresh=False)
             outcome = _without_write(item, ours, found)
             if outcome is not None:
@@ -243,7 +248,8 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
     most_requests = 2
     settled_by = (
         "The file is read: where it is not there, and the root of its branch can be listed, it was deleted; with the "
-        "blob from before it was not and the request is sent again; with any other blob the item fails as a conflict."
+        "blob from before it was not and is sent again; with any other blob, once the settle time is over, it fails as "
+        "a conflict."
     )
     example: ClassVar = {
         "owner": "acme-eng",
@@ -263,7 +269,10 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
             yield ItemFlaw("sha", flaw)
 
     def steps(self, item: DeleteContentsItem) -> Steps:
-        before = item.sha.lower() if item.sha is not None else None
+        return self.steps_after(item, None)
+
+    def steps_after(self, item: DeleteContentsItem, left: str | None) -> Steps:
+        before = item.sha.lower() if item.sha is not None else left or None
         if before is None:
             found = yield from _look(item, is_fresh=False)
             outcome = yield from _without_delete(item, found, None)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bulk.model import Outcome, OutcomeKind
 from bulk.operation import Conflict, ItemT, Operation
 
 
@@ -21,6 +22,15 @@ class OneFile(Operation[ItemT]):
         does = "writes" if hasattr(later, "content") else "deletes"
         did = "writes otherwise" if hasattr(earlier, "content") else "deletes"
         return Conflict(f"{does} the file that {{other}} {did}; leave one of them out", may_insist=True)
+
+    def left(self, item: Any, outcome: Outcome) -> str | None:
+        """The blob; empty where the file is gone."""
+        if outcome.kind not in (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED):
+            return None
+        if not hasattr(item, "content"):
+            return ""
+        sha = outcome.result.get("sha") if isinstance(outcome.result, dict) else None
+        return sha.lower() if isinstance(sha, str) else None
 
 
 def _content(item: Any) -> tuple[str | None, str | None]:

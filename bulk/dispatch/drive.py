@@ -17,11 +17,13 @@ from pathlib import Path
 import msgspec
 
 from bulk.clock import Clock
-from bulk.dispatch.echoes import Echo, Echoes, folded
+from bulk.dispatch.beginning import Beginning
+from bulk.dispatch.echoes import Echo, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
 from bulk.dispatch.hold import Hold
 from bulk.dispatch.newborn import Newborn, names_made
 from bulk.dispatch.recorder import Recorder
+from bulk.dispatch.rounds import Rounds, pause_s
 from bulk.dispatch.settle import Doubt, Settler, doubt_about, lost_again, memo_of
 from bulk.dispatch.stepping import OperationFlaw, advance
 from bulk.dispatch.tally import Tally
@@ -49,10 +51,6 @@ from bulk.platform.wire import VerdictKind
 
 log = logging.getLogger("bulk.dispatch")
 
-RESTARTS = 8
-"""So often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
-RESTARTS_IN_TROUBLE = 50
-"""So often while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 BUSY_MOST_S = 600.0
 """How long "in progress" is waited for before it is the answer."""
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
@@ -75,8 +73,7 @@ class Drive:
         base_dir: folder of the manifest; content files and secrets are read from there.
         environ: where `env:` secrets are.
         began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
-        open_intents: what earlier processes sent without seeing how it ended, by (job, index).
-        echoes: what they sent twice.
+        beginning: what earlier processes of the run have left under way.
     """
 
     def __init__(
@@ -85,8 +82,7 @@ class Drive:
         settler: Settler,
         recorder: Recorder,
         base_dir: Path,
-        open_intents: Mapping[tuple[int, int], Intent],
-        echoes: Echoes,
+        beginning: Beginning,
         clock: Clock,
         dice: random.Random,
         environ: Mapping[str, str],
@@ -95,7 +91,7 @@ class Drive:
         self._exchange, self._settler, self._recorder = exchange, settler, recorder
         self._base_dir, self._clock, self._dice = base_dir, clock, dice
         self._environ, self._began_at = environ, functools.cache(began_at)
-        self.echoes = echoes
+        self.echoes, self._last_writes = beginning.echoes, beginning.last_writes
         self._newborn = Newborn(settler.settle_s)
         since = clock.monotonic()
         self._doubts = {
@@ -104,7 +100,7 @@ class Drive:
                 sent.effect,
                 since,
             )
-            for key, sent in open_intents.items()
+            for key, sent in beginning.open_intents.items()
         }
 
     async def run(self, operation: AnyOperation, entry: Entry, gate: Gate, permit: Permit, tally: Tally) -> Outcome:
@@ -120,8 +116,9 @@ class Drive:
             life = _Life(self, operation, entry, item, gate, tally, hold, doubt)
             outcome = await life.run()
             if not operation.is_read:
-                made = names_made(operation.new_names(item), life.effect, outcome)
-                self._newborn.add(made, self._clock.monotonic())
+                made, now = names_made(operation.new_names(item), life.effect, outcome), self._clock.monotonic()
+                self._newborn.add(made, now)
+                self._last_writes.add(operation, item, life.effect, outcome, now)
             return outcome
         except FileError as flaw:
             if self.is_in_doubt(entry):
@@ -164,26 +161,6 @@ class Drive:
         return doubt
 
 
-class _Rounds:
-    """How often an item starts over. At first a round counts only where the platform served others meanwhile: one in
-    trouble costs nobody an item."""
-
-    __slots__ = ("_counted", "_good_answers", "number")
-
-    def __init__(self, good_answers: int) -> None:
-        self._good_answers = good_answers
-        self._counted = self.number = 0
-
-    def is_another(self, good_answers: int) -> bool:
-        """Whether there is one more round after this one; its `number` counts from 0."""
-        self._counted += good_answers > self._good_answers
-        self._good_answers = good_answers
-        if self._counted >= RESTARTS or self.number >= RESTARTS_IN_TROUBLE:
-            return False
-        self.number += 1
-        return True
-
-
 class _Life:
     """The state of one item while it is worked on."""
 
@@ -217,9 +194,9 @@ class _Life:
         ended = await self._steps()
         if self._doubt is None and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # as nearly always
             return ended
-        return await self._go_on(await self._when_it_is_there(ended), _Rounds(good_answers))
+        return await self._go_on(await self._when_it_is_there(ended), Rounds(good_answers))
 
-    async def _go_on(self, ended: "Outcome | Doubt | _Again", rounds: _Rounds) -> Outcome:
+    async def _go_on(self, ended: "Outcome | Doubt | _Again", rounds: Rounds) -> Outcome:
         """The outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
         refusal: Outcome | None = None
         while True:
@@ -232,6 +209,7 @@ class _Life:
                     return outcome
             elif isinstance(ended, _Again):
                 refusal = ended.refusal
+                self._drive._last_writes.forget(self._operation, self._item)
                 if self._doubt is not None:
                     outcome = await self._settle(refusal)
                     if outcome is not None and outcome is not refusal:
@@ -269,11 +247,14 @@ class _Life:
 
     async def _settle(self, refusal: Outcome | None = None) -> Outcome | None:
         assert self._doubt is not None, "settling needs a doubt"
-        settler = self._drive._settler
+        drive, settler = self._drive, self._drive._settler
+        stale_until = drive._last_writes.until(self._operation, self._item)
         key = (self._operation.name, self._entry.index)
         settler.under_way[key] = self._doubt.since + settler.settle_s
         try:
-            outcome = await settler.settle(self._operation, self._item, self._doubt, self._gate, self._tally, refusal)
+            outcome = await settler.settle(
+                self._operation, self._item, self._doubt, self._gate, self._tally, refusal, stale_until
+            )
         finally:
             settler.under_way.pop(key, None)
         if outcome is None:
@@ -303,7 +284,8 @@ class _Life:
 
     async def _steps(self) -> Outcome | Doubt | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
-        steps = self._operation.steps(self._item)
+        drive = self._drive
+        steps = drive._last_writes.steps(self._operation, self._item, drive._clock.monotonic())
         self._tally.has_read = False
         written: Request | None = None
         try:
@@ -311,7 +293,7 @@ class _Life:
             while isinstance(request, Request):
                 self._asked = request.path
                 if request.effect is _READ:
-                    reply = await self._drive._exchange.read(request, self._gate, self._tally, self._hold.take())
+                    reply = await drive._exchange.read(request, self._gate, self._tally, self._hold.take())
                     if isinstance(reply, Outcome):
                         steps.close()
                         return reply
@@ -391,7 +373,4 @@ class _Life:
         return doubt_about(request, self._drive._clock, status)
 
     async def _pause(self, round_number: int) -> None:
-        """Doubling from 0.1 s, at most 5 s, in long trouble 30 s; jittered."""
-        most_s = 5.0 if round_number <= RESTARTS else 30.0
-        seconds = min(most_s, 0.1 * 2.0 ** min(20, round_number)) * (0.5 + 0.5 * self._drive._dice.random())
-        await self._drive._exchange.pause(seconds)
+        await self._drive._exchange.pause(pause_s(round_number, self._drive._dice.random()))

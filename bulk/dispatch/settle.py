@@ -16,7 +16,7 @@ from bulk.dispatch.exchange import Exchange
 from bulk.dispatch.stepping import OperationFlaw, advance
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate
-from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unknown
+from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, OutcomeKind, Request, Undecided, succeeded, unknown
 from bulk.operation import AnyOperation, Item
 
 log = logging.getLogger("bulk.dispatch")
@@ -65,24 +65,28 @@ class Settler:
         gate: Gate,
         tally: Tally,
         refusal: Outcome | None = None,
+        stale_until: float = 0.0,
     ) -> Outcome | None:
         """The outcome, or None: it was not applied, start over.
 
         Args:
             refusal: how a repeat of the write was refused; it is the outcome if no trace is found.
+            stale_until: until then (monotonic seconds) a read may show what was there before an earlier write of this
+                run, which can look as if this one was applied.
         """
         pause_s, readings = PAUSE_FIRST_S, 0
         while True:
             began = self._clock.monotonic()
             found = await self._read_back(operation, item, doubt.lost, gate, tally)
-            if isinstance(found, Outcome):
-                tally.settled += 1
-                self._exchange.settled += 1
-                return found
             readings += 1
             # all of its requests count: a bucket may have held the second one up
             is_believed = readings >= READINGS and began - doubt.since >= self.settle_s
             match found:
+                case Outcome():
+                    if is_believed or (found.kind is not OutcomeKind.FAILED and began >= stale_until):
+                        tally.settled += 1
+                        self._exchange.settled += 1
+                        return found
                 case NotApplied():
                     if refusal is None and (doubt.effect.may_repeat_at_once or is_believed):
                         return None

@@ -163,6 +163,23 @@ class LedgerView:
                 os.close(fd)
         return found
 
+    def newest_lines(self, size_bytes: int) -> list[bytes]:
+        """The last lines of `results.jsonl`, so many bytes together, in their order; replaced ones are among them.
+
+        Raises:
+            RunDirectoryError: they can't be read.
+        """
+        with open_reader(self._path) as connection:
+            generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
+            fd, start = self._open_results(generation), max(0, end - size_bytes)
+        try:
+            lines = os.pread(fd, end - start, start).splitlines()
+        except OSError as error:
+            raise RunDirectoryError(f"{self.run_dir / RESULTS} can't be read: {error.strerror}") from None
+        finally:
+            os.close(fd)
+        return lines[1:] if start else lines
+
     def _page(
         self, after: tuple[int, int], kinds: AbstractSet[OutcomeKind] | None, job: str | None
     ) -> tuple[int, list[tuple[int, int, int, int]]]:

@@ -101,13 +101,18 @@ class Settled:
     """What settling came to."""
 
     def __init__(
-        self, operation: Thing, about: Doubt, refusal: Outcome | None = None, answer: Reply | Outcome | None = None
+        self,
+        operation: Thing,
+        about: Doubt,
+        refusal: Outcome | None = None,
+        answer: Reply | Outcome | None = None,
+        stale_until: float = 0.0,
     ) -> None:
         clock, self.tally = HandClock(), Tally()
         self.exchange = Read(clock, answer or Reply(status=200, headers={}, body={}))
         settler = Settler(self.exchange, clock, SETTLE_S)
         gate: Gate = Gate(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
-        steps = settler.settle(operation, ThingItem(), about, gate, self.tally, refusal)
+        steps = settler.settle(operation, ThingItem(), about, gate, self.tally, refusal, stale_until)
         try:
             steps.send(None)
         except StopIteration as end:
@@ -122,6 +127,27 @@ def test_a_trace_is_the_outcome_at_once(effect: Effect, refusal: Outcome | None)
     settled = Settled(Thing([succeeded({"sha": "1"})]), doubt(effect), refusal)
     assert settled.outcome == succeeded({"sha": "1"})
     assert (settled.pauses, settled.tally.settled, settled.exchange.settled) == ([], 1, 1)
+
+
+@pytest.mark.parametrize("refusal", [None, CONFLICT])
+def test_somebody_else_is_blamed_only_after_the_settle_time(refusal: Outcome | None) -> None:
+    """operations.md, Settle: what looks like a third value may be an old one, which the next reading corrects."""
+    third = failed(ErrorCode.CONFLICT, "it is another")
+    corrected = Settled(Thing([third, third, succeeded(None)]), doubt(Effect.COMPARE_AND_SWAP), refusal)
+    assert corrected.outcome == succeeded(None)
+    assert (corrected.pauses, corrected.tally.settled) == ([0.1, 0.2], 1)
+    stays = Settled(Thing([third]), doubt(Effect.COMPARE_AND_SWAP), refusal)
+    assert (stays.outcome, stays.tally.settled, stays.exchange.settled) == (third, 1, 1)
+    assert SETTLE_S <= stays.took_s < 2 * SETTLE_S
+
+
+@pytest.mark.parametrize(
+    ("stale_until", "pauses"), [(100.0, []), (100.05, [0.1]), (100.1, [0.1]), (100.2, [0.1, 0.2]), (90.0, [])]
+)
+def test_a_trace_that_may_be_older_is_not_believed(stale_until: float, pauses: list[float]) -> None:
+    """A reading from before an earlier write of this run shows everywhere can look as if this one was applied."""
+    settled = Settled(Thing([succeeded(None)]), doubt(Effect.COMPARE_AND_SWAP), stale_until=stale_until)
+    assert (settled.outcome, settled.pauses, settled.tally.settled) == (succeeded(None), pauses, 1)
 
 
 @pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])

@@ -1,3 +1,4 @@
+import errno
 import signal
 import stat
 
@@ -39,6 +40,35 @@ def test_lines_can_be_chosen(run_dir):
     assert [line["job"] for line in view.finished(job="codeowners")] == ["codeowners"] * 5
     assert [line["index"] for line in view.finished(kinds={OutcomeKind.SKIPPED}, job="readmes")] == [3]
     assert list(view.finished(kinds=set())) == list(view.finished(job="no such job")) == []
+
+
+def test_the_newest_lines_come_as_they_were_written(run_dir):
+    """Whole lines within so many bytes, the last one last; of a retried item the line that was replaced, too."""
+    view = LedgerView(run_dir)
+    order = [(index, job) for index in (4, 2, 0, 3, 1) for job in (1, 0)]
+    lines = [results.encode(finished(index, list(OutcomeKind)[index], job=job)) for index, job in order]
+    whole = [line.rstrip(b"\n") for line in lines]
+    size = sum(map(len, lines))
+    assert view.newest_lines(size) == view.newest_lines(10 * size) == whole
+    assert view.newest_lines(size - 1) == whole[1:]
+    assert view.newest_lines(len(lines[-1])) == []
+    assert view.newest_lines(len(lines[-1]) + 1) == whole[-1:]
+    with opened(run_dir) as ledger:
+        assert ledger.reopen({OutcomeKind.FAILED}) == 2
+        ledger.commit([record(2, OutcomeKind.UNCHANGED)])
+    newest = view.newest_lines(10 * size)
+    assert (newest[:-1], orjson.loads(newest[-1])["outcome"]) == (whole, "unchanged")
+
+
+def test_newest_lines_that_can_not_be_read(run_dir, monkeypatch):
+    """An error of the disk is said with the file's name."""
+
+    def refuse(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("os.pread", refuse)
+    with pytest.raises(RunDirectoryError, match=r"results.jsonl can't be read: Input/output error"):
+        LedgerView(run_dir).newest_lines(100)
 
 
 def test_long_streams_are_paged(run_dir, monkeypatch):

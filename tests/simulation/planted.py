@@ -11,7 +11,7 @@ from unittest import mock
 
 import aiohttp
 
-from bulk.dispatch import drive, recorder, settle
+from bulk.dispatch import drive, last_writes, recorder, settle
 from bulk.dispatch.exchange import Exchange, Tried
 from bulk.govern.accounts import Account, Permit
 from bulk.govern.governor import Governor
@@ -190,6 +190,11 @@ def doubt_forgotten() -> contextlib.AbstractContextManager[None]:
     return _patched(drive._Life, "_in_the_light_of_doubt", as_it_is)
 
 
+def stale_look_believed() -> contextlib.AbstractContextManager[None]:
+    """A look is believed although this run has just changed what it shows."""
+    return _patched(last_writes.LastWrites, "steps", lambda self, operation, item, now: operation.steps(item))
+
+
 EVERY: Sequence[Any] = (
     intent_written_late,
     no_read_back,
@@ -204,4 +209,5 @@ EVERY: Sequence[Any] = (
     token_used_after_its_end,
     told_before_durable,
     doubt_forgotten,
+    stale_look_believed,
 )

@@ -15,6 +15,7 @@ from bulk.sandbox.settings import ExtraToken, RateLimit
 from tests.simulation import invariants, planted
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer, late
+from tests.simulation.memory import Memory
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected, Schedule, put, readmes, snapshot
 from tests.simulation.storm import pass_seed
 from tests.simulation.world import PREFIX, simulate, world
@@ -189,6 +190,26 @@ def ended_token(folder: Path) -> None:
     simulate(main, tick_s=30.0)
 
 
+def lagging_copy(folder: Path) -> None:
+    """A file is put and deleted at once, and a copy of the platform shows that it is not there yet."""
+
+    async def main() -> None:
+        stale = Fate(kind="stale", stale_s=SETTLE_S)
+        async with world(folder, fate_of=lambda each: FINE if each.is_write else stale) as made:
+            made.network.memory = Memory()
+            delete = {"owner": "fleet", "repo": "repo-00000", "path": "a", "message": "Delete"}
+            jobs: dict[str, Any] = {
+                "puts": {"operation": "contents.put", "items": [put("repo-00000", "a", "a")]},
+                "deletes": {"operation": "contents.delete", "items": [delete], "needs": ["puts"]},
+            }
+            manifest = made.write("run", jobs, LIMITS)
+            await made.run(manifest)
+            (outcome,) = (line["outcome"] for line in made.lines(manifest) if line["job"] == "deletes")
+            assert outcome == "succeeded", f"{outcome}, and the file is there"
+
+    simulate(main)
+
+
 def hidden(folder: Path) -> None:
     """Pooled connections break while a write is under way: each request on the wire must have had its permit."""
 
@@ -217,6 +238,7 @@ SEEN_BY: dict[Any, tuple[Callable[[Path], None], str]] = {
     planted.token_used_after_its_end: (ended_token, "401 at"),
     planted.told_before_durable: (rough_work, r"\d+ outcomes were told, \d+ are in the ledger"),
     planted.doubt_forgotten: (between, "unchanged, but it was this item's write"),
+    planted.stale_look_believed: (lagging_copy, "unchanged, and the file is there"),
 }
 """By which scenario each bug is seen, and what that says."""
 MOST_S = 5.0
@@ -255,7 +277,8 @@ IN_BAD_WEATHER = (
     planted.told_before_durable,
     planted.doubt_forgotten,
 )
-"""The others need what no storm has: a rival, a lying proxy, a redirect, a token that ends, a write that comes late."""
+"""The others need what no storm has: a rival, a lying proxy, a redirect, a token that ends, a write that comes late, a
+stale look."""
 LONG_S = 60.0
 
 

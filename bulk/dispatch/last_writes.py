@@ -1,0 +1,59 @@
+"""What this run itself has written last, for the item that changes the same thing next.
+
+A copy of the platform may lag: a look that comes at once can show the file as it was before the last item, or no file.
+Believed, it would make a delete `unchanged` while the file is there; after a lost answer our own blob would be taken
+for somebody else's, or no file for our delete. So within the settle time of a write the next item is told what that
+left, and does not look: the platform's own comparison guards it. What it lost is settled when that time is over. Pure;
+monotonic times come in. Source: failures.md rows 7, 21, 22.
+"""
+
+from bulk.model import Effect, Outcome
+from bulk.operation import AnyOperation, Item, Operation, Steps
+
+
+class LastWrites:
+    """Those of a run, by what they changed; `settle_s`: how long each counts (seconds)."""
+
+    def __init__(self, settle_s: float) -> None:
+        self._settle_s = settle_s
+        self._left: dict[tuple[str, str], tuple[str, float]] = {}
+
+    def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
+        """The steps of `item`, which know what an item before it has just left."""
+        if self._left and type(operation).left is not Operation.left:
+            left, until = self._left.get(_key(operation, item), ("", now))
+            if until > now:
+                return operation.steps_after(item, left)
+        return operation.steps(item)
+
+    def until(self, operation: AnyOperation, item: Item) -> float:
+        """When every copy shows what an item before `item` has left (monotonic seconds); 0.0: they all do."""
+        if not self._left or type(operation).left is Operation.left:
+            return 0.0
+        return self._left.get(_key(operation, item), ("", 0.0))[1]
+
+    def add(self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, now: float) -> None:
+        """`item` ended so at `now`; what is older than the settle time is forgotten.
+
+        Args:
+            effect: of what it has sent; None: nothing was sent, so what stands there is as it was.
+        """
+        if type(operation).left is Operation.left:
+            return
+        left = operation.left(item, outcome)
+        if left is not None:
+            self.forget(operation, item)
+            self._left[_key(operation, item)] = (left, now + self._settle_s)
+        elif effect is not None:
+            self.forget(operation, item)
+        while self._left and next(iter(self._left.values()))[1] <= now:
+            del self._left[next(iter(self._left))]
+
+    def forget(self, operation: AnyOperation, item: Item) -> None:
+        """Somebody else has changed what `item` changes, or nobody knows."""
+        if self._left and type(operation).left is not Operation.left:
+            self._left.pop(_key(operation, item), None)
+
+
+def _key(operation: AnyOperation, item: Item) -> tuple[str, str]:
+    return operation.resource, operation.identities(item)[0]
