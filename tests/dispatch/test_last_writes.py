@@ -12,7 +12,9 @@ from bulk.operation import Item
 SETTLE_S = 15.0
 CAS = Effect.COMPARE_AND_SWAP
 BLOB = "0BEC7c5f1b14d60d9cf23bbd7fd0e6de4d4a93ce"
-PUT, DELETE, CREATE = (operation.find(name) for name in ("contents.put", "contents.delete", "organization.create"))
+PUT, DELETE, CREATE, THREAD = (
+    operation.find(name) for name in ("contents.put", "contents.delete", "organization.create", "thread.mark-read")
+)
 REFUSED = failed(ErrorCode.CONFLICT, "somebody else wrote it")
 
 
@@ -69,7 +71,7 @@ def test_what_is_so_already_is_looked_at() -> None:
 
 
 def test_other_files_are_not_concerned() -> None:
-    """Another path, another branch, another resource."""
+    """Another path, another branch, another resource, what has no identity at all."""
     writes = LastWrites(SETTLE_S)
     writes.add(PUT, put(), CAS, written(), 0.0)
     organization = msgspec.convert({"login": "acme", "admin": "octo"}, CREATE.Item)
@@ -78,6 +80,11 @@ def test_other_files_are_not_concerned() -> None:
     assert first(writes, msgspec.structs.replace(put(), branch="next"), 1.0).method == "GET"
     assert (writes.until(PUT, put("b.txt")), writes.until(CREATE, organization)) == (0.0, 0.0)
     assert next(writes.steps(CREATE, organization, 1.0)).path.startswith("/")
+    thread = msgspec.convert({"thread_id": 7}, THREAD.Item)
+    assert writes.steps(THREAD, thread, 1.0) is not None
+    writes.add(THREAD, thread, Effect.SET, succeeded(None), 1.0)
+    writes.forget(THREAD, thread)
+    assert (writes.until(THREAD, thread), writes.until(PUT, put())) == (0.0, SETTLE_S)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +124,9 @@ def test_rounds_count_while_others_are_served() -> None:
     assert [served.is_another(number + 1) for number in range(RESTARTS)] == [True] * (RESTARTS - 1) + [False]
     assert [alone.is_another(0) for _ in range(RESTARTS_IN_TROUBLE + 1)] == [True] * RESTARTS_IN_TROUBLE + [False]
     assert (served.number, alone.number) == (RESTARTS - 1, RESTARTS_IN_TROUBLE)
+    once = Rounds(0)
+    assert all(once.is_another(1) for _ in range(RESTARTS_IN_TROUBLE)), "only the first round saw a new answer"
+    assert not once.is_another(1)
 
 
 @pytest.mark.parametrize(
