@@ -25,7 +25,16 @@ from bulk.private import DIRECTORY_MODE, FILE_MODE, open_private, sync_directory
 LOCK = "run.lock"
 RESULTS = "results.jsonl"
 
-BEFORE_LEDGER = ("manifest.yaml*", "index.db*", "check.json*", "stdin-*.jsonl*", LOCK, "ledger.db.new*")
+BEFORE_LEDGER = (
+    "manifest.yaml*",
+    "index.db*",
+    "copies.db*",
+    "check.json*",
+    "stdin-*.jsonl*",
+    "items-*.jsonl*",
+    LOCK,
+    "ledger.db.new*",
+)
 """Names that a run makes before its ledger exists: a run that was stopped that early starts again."""
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))

@@ -78,7 +78,7 @@ def _kill_at_random(home: Home, sandbox: Served, dice: random.Random) -> bool:
     return is_over
 
 
-def campaign(folder: Path, seed: int, todo: Work, *, rounds: int = 2, at_random: int = 12) -> Killed:
+def campaign(folder: Path, seed: int, todo: Work, *, rounds: int = 2, at_random: int = 11) -> Killed:
     """Kill one run at every named point and at random, then let it end, and judge.
 
     Args:
@@ -95,6 +95,8 @@ def campaign(folder: Path, seed: int, todo: Work, *, rounds: int = 2, at_random:
             assert exit_code == KILLED, f"{name} #{nth} was never passed: exit {exit_code} after {killed.at}"
             killed.at[name] += 1
 
+        for name in points.AT_FIRST:
+            kill(name, 1)
         for name in _plan(dice, rounds, at_random):
             if name == "at random":
                 assert not _kill_at_random(home, sandbox, dice), f"the run was over after {killed.at}"

@@ -208,6 +208,11 @@ def _renamed(name: str, *, is_after: bool) -> Callable[[Countdown], None]:
     return put
 
 
+AT_FIRST: dict[str, Callable[[Countdown], None]] = {
+    "items checked": lambda passed: _around(Ledger, "open", before=passed),
+}
+"""There is no ledger yet, and the directory holds what the check has made."""
+
 WHILE_WORKING: dict[str, Callable[[Countdown], None]] = {
     "intent not durable": _commit(Intent, is_after=False),
     "intent durable": _commit(Intent, is_after=True),
@@ -247,7 +252,7 @@ WHEN_RETRIED: dict[str, Callable[[Countdown], None]] = {
 }
 """Come when a retry has replaced lines."""
 
-EVERY = {**WHILE_WORKING, **WHILE_RECOVERING, **WHEN_COMPLETE, **WHEN_RETRIED}
+EVERY = {**AT_FIRST, **WHILE_WORKING, **WHILE_RECOVERING, **WHEN_COMPLETE, **WHEN_RETRIED}
 
 
 def kill_at(name: str, nth: int) -> None:

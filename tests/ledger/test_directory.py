@@ -120,7 +120,9 @@ def test_a_run_that_was_stopped_before_its_ledger_begins_again(tmp_path):
         "index.db",
         "index.db-wal",
         "check.json",
+        "copies.db",
         "stdin-readmes.jsonl",
+        "items-files.jsonl",
         "ledger.db.new",
         "run.lock",
     ]

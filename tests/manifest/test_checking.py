@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bulk.errors import ManifestError, RunDirectoryError, RunStopped
+from bulk.ledger.directory import Claim
 from bulk.manifest.checking import check, load_checked
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.manifest.summary import keep
@@ -55,6 +56,25 @@ def test_standard_input_is_kept(tmp_path):
         assert again.digest == checked.digest
         if not operation.is_read:
             assert [label for _, label, _ in lanes_of(checked, workspace)] == ["a", "b"]
+
+
+def test_what_the_check_leaves_is_no_foreign_directory(tmp_path):
+    """failures.md row 42: killed before it has a ledger, or while it makes a file, a run begins again where it was."""
+    for name, text in {"reads.jsonl": '{"place":"a"}\n' * 2, "writes.csv": "place\na\nb\n"}.items():
+        (tmp_path / name).write_text(text)
+    manifest = a_manifest(
+        tmp_path,
+        a_job(WriteThing(), STDIN, name="piped"),
+        a_job(ReadThing(), tmp_path / "reads.jsonl", name="reads"),
+        a_job(WriteThing(), tmp_path / "writes.csv", name="writes"),
+    )
+    workspace = workspace_in(tmp_path)
+    keep(check(manifest, workspace, stdin=io.BytesIO(b'{"place":"a"}\n')), workspace)
+    made = {path.name for path in workspace.iterdir()}
+    assert made == {"check.json", "copies.db", "index.db", "items-writes.jsonl", "stdin-piped.jsonl"}
+    for name in made:
+        (workspace / f"{name}.part").touch()
+    Claim.take(workspace).release()
 
 
 def test_no_standard_input_is_a_flaw(tmp_path):
