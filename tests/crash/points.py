@@ -7,6 +7,7 @@ SIGKILL, which nothing can catch. Source: failures.md rows 42, 43.
 import asyncio
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -255,6 +256,23 @@ WHEN_RETRIED: dict[str, Callable[[Countdown], None]] = {
 EVERY = {**AT_FIRST, **WHILE_WORKING, **WHILE_RECOVERING, **WHEN_COMPLETE, **WHEN_RETRIED}
 
 
+FILE_TOUCHED = "file touched"
+"""Right before a file is opened, made, renamed or removed, or a database is opened."""
+
+_TOUCHES = frozenset(("open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "os.truncate", "sqlite3.connect"))
+_CODE = (".py", ".pyc", ".so", "/__pycache__", ".pth", "/METADATA", "entry_points.txt")
+
+
+def _file_touched(passed: Countdown) -> None:
+    def hear(event: str, details: tuple[Any, ...]) -> None:
+        if event in _TOUCHES and isinstance(details[0], str | bytes | Path):
+            path = os.fsdecode(details[0])
+            if not path.endswith(_CODE) and not path.startswith(("/proc", "/sys", "/dev")):
+                passed()
+
+    sys.addaudithook(hear)
+
+
 def kill_at(name: str, nth: int) -> None:
     """This process will end at that point."""
-    EVERY[name](Countdown(nth))
+    (_file_touched if name == FILE_TOUCHED else EVERY[name])(Countdown(nth))
