@@ -176,7 +176,7 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
         if item.mode == "ensure" and left is not None and left != ours:
             before = left or None
         elif item.mode == "ensure" or before == ours:
-            found = yield from _look(item, is_fresh=False)
+            found = yield from _look(item, is_fresh=False, left=left)
             outcome = _without_write(item, ours, found)
             if outcome is not None:
                 return outcome
@@ -274,7 +274,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
     def steps_after(self, item: DeleteContentsItem, left: str | None) -> Steps:
         before = item.sha.lower() if item.sha is not None else left or None
         if before is None:
-            found = yield from _look(item, is_fresh=False)
+            found = yield from _look(item, is_fresh=False, left=left)
             outcome = yield from _without_delete(item, found, None)
             if outcome is not None:
                 return outcome
@@ -306,8 +306,8 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
         return succeeded({"path": item.path, "sha": before}, note="the answer was lost; the file is gone")
 
 
-def _look(item: PutContentsItem | DeleteContentsItem, *, is_fresh: bool) -> Look:
-    return look(item.owner, item.repo, item.path, item.branch, is_fresh=is_fresh)
+def _look(item: PutContentsItem | DeleteContentsItem, *, is_fresh: bool, left: str | None = None) -> Look:
+    return look(item.owner, item.repo, item.path, item.branch, is_fresh=is_fresh, left=left)
 
 
 def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str | None) -> FileWrite:

@@ -15,6 +15,8 @@ from bulk.model import Media, Reply, Request
 from jobs import refusals
 
 _FOUND_OR_NOT = frozenset((200, 404))
+LAG_PAUSES_S = (0.0, 1.0, 2.0, 4.0, 8.0)
+"""Before each look: the usual settle time together (seconds)."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,17 +45,27 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 Look = Generator[Request, Reply, Standing]
 
 
-def look(owner: str, repo: str, path: str, branch: str | None, *, is_fresh: bool) -> Look:
-    """Read what stands at `path`; after a write always `is_fresh`."""
-    reply = yield Request(
-        method="GET",
-        path=contents_url(owner, repo, path),
-        query=urls.query(ref=branch),
-        media=Media.OBJECT,
-        accept=_FOUND_OR_NOT,
-        is_fresh=is_fresh,
-    )
-    return standing(reply)
+def look(owner: str, repo: str, path: str, branch: str | None, *, is_fresh: bool, left: str | None = None) -> Look:
+    """Read what stands at `path`; after a write always `is_fresh`.
+
+    Args:
+        left: the blob that an item of this run has just left there (empty: no file). Where something else is shown, a
+            copy of the platform may lag, and has its time until that is believed.
+    """
+    for pause_s in (0.0,) if left is None else LAG_PAUSES_S:
+        reply = yield Request(
+            method="GET",
+            path=contents_url(owner, repo, path),
+            query=urls.query(ref=branch),
+            media=Media.OBJECT,
+            accept=_FOUND_OR_NOT,
+            is_fresh=is_fresh or pause_s > 0.0,
+            pause_s=pause_s,
+        )
+        found = standing(reply)
+        if not found.obstacle and (found.sha or "") == left:
+            break
+    return found
 
 
 def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Reply, bool]:

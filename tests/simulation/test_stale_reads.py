@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_BEFORE, FINE, Fate
+from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate
 from tests.simulation.memory import Memory
 from tests.simulation.schedules import OWNER, SETTLE_S, TIMEOUT_S, put
 from tests.simulation.world import simulate, world
@@ -36,7 +36,8 @@ def _pass(folder: Path, jobs: list[tuple[str, dict[str, Any]]], fate_of: Callabl
             manifest = made.write("run", named, LIMITS)
             await made.run(manifest)
             ended.extend(line["outcome"] for line in made.lines(manifest))
-            assert len(made.effects()) == ended.count("succeeded"), made.effects()
+            reads = [operation for operation, _ in jobs].count("contents.get")
+            assert len(made.effects()) == ended.count("succeeded") - reads, made.effects()
 
     simulate(main)
     return ended
@@ -70,6 +71,27 @@ def test_deleted_and_made_again(folder: Path) -> None:
         ("contents.put", put(REPO, "a", "one")),
     ]
     assert _pass(folder, jobs, _stale_reads) == ["succeeded"] * 3
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize("operation", ["contents.put", "contents.delete"])
+def test_what_is_so_already_is_not_written_again(folder: Path, operation: str, is_lost: bool) -> None:
+    """failures.md rows 7, 21: an item wants what the one before it left, and stale reads show something else. It is
+    unchanged, whatever becomes of answers: nothing is sent for it."""
+    look = {"owner": OWNER, "repo": REPO, "path": "a", "media_type": "object"}
+    jobs = [("contents.put", put(REPO, "a", "zero")), ("contents.get", look)]
+    jobs += [(operation, put(REPO, "a", "one") if operation == "contents.put" else _delete("a"))] * 2
+    writes = 0
+
+    def fate_of(exchange: Exchange) -> Fate:
+        nonlocal writes
+        if not exchange.is_write:
+            return FINE if writes == 1 else STALE
+        writes += 1
+        return DROP_AFTER if is_lost and writes == 3 else FINE
+
+    assert _pass(folder, jobs, fate_of) == ["succeeded", "succeeded", "succeeded", "unchanged"]
+    assert writes == 2
 
 
 @pytest.mark.parametrize(("word", "outcome"), [("succeeded", "succeeded"), ("successes", "unchanged")])
