@@ -150,9 +150,9 @@ class Operation(Generic[ItemT]):
         """The requests of `item`, one after the other; returns how it ended. Files and secrets are already inline."""
         raise TypeError(f"{type(self).__name__} lacks steps()")
 
-    def steps_after(self, item: ItemT, left: str | None) -> Steps:
+    def steps_after(self, item: ItemT, left: str | None, lag_s: float) -> Steps:
         """As `steps`, where an earlier item of this run has just left that under the first of `identities` (as `left`
-        tells it): what a read shows may be older."""
+        tells it): for `lag_s` more seconds what a read shows may be older."""
         return self.steps(item)
 
     def left(self, item: ItemT, outcome: Outcome) -> str | None:

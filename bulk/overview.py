@@ -119,6 +119,8 @@ class Overview:
             waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
         for path, poll in self._exchange.polls.waits(now):
             waits.append(Wait(f"poll interval of {path}", wall + poll.not_before - now, poll.waiting))
+        for why, until, count in self._exchange.pauses.waits():
+            waits.append(Wait(why, wall + until - now, count))
         lanes = (lane for lane in self._scheduler.longest_lanes(LANES_MOST) if lane.left > 1)
         waits.extend(Wait(f"lane {lane.label} {lane.left - 1} ahead", None, lane.left) for lane in lanes)
         for job in self._scheduler.jobs:

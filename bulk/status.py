@@ -64,8 +64,8 @@ class Wait(msgspec.Struct, frozen=True):
     """Something that waits.
 
     Attributes:
-        what: `bucket core`, `lane acme/api 37 ahead`, `settling organization.create #12`, `platform unreachable` and
-            the like.
+        what: `bucket core`, `lane acme/api 37 ahead`, `settling organization.create #12`, `just created, not
+            visible yet`, `platform unreachable` and the like.
         until: UTC epoch seconds; None where unknown.
         count: how many items wait for it.
     """

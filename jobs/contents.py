@@ -27,7 +27,7 @@ from bulk.model import (
 from bulk.operation import FileError, Item, ItemFlaw, Operation, Settling, Steps
 from jobs import blobs, file_writes, files, names, overwrites, refusals
 from jobs.file_writes import FileWrite, conflict, file_result
-from jobs.standing import Look, Standing, can_see, contents_url, look
+from jobs.standing import Standing, can_see, contents_url, look
 
 LARGEST = "the platform takes at most 100 MB"
 
@@ -167,16 +167,16 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
         return msgspec.structs.replace(item, content=blobs.encode(data), content_file=None)
 
     def steps(self, item: PutContentsItem) -> Steps:
-        return self.steps_after(item, None)
+        return self.steps_after(item, None, 0.0)
 
-    def steps_after(self, item: PutContentsItem, left: str | None) -> Steps:
+    def steps_after(self, item: PutContentsItem, left: str | None, lag_s: float) -> Steps:
         content = blobs.decode(item.content or "")
         ours, text = blobs.blob_sha(content), blobs.on_one_line(item.content or "", content)
         before = item.sha.lower() if item.sha is not None else None
         if item.mode == "ensure" and left is not None and left != ours:
             before = left or None
         elif item.mode == "ensure" or before == ours:
-            found = yield from _look(item, is_fresh=False, left=left)
+            found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
             outcome = _without_write(item, ours, found)
             if outcome is not None:
                 return outcome
@@ -184,7 +184,7 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
         write = _write("PUT", item, before)
         reply = yield write.request(content=text)
         if reply.status in (409, 422):
-            found = yield from _look(item, is_fresh=True)
+            found = yield from look(*_place(item), is_fresh=True)
             outcome = _after_refusal(item, ours, before, found, reply)
             if outcome is None and found.sha is not None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
@@ -198,7 +198,7 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
     def settle(self, item: PutContentsItem, lost: Lost) -> Settling:
         ours = blobs.blob_sha(blobs.decode(item.content or ""))
         before = lost.memo.get("before")
-        found = yield from _look(item, is_fresh=True)
+        found = yield from look(*_place(item), is_fresh=True)
         if found.sha == ours:
             return succeeded(file_result(item.path, found), note="the answer was lost; the file was read and is so")
         if found.sha is not None and found.sha == before:
@@ -269,12 +269,12 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
             yield ItemFlaw("sha", flaw)
 
     def steps(self, item: DeleteContentsItem) -> Steps:
-        return self.steps_after(item, None)
+        return self.steps_after(item, None, 0.0)
 
-    def steps_after(self, item: DeleteContentsItem, left: str | None) -> Steps:
+    def steps_after(self, item: DeleteContentsItem, left: str | None, lag_s: float) -> Steps:
         before = item.sha.lower() if item.sha is not None else left or None
         if before is None:
-            found = yield from _look(item, is_fresh=False, left=left)
+            found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
             outcome = yield from _without_delete(item, found, None)
             if outcome is not None:
                 return outcome
@@ -282,7 +282,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
         write = _write("DELETE", item, before)
         reply = yield write.request()
         if reply.status == 409:
-            found = yield from _look(item, is_fresh=True)
+            found = yield from look(*_place(item), is_fresh=True)
             outcome = yield from _without_delete(item, found, item.sha and before)
             if outcome is None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
@@ -296,7 +296,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
 
     def settle(self, item: DeleteContentsItem, lost: Lost) -> Settling:
         before = lost.memo.get("before")
-        found = yield from _look(item, is_fresh=True)
+        found = yield from look(*_place(item), is_fresh=True)
         if found.sha is not None and found.sha == before:
             return NotApplied("the file is still there")
         if not found.is_absent:
@@ -306,8 +306,8 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
         return succeeded({"path": item.path, "sha": before}, note="the answer was lost; the file is gone")
 
 
-def _look(item: PutContentsItem | DeleteContentsItem, *, is_fresh: bool, left: str | None = None) -> Look:
-    return look(item.owner, item.repo, item.path, item.branch, is_fresh=is_fresh, left=left)
+def _place(item: PutContentsItem | DeleteContentsItem) -> tuple[str, str, str, str | None]:
+    return item.owner, item.repo, item.path, item.branch
 
 
 def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str | None) -> FileWrite:

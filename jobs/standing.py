@@ -15,8 +15,7 @@ from bulk.model import Media, Reply, Request
 from jobs import refusals
 
 _FOUND_OR_NOT = frozenset((200, 404))
-LAG_PAUSES_S = (0.0, 1.0, 2.0, 4.0, 8.0)
-"""Before each look: the usual settle time together (seconds)."""
+LAG_PAUSE_FIRST_S = 1.0
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,14 +44,23 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 Look = Generator[Request, Reply, Standing]
 
 
-def look(owner: str, repo: str, path: str, branch: str | None, *, is_fresh: bool, left: str | None = None) -> Look:
+def look(
+    owner: str,
+    repo: str,
+    path: str,
+    branch: str | None,
+    *,
+    is_fresh: bool,
+    left: str | None = None,
+    lag_s: float = 0.0,
+) -> Look:
     """Read what stands at `path`; after a write always `is_fresh`.
 
     Args:
         left: the blob that an item of this run has just left there (empty: no file). Where something else is shown, a
-            copy of the platform may lag, and has its time until that is believed.
+            copy of the platform may lag: it is believed only after `lag_s` (seconds).
     """
-    for pause_s in (0.0,) if left is None else LAG_PAUSES_S:
+    for pause_s in _pauses_s(lag_s):
         reply = yield Request(
             method="GET",
             path=contents_url(owner, repo, path),
@@ -66,6 +74,16 @@ def look(owner: str, repo: str, path: str, branch: str | None, *, is_fresh: bool
         if not found.obstacle and (found.sha or "") == left:
             break
     return found
+
+
+def _pauses_s(lag_s: float) -> Generator[float]:
+    """Before each look: none, then doubling, `lag_s` together."""
+    yield 0.0
+    pause_s = LAG_PAUSE_FIRST_S
+    while lag_s > 0.0:
+        yield min(pause_s, lag_s)
+        lag_s -= pause_s
+        pause_s *= 2.0
 
 
 def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Reply, bool]:

@@ -14,6 +14,7 @@ import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
+from bulk.dispatch.pauses import Pauses
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Governor
@@ -76,6 +77,7 @@ class Exchange:
         self._transport, self._governor, self._stores = transport, governor, stores
         self._vendor, self._base_url, self._clock, self._dice = vendor, base_url, clock, dice
         self.polls = Polls()
+        self.pauses = Pauses()
         self.draining = anyio.Event()
         self.requests = 0
         self.retries = 0
@@ -164,7 +166,7 @@ class Exchange:
         """A read until it is decided: a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
             self._transport.step_aside(tally)
-            await self.pause(request.pause_s)
+            await self.pause(request.pause_s, "next look at what takes its time")
         if request.is_poll:
             self._transport.step_aside(tally)
             return await self._poll(request, gate, tally, permit)
@@ -248,9 +250,12 @@ class Exchange:
         def wait(_: RetryCallState) -> float:
             return patience.pause_s(self._dice)
 
-        await self.pause(patience.pause_s(self._dice))
+        async def pause(seconds: float) -> None:
+            await self.pause(seconds, "next try of a read")
+
+        await pause(patience.pause_s(self._dice))
         retrying = AsyncRetrying(
-            sleep=self.pause,
+            sleep=pause,
             wait=wait,
             stop=lambda _: patience.is_over,
             retry=retry_if_result(lambda tried: not _is_decided(tried)),
@@ -259,13 +264,16 @@ class Exchange:
         tried: Tried = await retrying(again)
         return tried
 
-    async def pause(self, seconds: float) -> None:
+    async def pause(self, seconds: float, why: str = "") -> None:
         """Wait before another try.
+
+        Args:
+            why: what the status says of it; empty where something else tells it.
 
         Raises:
             Draining: the run is ending, so there will be none.
         """
-        with anyio.move_on_after(seconds):
+        with self.pauses.told(why, seconds, self._clock.monotonic()), anyio.move_on_after(seconds):
             await self.draining.wait()
         if self.draining.is_set():
             raise Draining

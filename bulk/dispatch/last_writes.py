@@ -20,17 +20,12 @@ class LastWrites:
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """The steps of `item`, which know what an item before it has just left."""
-        if self._left and type(operation).left is not Operation.left:
-            left, until = self._left.get(_key(operation, item), ("", now))
-            if until > now:
-                return operation.steps_after(item, left)
-        return operation.steps(item)
+        left, until = self._last(operation, item)
+        return operation.steps_after(item, left, until - now) if until > now else operation.steps(item)
 
     def until(self, operation: AnyOperation, item: Item) -> float:
         """When every copy shows what an item before `item` has left (monotonic seconds); 0.0: they all do."""
-        if not self._left or type(operation).left is Operation.left:
-            return 0.0
-        return self._left.get(_key(operation, item), ("", 0.0))[1]
+        return self._last(operation, item)[1]
 
     def add(self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, now: float) -> None:
         """`item` ended so at `now`; what is older than the settle time is forgotten.
@@ -53,6 +48,12 @@ class LastWrites:
         """Somebody else has changed what `item` changes, or nobody knows."""
         if self._left and type(operation).left is not Operation.left:
             self._left.pop(_key(operation, item), None)
+
+    def _last(self, operation: AnyOperation, item: Item) -> tuple[str, float]:
+        """What is left, and until when a read may not show it (monotonic seconds, 0.0: each shows what is there)."""
+        if not self._left or type(operation).left is Operation.left:
+            return "", 0.0
+        return self._left.get(_key(operation, item), ("", 0.0))
 
 
 def _key(operation: AnyOperation, item: Item) -> tuple[str, str]:

@@ -5,8 +5,7 @@ import pytest
 
 from bulk import operation
 from bulk.dispatch.last_writes import LastWrites
-from bulk.dispatch.rounds import RESTARTS, RESTARTS_IN_TROUBLE, Rounds, pause_s
-from bulk.model import Effect, ErrorCode, Outcome, Request, failed, succeeded, unchanged
+from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Item
 
 SETTLE_S = 15.0
@@ -70,6 +69,32 @@ def test_what_is_so_already_is_looked_at() -> None:
     assert first(writes, put(text="Yg=="), 1.0).method == "PUT"
 
 
+@pytest.mark.parametrize(
+    ("now", "pauses_s"), [(0.0, [1, 2, 4, 8]), (0.5, [1, 2, 4, 7.5]), (12.0, [1, 2]), (14.5, [0.5])]
+)
+@pytest.mark.parametrize("item", [put(), delete()])
+def test_something_else_is_believed_when_the_settle_time_is_over(item: Item, now: float, pauses_s: list[float]) -> None:
+    """An item that wants what was left looks until it is shown, and for the rest of the settle time at most."""
+    writes, is_put = LastWrites(SETTLE_S), isinstance(item, PUT.Item)
+    ours = "2e65efe2a145dda7ee51d1741299f848e5bf752e"
+    writes.add(PUT if is_put else DELETE, item, CAS, written(ours), 0.0)
+    stale, fresh = Reply(status=200, headers={}, body={"sha": BLOB}), Reply(status=404, headers={})
+    if is_put:
+        fresh = Reply(status=200, headers={}, body={"sha": ours})
+    for shown in range(len(pauses_s) + 1):
+        steps = writes.steps(PUT if is_put else DELETE, item, now)
+        looks = [next(steps), *(steps.send(stale) for _ in range(shown))]
+        assert [(each.method, each.pause_s) for each in looks] == [("GET", s) for s in [0.0, *pauses_s[:shown]]]
+        assert all(each.is_fresh for each in looks[1:])
+        if is_put:
+            with pytest.raises(StopIteration) as ended:
+                steps.send(fresh)
+            assert ended.value.value.kind is OutcomeKind.UNCHANGED
+    steps = writes.steps(PUT if is_put else DELETE, item, now)
+    looks = [next(steps), *(steps.send(stale) for _ in pauses_s)]
+    assert steps.send(stale).method == ("PUT" if is_put else "DELETE")
+
+
 def test_other_files_are_not_concerned() -> None:
     """Another path, another branch, another resource, what has no identity at all."""
     writes = LastWrites(SETTLE_S)
@@ -116,24 +141,3 @@ def test_forgotten_on_demand_and_with_time() -> None:
     writes.add(PUT, put("0"), CAS, written(), 3.0)
     writes.add(PUT, put("3"), CAS, written(), 17.0)
     assert [writes.until(PUT, put(f"{number}")) for number in range(4)] == [18.0, 0.0, 0.0, 32.0]
-
-
-def test_rounds_count_while_others_are_served() -> None:
-    """failures.md rows 22, 25, 78: so many where the platform answers others, more while it serves nobody."""
-    served, alone = Rounds(0), Rounds(0)
-    assert [served.is_another(number + 1) for number in range(RESTARTS)] == [True] * (RESTARTS - 1) + [False]
-    assert [alone.is_another(0) for _ in range(RESTARTS_IN_TROUBLE + 1)] == [True] * RESTARTS_IN_TROUBLE + [False]
-    assert (served.number, alone.number) == (RESTARTS - 1, RESTARTS_IN_TROUBLE)
-    once = Rounds(0)
-    assert all(once.is_another(1) for _ in range(RESTARTS_IN_TROUBLE)), "only the first round saw a new answer"
-    assert not once.is_another(1)
-
-
-@pytest.mark.parametrize(
-    ("number", "seconds"),
-    [(0, 0.1), (1, 0.2), (5, 3.2), (6, 5.0), (RESTARTS, 5.0), (RESTARTS + 1, 30.0), (RESTARTS_IN_TROUBLE, 30.0)],
-)
-def test_pauses_grow(number: int, seconds: float) -> None:
-    """Doubling, with a most; the luckless wait for all of it, the lucky for half."""
-    assert pause_s(number, 1.0) == pytest.approx(seconds)
-    assert pause_s(number, 0.0) == pytest.approx(seconds / 2)

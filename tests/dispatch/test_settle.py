@@ -50,13 +50,13 @@ class Read(Exchange):
     """Gives one answer, and notes the pauses between readings."""
 
     def __init__(self, clock: HandClock, answer: Reply | Outcome) -> None:
-        self.settled, self.pauses, self.clock, self.answer = 0, list[float](), clock, answer
+        self.settled, self.waited, self.clock, self.answer = 0, list[float](), clock, answer
 
     async def read(self, *_: Any) -> Reply | Outcome:
         return self.answer
 
-    async def pause(self, seconds: float) -> None:
-        self.pauses.append(seconds)
+    async def pause(self, seconds: float, why: str = "") -> None:
+        self.waited.append(seconds)
         self.clock.at += seconds
 
 
@@ -117,7 +117,7 @@ class Settled:
             steps.send(None)
         except StopIteration as end:
             self.outcome: Outcome | None = end.value
-        self.took_s, self.pauses = clock.at - 100.0, self.exchange.pauses
+        self.took_s, self.pauses = clock.at - 100.0, self.exchange.waited
 
 
 @pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])

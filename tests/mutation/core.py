@@ -33,7 +33,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
         "tests/dispatch/test_scheduler.py",
     ),
     "bulk/dispatch/queues.py": ("tests/dispatch/test_queues.py", "tests/dispatch/test_scheduler.py"),
-    "bulk/dispatch/rounds.py": ("tests/dispatch/test_last_writes.py",),
+    "bulk/dispatch/rounds.py": ("tests/dispatch/test_rounds.py",),
     "bulk/dispatch/settle.py": ("tests/dispatch/test_settle.py", "tests/dispatch/test_drive.py"),
     "bulk/dispatch/stepping.py": ("tests/dispatch/test_stepping.py",),
     "bulk/dispatch/streak.py": ("tests/dispatch/test_streak.py",),

@@ -23,7 +23,7 @@ def _delete(path: str) -> dict[str, Any]:
 
 
 def _pass(folder: Path, jobs: list[tuple[str, dict[str, Any]]], fate_of: Callable[[Exchange], Fate]) -> list[str]:
-    """How the items ended that change one file, one behind the other; each has its one effect, and none waits long."""
+    """How the items ended that change one file, one behind the other; each has its one effect."""
     ended: list[str] = []
 
     async def main() -> None:

@@ -1,0 +1,38 @@
+"""Who pauses for a reason that no budget, lane or list tells, and until when: the status says it.
+
+Pure; monotonic times come in. Source: design.md §4 (everything that waits says for what and until when).
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+SHORTEST_TOLD_S = 1.0
+"""A shorter pause is over before anybody has read of it (seconds)."""
+
+
+class Pauses:
+    """Those that last right now."""
+
+    def __init__(self) -> None:
+        self._lasting: dict[object, tuple[str, float]] = {}
+
+    @contextlib.contextmanager
+    def told(self, why: str, seconds: float, now: float) -> Iterator[None]:
+        """One of `seconds` from `now` on, for the time of the block. `why`: empty where something else tells it."""
+        if not why or seconds < SHORTEST_TOLD_S:
+            yield
+            return
+        pause = object()
+        self._lasting[pause] = (why, now + seconds)
+        try:
+            yield
+        finally:
+            del self._lasting[pause]
+
+    def waits(self) -> list[tuple[str, float, int]]:
+        """Each reason, when the last one of it is over (monotonic seconds), and how many there are."""
+        found: dict[str, tuple[float, int]] = {}
+        for why, until in self._lasting.values():
+            last, count = found.get(why, (until, 0))
+            found[why] = (max(last, until), count + 1)
+        return [(why, until, count) for why, (until, count) in found.items()]
