@@ -10,9 +10,12 @@ from collections.abc import Iterator
 
 THRESHOLDS = (50_000, 50, 50)
 """New containers before a look at the youngest, and looks before one at the older ones (count)."""
+MOST_GROWTH, MOST_MORE = 1.25, 100_000
+"""What is set aside may grow by this and so many containers until all of it is looked at: see `_set_aside`."""
 
 _under_way = 0
 _before = (0, 0, 0)
+_looked_at = 0
 
 
 @contextlib.contextmanager
@@ -21,7 +24,7 @@ def quiet_collector() -> Iterator[None]:
     global _under_way, _before  # noqa: PLW0603 - there is one collector in a process
     if _under_way == 0:
         _before = gc.get_threshold()
-        gc.freeze()
+        _set_aside()
         if _before[0]:  # 0: somebody has switched it off
             gc.set_threshold(*THRESHOLDS)
     _under_way += 1
@@ -32,3 +35,19 @@ def quiet_collector() -> Iterator[None]:
         if _under_way == 0:
             gc.set_threshold(*_before)
             gc.unfreeze()
+
+
+def _set_aside() -> None:
+    """Freeze what is there. Python forgets then how much of it is new, and would never look at what the runs before
+    have left: a process that makes one run after the other would grow without end.
+    """
+    global _looked_at  # noqa: PLW0603 - there is one collector in a process
+    gc.freeze()
+    there = gc.get_freeze_count()
+    if not _looked_at:
+        _looked_at = there
+    elif gc.isenabled() and there > MOST_GROWTH * _looked_at + MOST_MORE:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        _looked_at = gc.get_freeze_count()
