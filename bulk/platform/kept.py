@@ -1,8 +1,9 @@
 """Answers that were kept, read from the store's file: one that is asked for, and ahead of that those written after it.
 
 A second run of the same work asks in the order in which the first one kept, so what lies behind an answer in the file
-is what is asked for next: read together, an answer costs a third of what it costs alone. Where the order is another,
-nothing is read ahead. In bytes too there is never much in memory.
+is what is asked for next: read together, an answer costs a third of what it costs alone. What came late is kept late,
+so it stays in memory until its turn comes. Where the order is another, nothing is read ahead. In bytes too there is
+never much in memory.
 """
 
 import sqlite3
@@ -11,8 +12,11 @@ from typing import TypeAlias
 AHEAD_MOST, AHEAD_FIRST = 64, 8
 """Answers that are read ahead at once, and the first time (count): twice as many each time that they were used."""
 
+WAITING_MOST = 256
+"""So many answers wait to be asked for, at most (count): those that have waited longest are let go first."""
+
 AHEAD_BYTES = 1024 * 1024
-"""From so many bytes of bodies on, nothing more is read ahead at once."""
+"""From so many bytes of bodies on, nothing more is read ahead at once; twice as many wait to be asked for."""
 
 NEAR_ROWS = 128
 """So far from the one before may an answer lie that is next in order (rows): answers of one time come in any order."""
@@ -45,6 +49,7 @@ class KeptAnswers:
         self._connection = connection
         self._finds_left = 0
         self._ahead: dict[bytes, Row] = {}
+        self._bytes = 0
         self._count = AHEAD_FIRST
         self._last = self._end = _NOWHERE
 
@@ -57,14 +62,15 @@ class KeptAnswers:
         if self.is_stale:
             self.is_stale = False
             self._finds_left = 0
-            self._ahead.clear()
-            self._end = _NOWHERE
+            self._start_at(_NOWHERE)
         self._finds_left -= 1
         if self.is_without_view and self._connection.in_transaction:
             self._connection.execute("COMMIT")
             self._finds_left = 0
         row = self._ahead.pop(key, None)
-        if row is None:
+        if row is not None:
+            self._bytes -= len(row[7])
+        else:
             if self._finds_left < 0 and not self.is_without_view:
                 self._new_view()
             row = self._connection.execute(_ONE, (key,)).fetchone()
@@ -88,23 +94,31 @@ class KeptAnswers:
 
     def _read_ahead(self, rowid: int) -> None:
         """Read what lies behind that row; where that is near, behind what was read ahead before."""
-        ahead = self._ahead
-        if len(ahead) * 2 > self._count:
-            self._count = AHEAD_FIRST
-            ahead.clear()
-        else:
-            self._count = min(AHEAD_MOST, self._count * 2)
-        start = self._end if 0 < rowid - self._end <= NEAR_ROWS else rowid
-        size = 0
-        cursor = self._connection.execute(_AHEAD, (start, self._count))
+        if not 0 < rowid - self._end <= NEAR_ROWS:
+            self._start_at(rowid)
+        ahead, size = self._ahead, 0
+        cursor = self._connection.execute(_AHEAD, (self._end, self._count))
         for row in cursor:
             self._end = row[0]
-            if self._end != rowid:
-                ahead[row[1]] = row
             size += len(row[7])
+            if self._end != rowid:
+                replaced = ahead.pop(row[1], None)  # another process has kept it anew
+                ahead[row[1]] = row
+                self._bytes += len(row[7]) - (len(replaced[7]) if replaced is not None else 0)
             if size >= AHEAD_BYTES:
                 break
         cursor.close()
+        unused = 0
+        while len(ahead) > WAITING_MOST or self._bytes > 2 * AHEAD_BYTES:
+            self._bytes -= len(ahead.pop(next(iter(ahead)))[7])
+            unused += 1
+        self._count = AHEAD_FIRST if unused * 2 > self._count else min(AHEAD_MOST, self._count * 2)
+
+    def _start_at(self, rowid: int) -> None:
+        """What is read ahead next lies behind that row; what was read ahead before is let go."""
+        self._ahead.clear()
+        self._bytes = 0
+        self._end, self._count = rowid, AHEAD_FIRST
 
     def _new_view(self) -> None:
         if self._connection.in_transaction:

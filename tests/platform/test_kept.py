@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bulk.model import Reply, Request
-from bulk.platform.kept import AHEAD_BYTES, NEAR_ROWS, KeptAnswers
+from bulk.platform.kept import AHEAD_BYTES, NEAR_ROWS, WAITING_MOST, KeptAnswers
 from bulk.platform.validators import _SCHEMA
 from tests.platform.kept_answers import store
 
@@ -47,6 +47,23 @@ def test_neighbours_are_read_together(file):
     assert looks(file, list(range(ITEMS))) < ITEMS / 10
     assert looks(file, nearly) < ITEMS / 10
     assert looks(file, [*range(ITEMS), *range(ITEMS)]) < 2 * ITEMS / 10
+
+
+@pytest.mark.parametrize("late", [3, 100, NEAR_ROWS + 50])
+def test_what_was_kept_late_is_not_read_twice(file, late):
+    """One answer in ten came so much later than its neighbours: those are read together all the same."""
+    order = sorted(range(ITEMS), key=lambda number: number - (late if number % 10 == 0 else 0))
+    assert looks(file, order) < ITEMS / 10 + (ITEMS / 10 if late > NEAR_ROWS else 0)
+
+
+@pytest.mark.parametrize("step", [10, 60])
+def test_what_nobody_asks_for_is_let_go(file, step):
+    """Of a work that is a part of the one before, only so much waits to be asked for; nothing is looked at twice."""
+    kept = KeptAnswers(file)
+    for number in range(0, ITEMS, step):
+        assert kept.find(_key(number)) is not None
+        assert kept.ahead <= WAITING_MOST
+    assert looks(file, list(range(0, ITEMS, step))) <= 2 * ITEMS / step
 
 
 def test_another_order_reads_nothing_ahead(file):
