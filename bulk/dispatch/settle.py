@@ -129,9 +129,7 @@ def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:
     """
     was_free = doubt.effect is Effect.CREATE_UNIQUE and doubt.lost.memo.get("preflight") == 404
     if was_free and refusal.error is not None and refusal.error.code is ErrorCode.CONFLICT:
-        return succeeded(
-            None, note="inferred: the name was free before the request whose answer was lost, now it is taken"
-        )
+        return succeeded(None, note=NAME_TAKEN)
     return refusal
 
 
