@@ -16,6 +16,7 @@ from jobs import refusals
 
 _FOUND_OR_NOT = frozenset((200, 404))
 LAG_PAUSE_FIRST_S = 1.0
+"""Before the second look at what a copy that lags may not show yet (seconds)."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
