@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -10,7 +11,7 @@ from typing import Any, Self
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bulk.clock import Clock
 from bulk.engine import execute, new_run_dir, run_manifest
@@ -53,6 +54,7 @@ class Engine:
         )
         self._cache, self._environ = cache, os.environ if environ is None else environ
         self._tasks: TaskGroup | None = None
+        self._feeds: set[_Feed] = set()
 
     async def __aenter__(self) -> Self:
         self._tasks = await anyio.create_task_group().__aenter__()
@@ -61,11 +63,14 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        assert self._tasks is not None, "entered before"
-        self._tasks.cancel_scope.cancel()
+        tasks, self._tasks = self._tasks, None
+        assert tasks is not None, "entered before"
+        tasks.cancel_scope.cancel()
+        for feed in self._feeds:
+            feed.leave()
         if error is not None and not isinstance(error, anyio.get_cancelled_exc_class()):
             kind = error = trace = None  # it leaves the block as it is, not inside of an exception group
-        return await self._tasks.__aexit__(kind, error, trace)
+        return await tasks.__aexit__(kind, error, trace)
 
     async def run(self, manifest: str | Path, *, run_dir: str | Path | None = None) -> Report:
         """Run a manifest; what it says about the platform gives way to this engine's.
@@ -103,11 +108,10 @@ class Engine:
         Raises:
             ManifestError: an item can't be used; nothing was sent.
             CredentialRefused, RunStopped: the rest could not be done.
+            UsageError: the engine's block is over.
         """
-        if self._tasks is None:
-            raise UsageError("Engine is an async context manager: async with Engine(...) as engine")
-        feed, ends = anyio.create_memory_object_stream[Finished](FEED_MOST)
-        with tempfile.TemporaryDirectory(prefix="bulk-map-") as folder, ends:
+        self._inside()
+        with tempfile.TemporaryDirectory(prefix="bulk-map-") as folder:
             path = Path(folder) / "map.json"
             await _write_items(path.with_name("items.jsonl"), items)
             job = {"operation": operation, "items": "items.jsonl"}
@@ -115,34 +119,41 @@ class Engine:
             failures: list[BulkError] = []
             scope = anyio.CancelScope()
             over = anyio.Event()
-            self._tasks.start_soon(self._feed, path, feed, scope, failures, over)
+            tasks = self._inside()
+            feed = _Feed(*anyio.create_memory_object_stream[Finished](FEED_MOST))
+            tasks.start_soon(self._feed, path, feed, scope, failures, over)
+            self._feeds.add(feed)
             try:
-                async for finished in ends:
+                async for finished in feed.ends:
                     yield finished
+            except anyio.ClosedResourceError:
+                raise UsageError("the block of the engine has ended, with outcomes that nobody had taken") from None
             finally:
+                feed.leave()
+                self._feeds.discard(feed)
                 scope.cancel()
                 with anyio.CancelScope(shield=True):
                     await over.wait()
             if failures:
                 raise failures[0]
 
+    def _inside(self) -> TaskGroup:
+        if self._tasks is None:
+            raise UsageError("Engine is an async context manager: async with Engine(...) as engine")
+        return self._tasks
+
     async def _feed(
-        self,
-        path: Path,
-        feed: MemoryObjectSendStream[Finished],
-        scope: anyio.CancelScope,
-        failures: list[BulkError],
-        over: anyio.Event,
+        self, path: Path, feed: "_Feed", scope: anyio.CancelScope, failures: list[BulkError], over: anyio.Event
     ) -> None:
         try:
-            with scope, feed:
+            with scope, feed.into:
                 around = Surroundings(cache=self._cache)
                 manifest = read_manifest(path, self._overrides, self._environ)
                 origin = Origin.of(manifest)
                 run_dir = path.with_name("run")
-                told = _Feed(feed)
-                report = await execute(manifest, origin, run_dir, Silence(), self._environ, around, listener=told)
-                assert told.count == sum(report.outcomes.values()), f"{told.count} of {report.outcomes} were told"
+                report = await execute(manifest, origin, run_dir, Silence(), self._environ, around, listener=feed)
+                told, ended = feed.count, sum(report.outcomes.values())
+                assert feed.has_left or told == ended, f"{told} of {report.outcomes} were told"
                 if report.exit_code == CredentialRefused.exit_code:
                     failures.append(CredentialRefused("default", report.why))
                 elif report.exit_code == RunStopped.exit_code:
@@ -156,14 +167,20 @@ class Engine:
 class _Feed:
     """Hands what is durable to the reader of `Engine.map`; waits while he has not taken the earlier ones."""
 
-    def __init__(self, feed: MemoryObjectSendStream[Finished]) -> None:
-        self._feed = feed
-        self.count = 0
+    def __init__(self, into: MemoryObjectSendStream[Finished], ends: MemoryObjectReceiveStream[Finished]) -> None:
+        self.into, self.ends = into, ends
+        self.has_left, self.count = False, 0
+
+    def leave(self) -> None:
+        """Nobody takes any more. Whoever waits for room goes on: a run is cancelled only after its last record."""
+        self.has_left = True
+        self.ends.close()
 
     async def durable(self, finished: Sequence[Finished]) -> None:
-        for one in finished:
-            await self._feed.send(one)
-            self.count += 1
+        with suppress(anyio.BrokenResourceError):  # the reader has left
+            for one in finished:
+                await self.into.send(one)
+                self.count += 1
 
 
 async def _write_items(path: Path, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]) -> None:

@@ -19,6 +19,9 @@ from tests.e2e.third_party import install
 pytestmark = pytest.mark.anyio
 
 COUNT = 1_500
+"""Repositories that are there; more than `FEED_MOST`."""
+MANY = 20_000
+"""Items that a run does not get through before its reader has left."""
 FLEET = {"organization": "acme-fleet", "count": COUNT, "readme_bytes": 200}
 TOKEN = {"BULK_TOKEN": ADMIN}
 
@@ -80,18 +83,39 @@ async def test_a_slow_reader_misses_nothing(sandbox: Served) -> None:
 async def test_a_reader_may_stop_early(is_closed: bool, sandbox: Served) -> None:
     """A reader that leaves stops the run soon, and the engine can be used again at once."""
     before = len(sandbox.requests())
+    many = [{"owner": "acme-fleet", "repo": f"nowhere-{number}"} for number in range(MANY)]
     async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN, concurrency=2) as engine:
         with anyio.fail_after(20):
             if is_closed:
-                async with aclosing(engine.map("readme.get", items(COUNT))) as outcomes:
+                async with aclosing(engine.map("readme.get", many)) as outcomes:
                     async for _ in outcomes:
                         break
             else:
-                async for _ in engine.map("readme.get", items(COUNT)):
+                async for _ in engine.map("readme.get", many):
                     break
             again = [outcome async for outcome in engine.map("readme.get", items(5))]
     assert len(again) == 5
-    assert len(sandbox.requests()) < before + COUNT
+    assert len(sandbox.requests()) < before + MANY
+
+
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "left"])
+async def test_a_reader_may_stop_while_the_run_waits_for_it(is_closed: bool, sandbox: Served) -> None:
+    """A run that waits until its reader takes more ends when the reader closes `map`, or leaves the engine's block."""
+    before = len(sandbox.requests())
+    with anyio.fail_after(20):
+        async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+            outcomes = engine.map("readme.get", items(COUNT))
+            await anext(outcomes)
+            while len(sandbox.requests()) < before + COUNT:
+                await anyio.sleep(0.05)
+            await anyio.sleep(0.2)  # the last ones are on disk
+            if is_closed:
+                await outcomes.aclose()
+        if not is_closed:
+            with pytest.raises(UsageError, match="block of the engine has ended"):
+                await anext(outcomes)
+            with pytest.raises(UsageError, match="async with"):
+                await anext(engine.map("readme.get", items(1)))
 
 
 async def test_a_bad_item_sends_nothing(sandbox: Served) -> None:
