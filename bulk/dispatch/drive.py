@@ -22,6 +22,7 @@ from bulk.dispatch.echoes import Echo, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
 from bulk.dispatch.hold import Hold
 from bulk.dispatch.newborn import Newborn, names_made
+from bulk.dispatch.pauses import Why
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.rounds import Rounds, pause_s
 from bulk.dispatch.settle import Doubt, Settler, doubt_about, lost_again, memo_of
@@ -55,8 +56,6 @@ BUSY_MOST_S = 600.0
 """How long "in progress" is waited for before it is the answer."""
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 NOT_SENT_PAUSE_S = 0.1
-NOT_VISIBLE, MAY_ARRIVE = "just created, not visible yet", "an earlier write may still arrive"
-"""What the status says of such a pause."""
 
 _READ, _ACCEPTED, _FAILED = Effect.READ, VerdictKind.ACCEPTED, OutcomeKind.FAILED
 _REFUSALS = (ErrorCode.CONFLICT, ErrorCode.VALIDATION_FAILED, ErrorCode.NOT_FOUND, ErrorCode.FORBIDDEN)
@@ -220,7 +219,7 @@ class _Life:
                 return await self._in_the_light_of_doubt(ended)
             if not rounds.is_another(self._drive._exchange.good_answers):
                 break
-            await self._pause(rounds.number, "next try after a conflict or a lost answer")
+            await self._pause(rounds.number, Why.ROUND)
             ended = await self._when_it_is_there(await self._steps())
         if refusal is not None and self._doubt is None:
             return refusal
@@ -234,7 +233,7 @@ class _Life:
             if not pause_s:
                 break
             tries += 1
-            await drive._exchange.pause(pause_s, NOT_VISIBLE)
+            await drive._exchange.pause(pause_s, Why.NOT_VISIBLE)
             ended = await self._steps()
         return ended
 
@@ -282,7 +281,7 @@ class _Life:
         seconds = drive.echoes.wait_s(self._owner, lanes, request.path.casefold(), drive._clock.monotonic())
         if seconds > 0.0:
             drive.return_unused(self._hold)
-            await drive._exchange.pause(seconds, MAY_ARRIVE)
+            await drive._exchange.pause(seconds, Why.MAY_ARRIVE)
 
     async def _steps(self) -> Outcome | Doubt | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
@@ -353,7 +352,7 @@ class _Life:
             elif kind is VerdictKind.UNEXPLAINED and unexplained + 1 < UNEXPLAINED_TRIES:
                 unexplained += 1
             elif status == 422 and kind is VerdictKind.BUSY and drive._clock.monotonic() - started < BUSY_MOST_S:
-                await self._pause(min(6, tally.sends), "next try of what the platform is busy with")
+                await self._pause(min(6, tally.sends), Why.BUSY)
             elif status >= 500 or (kind is VerdictKind.BAD_RESPONSE and status < 300):
                 return self._lost(request, status)
             else:
@@ -374,5 +373,5 @@ class _Life:
     def _lost(self, request: Request, status: int | None) -> Doubt:
         return doubt_about(request, self._drive._clock, status)
 
-    async def _pause(self, round_number: int, why: str) -> None:
+    async def _pause(self, round_number: int, why: Why) -> None:
         await self._drive._exchange.pause(pause_s(round_number, self._drive._dice.random()), why)

@@ -14,7 +14,7 @@ import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
-from bulk.dispatch.pauses import Pauses
+from bulk.dispatch.pauses import Pauses, Why
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Governor
@@ -166,7 +166,7 @@ class Exchange:
         """A read until it is decided: a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
             self._transport.step_aside(tally)
-            await self.pause(request.pause_s, "next look at what takes its time")
+            await self.pause(request.pause_s, Why.LOOK)
         if request.is_poll:
             self._transport.step_aside(tally)
             return await self._poll(request, gate, tally, permit)
@@ -251,7 +251,7 @@ class Exchange:
             return patience.pause_s(self._dice)
 
         async def pause(seconds: float) -> None:
-            await self.pause(seconds, "next try of a read")
+            await self.pause(seconds, Why.READ)
 
         await pause(patience.pause_s(self._dice))
         retrying = AsyncRetrying(
@@ -264,11 +264,11 @@ class Exchange:
         tried: Tried = await retrying(again)
         return tried
 
-    async def pause(self, seconds: float, why: str = "") -> None:
+    async def pause(self, seconds: float, why: Why | None = None) -> None:
         """Wait before another try.
 
         Args:
-            why: what the status says of it; empty where something else tells it.
+            why: what the status says of it; None where something else tells it.
 
         Raises:
             Draining: the run is ending, so there will be none.

@@ -5,21 +5,33 @@ Pure; monotonic times come in. Source: design.md §4 (everything that waits says
 
 import contextlib
 from collections.abc import Iterator
+from enum import StrEnum
 
 SHORTEST_TOLD_S = 1.0
 """A shorter pause is over before anybody has read of it (seconds)."""
+
+
+class Why(StrEnum):
+    """What the status says of a pause."""
+
+    NOT_VISIBLE = "just created, not visible yet"
+    MAY_ARRIVE = "an earlier write may still arrive"
+    ROUND = "next try after a conflict or a lost answer"
+    BUSY = "next try of what the platform is busy with"
+    READ = "next try of a read"
+    LOOK = "next look at what takes its time"
 
 
 class Pauses:
     """Those that last right now."""
 
     def __init__(self) -> None:
-        self._lasting: dict[object, tuple[str, float]] = {}
+        self._lasting: dict[object, tuple[Why, float]] = {}
 
     @contextlib.contextmanager
-    def told(self, why: str, seconds: float, now: float) -> Iterator[None]:
-        """One of `seconds` from `now` on, for the time of the block. `why`: empty where something else tells it."""
-        if not why or seconds < SHORTEST_TOLD_S:
+    def told(self, why: Why | None, seconds: float, now: float) -> Iterator[None]:
+        """One of `seconds` from `now` on, for the time of the block. `why`: None where something else tells it."""
+        if why is None or seconds < SHORTEST_TOLD_S:
             yield
             return
         pause = object()
@@ -29,9 +41,9 @@ class Pauses:
         finally:
             del self._lasting[pause]
 
-    def waits(self) -> list[tuple[str, float, int]]:
+    def waits(self) -> list[tuple[Why, float, int]]:
         """Each reason, when the last one of it is over (monotonic seconds), and how many there are."""
-        found: dict[str, tuple[float, int]] = {}
+        found: dict[Why, tuple[float, int]] = {}
         for why, until in self._lasting.values():
             last, count = found.get(why, (until, 0))
             found[why] = (max(last, until), count + 1)

@@ -13,10 +13,11 @@ import logging
 from collections.abc import Sequence
 
 from bulk.clock import Clock
-from bulk.dispatch.drive import MAY_ARRIVE, NOT_SENT_PAUSE_S, Drive
+from bulk.dispatch.drive import NOT_SENT_PAUSE_S, Drive
 from bulk.dispatch.echoes import folded
 from bulk.dispatch.exchange import LIMITED_TRIES, WAITED_FOR, Exchange
 from bulk.dispatch.hold import Hold
+from bulk.dispatch.pauses import Why
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.settle import doubt_about
 from bulk.dispatch.stepping import OperationFlaw, advance
@@ -94,7 +95,7 @@ class Together:
             seconds = echoes.wait_s(owner, lanes, path, self._clock.monotonic())
             if seconds > 0.0:
                 self._drive.return_unused(hold)
-                await self._exchange.pause(seconds, MAY_ARRIVE)
+                await self._exchange.pause(seconds, Why.MAY_ARRIVE)
 
     async def _write(
         self, request: Request, entries: Sequence[Entry], gate: Gate, hold: Hold, tally: Tally

@@ -2,23 +2,23 @@
 
 import pytest
 
-from bulk.dispatch.pauses import Pauses
+from bulk.dispatch.pauses import Pauses, Why
 
 
 def test_those_of_one_reason_are_told_together() -> None:
     """Until the last one of them is over, and how many there are; what has ended is not told any more."""
     pauses = Pauses()
-    with pauses.told("first", 3.0, 10.0), pauses.told("second", 1.0, 10.0):
-        with pauses.told("first", 2.0, 10.0):
-            assert pauses.waits() == [("first", 13.0, 2), ("second", 11.0, 1)]
-        with pauses.told("first", 2.0, 12.0):
-            assert pauses.waits() == [("first", 14.0, 2), ("second", 11.0, 1)]
-        assert pauses.waits() == [("first", 13.0, 1), ("second", 11.0, 1)]
+    with pauses.told(Why.READ, 3.0, 10.0), pauses.told(Why.BUSY, 1.0, 10.0):
+        with pauses.told(Why.READ, 2.0, 10.0):
+            assert pauses.waits() == [(Why.READ, 13.0, 2), (Why.BUSY, 11.0, 1)]
+        with pauses.told(Why.READ, 2.0, 12.0):
+            assert pauses.waits() == [(Why.READ, 14.0, 2), (Why.BUSY, 11.0, 1)]
+        assert pauses.waits() == [(Why.READ, 13.0, 1), (Why.BUSY, 11.0, 1)]
     assert pauses.waits() == []
 
 
-@pytest.mark.parametrize(("why", "seconds"), [("", 9.0), ("short", 0.9), ("none", 0.0)])
-def test_some_are_not_told(why: str, seconds: float) -> None:
+@pytest.mark.parametrize(("why", "seconds"), [(None, 9.0), (Why.READ, 0.9), (Why.READ, 0.0)])
+def test_some_are_not_told(why: Why | None, seconds: float) -> None:
     """What something else tells, and what is over before anybody has read of it."""
     pauses = Pauses()
     with pauses.told(why, seconds, 0.0):
@@ -28,6 +28,6 @@ def test_some_are_not_told(why: str, seconds: float) -> None:
 def test_a_pause_that_is_broken_off_is_over() -> None:
     """A run that is stopped in the middle of one."""
     pauses = Pauses()
-    with pytest.raises(KeyboardInterrupt), pauses.told("why", 9.0, 0.0):
+    with pytest.raises(KeyboardInterrupt), pauses.told(Why.READ, 9.0, 0.0):
         raise KeyboardInterrupt
     assert pauses.waits() == []

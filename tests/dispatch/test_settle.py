@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bulk.clock import Clock
 from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.pauses import Why
 from bulk.dispatch.settle import Doubt, Settler, inferred, lost_again, memo_of
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate
@@ -55,7 +56,7 @@ class Read(Exchange):
     async def read(self, *_: Any) -> Reply | Outcome:
         return self.answer
 
-    async def pause(self, seconds: float, why: str = "") -> None:
+    async def pause(self, seconds: float, why: Why | None = None) -> None:
         self.waited.append(seconds)
         self.clock.at += seconds
 
