@@ -139,3 +139,14 @@ async def hang(peer: Peer) -> None:
     """Receive, and never answer."""
     while await peer.request() is not None:
         pass
+
+
+def then(conversation: Conversation) -> Conversation:
+    """Answer the first request, so that the client is connected, and go on with `conversation`."""
+
+    async def first(peer: Peer) -> None:
+        if await peer.request() is not None:
+            await peer.write(answer())
+            await conversation(peer)
+
+    return first

@@ -206,7 +206,7 @@ async def test_a_transport_works_on_after_a_request_was_given_up(open_transport,
             if b"/slow" not in request:
                 await peer.write(answer(b'{"whose": "own"}'))
 
-    async with serving(conversation) as server, open_transport(server.base_url, request_timeout_s=0.1) as transport:
+    async with serving(conversation) as server, open_transport(server.base_url, request_timeout_s=0.5) as transport:
         for _ in range(3):
             slow = await transport.send(Request(method="GET", path="/slow"), token)
             assert isinstance(slow, Failure)
