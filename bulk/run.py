@@ -229,7 +229,7 @@ class Run:
 
         def flush() -> None:
             for store in stores.values():
-                store.flush()
+                store.flush_some()
 
         around, flush_too = self._around, flush if stores else None
         recorder = Recorder(

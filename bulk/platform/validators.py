@@ -38,6 +38,13 @@ TOUCH_S = 86_400.0
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
 
+GROUP_ROWS, GROUP_BYTES, GROUP_S = 1_000, 4 * 1024 * 1024, 1.0
+"""`flush_some` lets so many answers come together, or so many bytes of bodies, but no longer than this (seconds): what
+is kept lies all over the index, so that the same pages are written again for each group."""
+
+PAGE_BYTES = 16_384
+"""Of a new file: several answers fit into one."""
+
 READER_CACHE_KIB = 2_000
 """Pages that are kept for looking up; the system keeps the rest of the file."""
 
@@ -115,6 +122,7 @@ class ValidatorStore:
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
         self._logged = self._tries = 0
+        self._flushed_at = self._clock.monotonic()
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
@@ -197,11 +205,18 @@ class ValidatorStore:
             self._pending_bytes += len(raw)
         self._dropped.discard(key)
 
+    def flush_some(self) -> None:
+        """`flush`, where enough has come together or the last time is long enough ago."""
+        is_enough = len(self._pending) >= GROUP_ROWS or self._pending_bytes >= GROUP_BYTES
+        if is_enough or self._clock.monotonic() - self._flushed_at >= GROUP_S:
+            self.flush()
+
     def flush(self) -> None:
         """Write what was kept since the last time, in one transaction. Called from a thread; never raises."""
         with self._writing:
             if self._writer is None or not self.is_open:
                 return
+            self._flushed_at = self._clock.monotonic()
             with self._buffers:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
@@ -266,6 +281,7 @@ class ValidatorStore:
         version = writer.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise sqlite3.DatabaseError(f"it has version {version}, from another version of Bulk")
+        writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that

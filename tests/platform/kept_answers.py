@@ -16,12 +16,15 @@ GET = Request(method="GET", path="/repos/acme/api/readme")
 
 
 class SetClock(Clock):
-    """Shows the wall time that a test sets."""
+    """Shows the time that a test sets."""
 
     def __init__(self, at: float = 1_800_000_000.0) -> None:
         self.at = at
 
     def now(self) -> float:
+        return self.at
+
+    def monotonic(self) -> float:
         return self.at
 
 

@@ -1,6 +1,7 @@
 """Answers kept from one run to the next: found again, confirmed by a 304, never another credential's."""
 
 import os
+import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,15 @@ import pytest
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform import validators
 from bulk.platform.bodies import Unreadable
-from bulk.platform.validators import BODY_BYTES, BUFFER_BYTES, UNUSED_S, ValidatorStore
+from bulk.platform.validators import (
+    BODY_BYTES,
+    BUFFER_BYTES,
+    GROUP_BYTES,
+    GROUP_ROWS,
+    GROUP_S,
+    UNUSED_S,
+    ValidatorStore,
+)
 from tests.platform.kept_answers import BODY, GET, RAW, SetClock, reply, store
 
 
@@ -217,6 +226,33 @@ def test_memory_is_bounded_where_nothing_is_written(tmp_path):
     one.flush()
     one.keep(requests[-1], reply(), raw)
     assert one.find(requests[-1]) is not None
+    one.close()
+
+
+def written(directory: Path) -> int:
+    """Answers in the file (count)."""
+    (path,) = directory.glob("*.db")
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM answer").fetchone()
+        return int(count)
+
+
+@pytest.mark.parametrize("why", ["rows", "bytes", "time"])
+def test_answers_are_written_many_together(tmp_path, why):
+    """`flush_some` writes when many have come together, or long ones, or after a while; not before."""
+    clock = SetClock()
+    one = store(tmp_path, clock=clock)
+    few, raw = (1, b"x" * (GROUP_BYTES // 2)) if why == "bytes" else (GROUP_ROWS - 1, RAW)
+    for number in range(few):
+        one.keep(asked(number), reply(), raw)
+    one.flush_some()
+    assert written(tmp_path) == 0
+    if why == "time":
+        clock.at += GROUP_S
+    else:
+        one.keep(asked(few), reply(), raw)
+    one.flush_some()
+    assert written(tmp_path) == (few if why == "time" else few + 1)
     one.close()
 
 
