@@ -241,6 +241,7 @@ class Run:
             flush_too,
             self._add_to_tally,
             self._intake.end,
+            lambda: self.scheduler.in_flight,
         )
         base_dir, beginning = self._manifest.path.parent, self._beginning
         drive = Drive(

@@ -25,6 +25,9 @@ GATHER_S = 0.02
 JOIN_PASSES = 4
 """Turns of the event loop that a group waits at most for others, as long as each brings some (count)."""
 
+JOIN_S = 0.001
+"""A group with intents waits so long for those of other items, at most half of what the last group took (seconds)."""
+
 GROUP_MOST = 1_000
 GROUP_BYTES = 2 * 1024 * 1024
 """Most entries of one group, and most bytes of results: bounds memory and the time of a commit."""
@@ -40,7 +43,7 @@ GRACE_S = 10.0
 class _Group:
     entries: list[Intent | Record] = field(default_factory=list)
     size_bytes: int = 0
-    is_urgent: bool = False
+    intents: int = 0
     tallies: Mapping[int, StoredTally] | None = None
     done: anyio.Event = field(default_factory=anyio.Event)
     holders: list[object] = field(default_factory=list)
@@ -53,6 +56,7 @@ class Recorder:
         durable: called with each group's records once they are durable.
         stop: called once when the disk refuses.
         flush: further blocking work for the same thread (the store of validators); None: none.
+        in_flight: items that are worked on, each of which may soon have an intent (count).
         released: told which holders of bodies need them no more (see `hold`).
         tally: takes in the records of each group, once, in the same thread, and returns what the ledger keeps of it.
     """
@@ -67,13 +71,15 @@ class Recorder:
         flush: Callable[[], None] | None = None,
         tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
         released: Callable[[Sequence[object]], Awaitable[None]] | None = None,
+        in_flight: Callable[[], int] = lambda: 0,
     ) -> None:
         self._ledger, self._clock, self._disk = ledger, clock, disk
         self._durable, self._stop, self._flush, self._tally = durable, stop, flush, tally
-        self._released = released
+        self._released, self._in_flight = released, in_flight
         self._group = _Group()
         self._writing: _Group | None = None
         self._waiting_bytes = 0
+        self._took_s = 0.0
         self._wanted = anyio.Event()
         self._urgent = anyio.Event()
         self._has_room = anyio.Event()
@@ -90,7 +96,7 @@ class Recorder:
         group = self._group
         for intent in intents:
             self._add(intent, 200)
-        group.is_urgent = True
+        group.intents += len(intents)
         self._urgent.set()
         await group.done.wait()
         if self.failure is not None:
@@ -153,7 +159,7 @@ class Recorder:
         """Write groups until `close`."""
         while True:
             await self._wanted.wait()
-            if not self._group.is_urgent and not self._is_closing:
+            if not self._group.intents and not self._is_closing:
                 with anyio.move_on_after(GATHER_S):
                     await self._urgent.wait()
             await self._let_join()
@@ -169,7 +175,14 @@ class Recorder:
                 return
 
     async def _let_join(self) -> None:
-        """Whoever is ready now comes into the same group: what a group costs is shared by twice as many writes."""
+        """Whoever is ready now, or in a moment, comes into the same group: what one costs is shared by more writes."""
+        await self._let_ready_join()
+        pause_s = min(JOIN_S, self._took_s / 2)
+        if pause_s > 0.0 and 0 < self._group.intents < self._in_flight():
+            await self._clock.sleep(pause_s)
+            await self._let_ready_join()
+
+    async def _let_ready_join(self) -> None:
         size, passes = -1, 0
         while size < len(self._group.entries) < GROUP_MOST and passes < JOIN_PASSES:
             size, passes = len(self._group.entries), passes + 1
@@ -181,6 +194,7 @@ class Recorder:
         while self.failure is None:
             try:
                 await self._disk(lambda: self._commit(group, status))
+                self._took_s = self._clock.monotonic() - started
             except RunStopped as refusal:
                 self._stop(refusal)
                 if self._clock.monotonic() - started > GRACE_S:

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from bulk.dispatch import recorder as module
-from bulk.dispatch.recorder import GATHER_S, GRACE_S, Recorder
+from bulk.dispatch.recorder import GATHER_S, GRACE_S, JOIN_S, Recorder
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Record, StoredTally
@@ -28,6 +28,7 @@ class Bench:
     Attributes:
         refusals: what the disk raises next, one for each call; then it works.
         full: so often the ledger refuses a group after that.
+        in_flight: items that the recorder is told of.
         groups: what was committed, group by group, with the moment.
     """
 
@@ -44,8 +45,16 @@ class Bench:
         self.told: list[tuple[float, int]] = []
         self.stops: list[RunStopped] = []
         self.groups: list[tuple[float, list[Intent | Record]]] = []
+        self.in_flight = 0
         self.recorder = Recorder(
-            self._noting(self.ledger), self.clock, self.disk, self.durable, self.stops.append, flush, tally
+            self._noting(self.ledger),
+            self.clock,
+            self.disk,
+            self.durable,
+            self.stops.append,
+            flush,
+            tally,
+            in_flight=lambda: self.in_flight,
         )
 
     def _noting(self, ledger: Ledger) -> Ledger:
@@ -321,3 +330,26 @@ def test_who_is_ready_joins_the_group(folder: Path) -> None:
                 group.start_soon(write, bench, index)
 
     assert [entry.index for entry in simulate(folder, main).groups[0][1] if isinstance(entry, Intent)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "slow_s", "groups"),
+    [(3, 0.01, [[0], [1, 2]]), (1, 0.01, [[0], [1], [2]]), (3, 0.001, [[0], [1], [2]])],
+    ids=["others may come", "nobody else", "a fast disk"],
+)
+def test_a_group_waits_a_moment_for_others(
+    folder: Path, in_flight: int, slow_s: float, groups: list[list[int]]
+) -> None:
+    """An intent that comes 0.8 ms later goes with the one before it: where others are in flight, on a disk on which a
+    group takes long enough."""
+
+    async def main(bench: Bench) -> None:
+        bench.slow_s, bench.in_flight = slow_s, in_flight
+        await bench.recorder.intend(samples.intent(0))
+        async with anyio.create_task_group() as group:
+            group.start_soon(bench.recorder.intend, samples.intent(1))
+            await bench.clock.sleep(0.8 * JOIN_S)
+            group.start_soon(bench.recorder.intend, samples.intent(2))
+
+    written = simulate(folder, main).groups
+    assert [[entry.index for entry in group if isinstance(entry, Intent)] for _, group in written if group] == groups
