@@ -46,7 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Figures are shown at the end of the run."""
+    """Figures are shown at the end of the run; what is run first must be there."""
+    gone = [path for path in LONG if not (config.rootpath / path).is_file()]
+    if gone:
+        raise pytest.UsageError(f"tests/conftest.py, LONG: no {', '.join(gone)}")
     if not config.pluginmanager.has_plugin(figures.__name__):
         config.pluginmanager.register(figures, figures.__name__)
 

@@ -4,7 +4,7 @@ import base64
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import pytest
 
 import bulk
 from bulk.errors import CredentialRefused, ManifestError, UsageError
+from bulk.library import _Feed
+from bulk.model import Finished
 from tests.e2e.platform import ADMIN, Home, Served, served
 from tests.e2e.third_party import install
 
@@ -116,6 +118,24 @@ async def test_a_reader_may_stop_while_the_run_waits_for_it(is_closed: bool, san
                 await anext(outcomes)
             with pytest.raises(UsageError, match="async with"):
                 await anext(engine.map("readme.get", items(1)))
+
+
+async def test_an_outcome_that_is_not_told_is_noticed(sandbox: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that has more outcomes than its reader was given ends in an error, not in silence."""
+    durable = _Feed.durable
+
+    async def forgetful(feed: _Feed, finished: Sequence[Finished]) -> None:
+        await durable(feed, finished[1:])
+
+    async def work() -> None:
+        async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+            async for _ in engine.map("readme.get", items(3)):
+                pass
+
+    monkeypatch.setattr(_Feed, "durable", forgetful)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await work()
+    assert caught.group_contains(AssertionError, match="were told")
 
 
 async def test_a_bad_item_sends_nothing(sandbox: Served) -> None:
