@@ -11,7 +11,6 @@ from typing import Any, Self
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bulk.clock import Clock
 from bulk.engine import execute, new_run_dir, run_manifest
@@ -116,12 +115,8 @@ class Engine:
             await _write_items(path.with_name("items.jsonl"), items)
             job = {"operation": operation, "items": "items.jsonl"}
             path.write_bytes(msgspec.json.encode({"version": 1, "name": "map", "jobs": {"map": job}}))
-            failures: list[BulkError] = []
-            scope = anyio.CancelScope()
-            over = anyio.Event()
-            tasks = self._inside()
-            feed = _Feed(*anyio.create_memory_object_stream[Finished](FEED_MOST))
-            tasks.start_soon(self._feed, path, feed, scope, failures, over)
+            tasks, feed = self._inside(), _Feed()
+            tasks.start_soon(self._run_into, feed, path)
             self._feeds.add(feed)
             try:
                 async for finished in feed.ends:
@@ -131,22 +126,20 @@ class Engine:
             finally:
                 feed.leave()
                 self._feeds.discard(feed)
-                scope.cancel()
+                feed.scope.cancel()
                 with anyio.CancelScope(shield=True):
-                    await over.wait()
-            if failures:
-                raise failures[0]
+                    await feed.over.wait()
+            if feed.failure is not None:
+                raise feed.failure
 
     def _inside(self) -> TaskGroup:
         if self._tasks is None:
             raise UsageError("Engine is an async context manager: async with Engine(...) as engine")
         return self._tasks
 
-    async def _feed(
-        self, path: Path, feed: "_Feed", scope: anyio.CancelScope, failures: list[BulkError], over: anyio.Event
-    ) -> None:
+    async def _run_into(self, feed: "_Feed", path: Path) -> None:
         try:
-            with scope, feed.into:
+            with feed.scope, feed.into:
                 around = Surroundings(cache=self._cache)
                 manifest = read_manifest(path, self._overrides, self._environ)
                 origin = Origin.of(manifest)
@@ -155,20 +148,27 @@ class Engine:
                 told, ended = feed.count, sum(report.outcomes.values())
                 assert feed.has_left or told == ended, f"{told} of {report.outcomes} were told"
                 if report.exit_code == CredentialRefused.exit_code:
-                    failures.append(CredentialRefused("default", report.why))
+                    feed.failure = CredentialRefused("default", report.why)
                 elif report.exit_code == RunStopped.exit_code:
-                    failures.append(RunStopped(report.why))
+                    feed.failure = RunStopped(report.why)
         except BulkError as failure:
-            failures.append(failure)
+            feed.failure = failure
         finally:
-            over.set()
+            feed.over.set()
 
 
 class _Feed:
-    """Hands what is durable to the reader of `Engine.map`; waits while he has not taken the earlier ones."""
+    """Hands what is durable to the reader of `Engine.map`; waits while he has not taken the earlier ones.
 
-    def __init__(self, into: MemoryObjectSendStream[Finished], ends: MemoryObjectReceiveStream[Finished]) -> None:
-        self.into, self.ends = into, ends
+    Attributes:
+        ends: where the reader takes. scope: of the run; over: it has ended, with that failure or none.
+        count: outcomes that were handed over.
+    """
+
+    def __init__(self) -> None:
+        self.into, self.ends = anyio.create_memory_object_stream[Finished](FEED_MOST)
+        self.scope, self.over = anyio.CancelScope(), anyio.Event()
+        self.failure: BulkError | None = None
         self.has_left, self.count = False, 0
 
     def leave(self) -> None:

@@ -238,10 +238,10 @@ class Run:
             around.disk,
             self._durable,
             self.stop,
+            lambda: self.scheduler.in_flight,
             flush_too,
             self._add_to_tally,
             self._intake.end,
-            lambda: self.scheduler.in_flight,
         )
         base_dir, beginning = self._manifest.path.parent, self._beginning
         drive = Drive(

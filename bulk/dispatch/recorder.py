@@ -55,8 +55,8 @@ class Recorder:
     Args:
         durable: called with each group's records once they are durable.
         stop: called once when the disk refuses.
-        flush: further blocking work for the same thread (the store of validators); None: none.
         in_flight: items that are worked on, each of which may soon have an intent (count).
+        flush: further blocking work for the same thread (the store of validators); None: none.
         released: told which holders of bodies need them no more (see `hold`).
         tally: takes in the records of each group, once, in the same thread, and returns what the ledger keeps of it.
     """
@@ -68,10 +68,10 @@ class Recorder:
         disk: Disk,
         durable: Callable[[Sequence[Record]], Awaitable[None]],
         stop: Callable[[RunStopped], None],
+        in_flight: Callable[[], int],
         flush: Callable[[], None] | None = None,
         tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
         released: Callable[[Sequence[object]], Awaitable[None]] | None = None,
-        in_flight: Callable[[], int] = lambda: 0,
     ) -> None:
         self._ledger, self._clock, self._disk = ledger, clock, disk
         self._durable, self._stop, self._flush, self._tally = durable, stop, flush, tally

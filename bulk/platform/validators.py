@@ -39,8 +39,8 @@ LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
 
 GROUP_ROWS, GROUP_BYTES, GROUP_S = 1_000, 4 * 1024 * 1024, 1.0
-"""`flush_some` lets so many answers come together, or so many bytes of bodies, but no longer than this (seconds): what
-is kept lies all over the index, so that the same pages are written again for each group."""
+"""`flush_some` lets so many answers come together, or so many bytes of bodies; after so long (seconds) it takes what
+there is. What is kept lies all over the index, so that the same pages are written again for each group."""
 
 PAGE_BYTES = 16_384
 """Of a new file: several answers fit into one."""

@@ -52,9 +52,9 @@ class Bench:
             self.disk,
             self.durable,
             self.stops.append,
+            lambda: self.in_flight,
             flush,
             tally,
-            in_flight=lambda: self.in_flight,
         )
 
     def _noting(self, ledger: Ledger) -> Ledger:
