@@ -40,8 +40,15 @@ LONG = tuple(
 """What takes a quarter of a minute and more would keep one worker busy at the end, with nothing left for the others."""
 
 
+SOAK_S = 600
+"""What a soak test may take that names no time of its own: the time of all others is for a quiet machine (seconds)."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first."""
+    """The long ones first; soaks have their time."""
+    for item in items:
+        if item.get_closest_marker("soak") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SOAK_S))
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
