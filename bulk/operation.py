@@ -62,6 +62,7 @@ class Operation(Generic[ItemT]):
 
     Attributes:
         name: `resource.verb`, as users type it.
+        resource: `contents` of `contents.put`: lanes of different resources are different lanes.
         Item: the typed arguments; unknown fields and wrong types are refused with file and line.
         category: the rate-limit category that pays for it.
         is_read: changes nothing, needs no intent, no lane and no settling.
@@ -80,6 +81,7 @@ class Operation(Generic[ItemT]):
     """
 
     name: ClassVar[str]
+    resource: ClassVar[str] = ""
     Item: ClassVar[type[Item]]
     category: ClassVar[str] = "core"
     is_read: ClassVar[bool] = True
@@ -95,10 +97,9 @@ class Operation(Generic[ItemT]):
     settled_by: ClassVar[str] = "Reads change nothing: the request is repeated."
     example: ClassVar[Mapping[str, Any]] = {}
 
-    @property
-    def resource(self) -> str:
-        """`contents` of `contents.put`: lanes of different resources are different lanes."""
-        return self.name.partition(".")[0]
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.resource = getattr(cls, "name", "").partition(".")[0]
 
     def check(self, item: ItemT) -> Iterator[ItemFlaw]:
         """Everything about `item` that the platform would refuse and that can be known without asking it."""

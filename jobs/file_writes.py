@@ -73,15 +73,15 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
     """The useful part of a file write result. What a torn answer did not tell is known, all but the commit."""
-    content = _part(reply, "content")
+    content, commit = _part(reply, "content"), _commit(reply)
     result = {
         "path": path,
         "sha": content.get("sha", ours),
         "size": content.get("size", size_bytes),
         "html_url": content.get("html_url"),
-        "commit": _commit(reply),
+        "commit": commit,
     }
-    note = _torn(reply)
+    note = _torn(commit)
     if note is None and result["sha"] != ours:
         note = f"the platform reports another blob than the one that was sent ({ours})"
     return succeeded(result, note=note)
@@ -89,7 +89,8 @@ def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
 
 def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
     """The useful part of the answer to a delete."""
-    return succeeded({"path": path, "sha": before, "commit": _commit(reply)}, note=_torn(reply))
+    commit = _commit(reply)
+    return succeeded({"path": path, "sha": before, "commit": commit}, note=_torn(commit))
 
 
 def file_result(path: str, found: Standing) -> dict[str, Any]:
@@ -107,8 +108,8 @@ def _commit(reply: Reply) -> dict[str, Any] | None:
     return {"sha": commit.get("sha"), "html_url": commit.get("html_url")} if commit else None
 
 
-def _torn(reply: Reply) -> str | None:
-    return None if _part(reply, "commit") else "applied, but the answer broke off before it named the commit"
+def _torn(commit: dict[str, Any] | None) -> str | None:
+    return None if commit else "applied, but the answer broke off before it named the commit"
 
 
 def _part(reply: Reply, name: str) -> dict[str, Any]:

@@ -115,7 +115,14 @@ class Drive:
             item = self.complete(operation, entry)
             doubt = self._doubt_of(entry, tally) if self._doubts else None
             life = _Life(self, operation, entry, item, gate, tally, hold, doubt)
-            outcome = await life.run()
+            outcome = None if doubt is None else await life.settled_first()
+            if outcome is None:
+                good_answers = self._exchange.good_answers
+                ended = await life.steps()
+                if doubt is None and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # as nearly always
+                    outcome = ended
+                else:
+                    outcome = await life.go_on(ended, Rounds(good_answers))
             if not operation.is_read:
                 made, now = names_made(operation.new_names(item), life.effect, outcome), self._clock.monotonic()
                 self._newborn.add(made, now)
@@ -126,7 +133,8 @@ class Drive:
                 return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
-            self.return_unused(hold)
+            if hold.permit is not None:
+                self.return_unused(hold)
 
     def complete(self, operation: AnyOperation, entry: Entry) -> Item:
         """The item as it is sent: files and secrets inline, and what the plan fixes.
@@ -183,22 +191,15 @@ class _Life:
         self._asked = ""
         self.effect: Effect | None = None if doubt is None else doubt.effect
 
-    async def run(self) -> Outcome:
-        """The outcome."""
-        if self._doubt is not None:
-            # reading back takes permits of its own; keeping this one meanwhile could block them
-            self._drive.return_unused(self._hold)
-            outcome = await self._settle()
-            if outcome is not None:
-                return outcome
-        good_answers = self._drive._exchange.good_answers
-        ended = await self._steps()
-        if self._doubt is None and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # as nearly always
-            return ended
-        return await self._go_on(await self._when_it_is_there(ended), Rounds(good_answers))
+    async def settled_first(self) -> Outcome | None:
+        """The outcome, where reading back shows that of what an earlier process has sent; else the steps come next."""
+        # reading back takes permits of its own; keeping this one meanwhile could block them
+        self._drive.return_unused(self._hold)
+        return await self._settle()
 
-    async def _go_on(self, ended: "Outcome | Doubt | _Again", rounds: Rounds) -> Outcome:
+    async def go_on(self, ended: "Outcome | Doubt | _Again", rounds: Rounds) -> Outcome:
         """The outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
+        ended = await self._when_it_is_there(ended)
         refusal: Outcome | None = None
         while True:
             if isinstance(ended, Doubt):
@@ -220,7 +221,7 @@ class _Life:
             if not rounds.is_another(self._drive._exchange.good_answers):
                 break
             await self._pause(rounds.number, Why.ROUND)
-            ended = await self._when_it_is_there(await self._steps())
+            ended = await self._when_it_is_there(await self.steps())
         if refusal is not None and self._doubt is None:
             return refusal
         return unknown(f"sent {rounds.number + 1} times, each answer was lost, and reading back did not show it")
@@ -234,7 +235,7 @@ class _Life:
                 break
             tries += 1
             await drive._exchange.pause(pause_s, Why.NOT_VISIBLE)
-            ended = await self._steps()
+            ended = await self.steps()
         return ended
 
     async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
@@ -283,7 +284,7 @@ class _Life:
             drive.return_unused(self._hold)
             await drive._exchange.pause(seconds, Why.MAY_ARRIVE)
 
-    async def _steps(self) -> Outcome | Doubt | _Again:
+    async def steps(self) -> Outcome | Doubt | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
         drive = self._drive
         steps = drive._last_writes.steps(self._operation, self._item, drive._clock.monotonic())
@@ -318,7 +319,8 @@ class _Life:
     async def _write(self, request: Request) -> Reply | Outcome | Doubt | _Again:
         """Send a write until it is decided or its answer is lost."""
         drive, tally = self._drive, self._tally
-        drive._exchange.step_aside(tally)
+        if tally.requests:  # before its first answer an item holds nothing
+            drive._exchange.step_aside(tally)
         if drive.echoes:
             await self._let_echoes_pass(request)
         doubt = self._doubt

@@ -7,6 +7,7 @@ costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 
 
 import random
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import urljoin
 
 import anyio
@@ -103,7 +104,7 @@ class Exchange:
         self.requests += 1
         try:
             answer = await self._transport.send(
-                request, permit.token, stored, lambda: governor.may_leave(permit), tally
+                request, permit.token, stored, partial(governor.may_leave, permit), tally
             )
         except BaseException:
             # cancelled: what left can't be known, so nothing is given back

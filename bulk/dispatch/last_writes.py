@@ -20,6 +20,8 @@ class LastWrites:
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """The steps of `item`, which know what an item before it has just left."""
+        if not self._left:
+            return operation.steps(item)
         left, until = self._last(operation, item)
         return operation.steps_after(item, left, until - now) if until > now else operation.steps(item)
 
@@ -36,11 +38,11 @@ class LastWrites:
         if type(operation).left is Operation.left:
             return
         left = operation.left(item, outcome)
-        if left is not None:
-            self.forget(operation, item)
-            self._left[_key(operation, item)] = (left, now + self._settle_s)
-        elif effect is not None:
-            self.forget(operation, item)
+        if left is not None or effect is not None:
+            key = _key(operation, item)
+            self._left.pop(key, None)  # the newest is the last
+            if left is not None:
+                self._left[key] = (left, now + self._settle_s)
         while self._left and next(iter(self._left.values()))[1] <= now:
             del self._left[next(iter(self._left))]
 

@@ -71,19 +71,19 @@ class Scheduler:
         self._order = itertools.count()
         self._has_several = any(job.derivation is not None for job in jobs)
         self._numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
+        self._queue_of: list[Queue] = []
+        self._tier_of: list[Tier] = []
         for job in jobs:
-            queue = self.queues.setdefault(self._key(job), Queue(*self._key(job)))
-            queue.tiers.setdefault(job.priority, Tier())
+            key = (job.credential, job.operation.category)
+            queue = self.queues.setdefault(key, Queue(*key))
+            self._queue_of.append(queue)
+            self._tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
         for queue in self.queues.values():
             queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
 
-    @staticmethod
-    def _key(job: Job) -> tuple[str, str]:
-        return job.credential, job.operation.category
-
     def queue_of(self, job: Job) -> Queue:
         """The queue of a job."""
-        return self.queues[self._key(job)]
+        return self._queue_of[job.number]
 
     def begin(self) -> None:
         """Start every job that waits for nothing."""
@@ -132,8 +132,7 @@ class Scheduler:
             self.is_skipped[number] = True
             if self.progress[number].left:
                 self._skip(job)
-        queue = self.queue_of(job)
-        tier = queue.tiers[job.priority]
+        queue, tier = self._queue_of[number], self._tier_of[number]
         if not job.operation.is_read:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
@@ -167,8 +166,9 @@ class Scheduler:
         for tier in queue.tiers.values():
             work = self._take_from(tier)
             if work is not None:
-                self.in_flight += work.items
-                self.progress[work.entry.job].in_flight += work.items
+                items = work.items
+                self.in_flight += items
+                self.progress[work.entry.job].in_flight += items
                 return work
         return None
 
@@ -215,7 +215,7 @@ class Scheduler:
                 done += 1
                 self._open_lanes(tier)
                 continue
-            if self._tier_of(entry) is tier and self.states[entry.job] is JobState.RUNNING:
+            if self._tier_of[entry.job] is tier and self.states[entry.job] is JobState.RUNNING:
                 if not self._held.take(lane):
                     continue
                 return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation))
@@ -246,12 +246,8 @@ class Scheduler:
         if self.states[entry.job] is JobState.WAITING:
             self._parked.setdefault(entry.job, []).append(lane)
             return None
-        self._push(self._tier_of(entry), lane)
-        return self.queue_of(self.jobs[entry.job])
-
-    def _tier_of(self, entry: Entry) -> Tier:
-        job = self.jobs[entry.job]
-        return self.queue_of(job).tiers[job.priority]
+        self._push(self._tier_of[entry.job], lane)
+        return self._queue_of[entry.job]
 
     def _is_over(self, entry: Entry) -> bool:
         return self.is_skipped[entry.job] or self.progress[entry.job].is_done(entry.index)
@@ -303,7 +299,7 @@ class Scheduler:
         if work.lane is not None:
             work.lane.left -= 1
             self._release(work.lane)
-        if progress.left == progress.copies_left or self.in_flight == 0:
+        if self.in_flight == 0 or (progress.in_flight == 0 and progress.left == progress.copies_left):
             self._advance()
 
     def ended_together(self, work: Work, outcomes: Sequence[Outcome | None], paid: int) -> None:

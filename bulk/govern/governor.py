@@ -326,7 +326,7 @@ class Governor:
         """Any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
         self.pulse.beat()
-        if self._reach.answered():
+        if self._reach.unanswered and self._reach.answered():
             for gate in self._gates:
                 gate.wake()
         date = date_from_headers(reply.headers)

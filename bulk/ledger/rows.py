@@ -13,6 +13,9 @@ from bulk.ledger.records import Intent, Record, RunIdentity
 from bulk.model import Effect
 from bulk.status import RunStatus
 
+_EFFECTS = {effect: effect.value for effect in Effect}
+"""A member of an enumeration tells its value slowly."""
+
 
 def read_identity(connection: sqlite3.Connection) -> RunIdentity:
     """Whose run the ledger is."""
@@ -94,7 +97,7 @@ def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
 def intent_row(intent: Intent) -> tuple[Any, ...]:
     """A row of the table `intents`."""
     memo = None if intent.memo is None else results.dump(intent.memo)
-    return (intent.job, intent.index, intent.method, intent.path, memo, intent.effect.value, intent.sent_at)
+    return (intent.job, intent.index, intent.method, intent.path, memo, _EFFECTS[intent.effect], intent.sent_at)
 
 
 def outcome_rows(

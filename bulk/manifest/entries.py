@@ -79,14 +79,15 @@ class EntryStream:
         wanted = next_left(self._next)
         try:
             while len(found) < count and wanted < items:
-                self._jump(wanted)
-                passed = wanted - self._next
-                if near is not None and passed > 0 and rows + passed > near:
-                    # as far as that: what is read is not read again
-                    self._pass(min(passed, near - rows))
-                    return found or None
-                rows += passed
-                self._pass(passed)
+                if wanted > self._next:
+                    self._jump(wanted)
+                    passed = wanted - self._next
+                    if near is not None and rows + passed > near:
+                        # as far as that: what is read is not read again
+                        self._pass(min(passed, near - rows))
+                        return found or None
+                    rows += passed
+                    self._pass(passed)
                 found.append(self._entry(wanted, self._row()))
                 wanted = next_left(wanted + 1)
         except (*UNREADABLE, SourceFlaw) as error:

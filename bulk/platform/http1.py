@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import aiohttp
+from aiohttp import EMPTY_PAYLOAD
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 from multidict import CIMultiDictProxy
@@ -103,7 +105,7 @@ class Line:
         # tells the pool where to connect to; it is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
-        self.idle: deque[tuple[Connection, float]] = deque()
+        self.idle: deque[tuple[Connection, ResponseHandler, float]] = deque()
 
     def keep(self, connection: Connection) -> None:
         """It can serve the next request, if both sides want that."""
@@ -111,24 +113,23 @@ class Line:
         if protocol is None or protocol.should_close:
             connection.close()
         else:
-            self.idle.append((connection, self._monotonic()))
+            self.idle.append((connection, protocol, self._monotonic()))
 
-    def _kept(self) -> Connection | None:
-        """The connection that was idle longest, and not too long."""
+    def _kept(self) -> tuple[Connection, ResponseHandler] | None:
+        """The connection that was idle longest, and not too long; it is connected."""
         idle = self.idle
         while idle:
-            connection, since = idle.popleft()
-            protocol = connection.protocol
-            if protocol is not None and protocol.is_connected() and self._monotonic() - since <= KEEP_ALIVE_S:
-                return connection
+            connection, protocol, since = idle.popleft()
+            if protocol.is_connected() and self._monotonic() - since <= KEEP_ALIVE_S:
+                return connection, protocol
             connection.close()
         return None
 
     def lend(self) -> None:
         """Give one connection to the pool, for a request that goes by aiohttp's session."""
-        connection = self._kept()
-        if connection is not None:
-            connection.release()
+        kept = self._kept()
+        if kept is not None:
+            kept[0].release()
 
     def close(self) -> None:
         """Close those that are kept."""
@@ -142,18 +143,21 @@ class Line:
             ConnectionStale, Withheld: nothing was written.
             One of `failures.FOREIGN`: see `flight.is_written`.
         """
-        connection = self._kept()
-        is_new = connection is None
-        if connection is None:
+        kept = self._kept()
+        protocol: ResponseHandler | None
+        if kept is None:
             connection = await self._connect(self._place, [], NO_TIMEOUT)
-        try:
             protocol = connection.protocol
+            is_there = protocol is not None and protocol.is_connected()
+        else:
+            (connection, protocol), is_there = kept, True
+        try:
             # a peer that closed, or that sent what nobody asked for, while the connection was idle
-            if protocol is None or protocol.transport is None or protocol.should_close or not protocol.is_connected():
+            if not is_there or protocol is None or protocol.transport is None or protocol.should_close:
                 raise ConnectionStale
             if flight.may_leave is not None and not flight.may_leave():
                 raise Withheld
-            if is_new:  # the parser of a kept one goes on where the last answer ended
+            if kept is None:  # the parser of a kept one goes on where the last answer ended
                 protocol.set_response_params(read_until_eof=True, auto_decompress=False)
             flight.is_written = True
             protocol.transport.write(head if body is None else head + body)
@@ -175,6 +179,8 @@ def whole(content: aiohttp.StreamReader) -> bytes | None:
 
     A small one is taken as it lies there: `read_nowait` has the connection read on after each block.
     """
+    if content is EMPTY_PAYLOAD:
+        return b""
     if not content.is_eof() or content.exception() is not None:
         return None
     if type(content) is aiohttp.StreamReader and content.total_bytes <= SMALL_BYTES:

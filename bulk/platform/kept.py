@@ -25,6 +25,9 @@ VIEW_FINDS = 256
 """So many answers are looked up in one view of the file (count): beginning one takes longer than a look. A view that
 stays open would keep the write-ahead log of another process growing."""
 
+NOTED_BYTES = 2 * 1024 * 1024
+"""One bit for each answer that was kept since the file was empty; several may share one (bytes)."""
+
 Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str | None, bytes, int]
 """rowid, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
 
@@ -52,6 +55,25 @@ class KeptAnswers:
         self._bytes = 0
         self._count = AHEAD_FIRST
         self._last = self._end = _NOWHERE
+        self._noted: bytearray | None = None
+
+    def begin_empty(self) -> None:
+        """The file holds nothing: as long as nobody else writes to it, all that it will hold is noted with `note`, and
+        no other key is looked for. In a first run that is every key.
+        """
+        self._noted = bytearray(NOTED_BYTES)
+
+    def note(self, key: bytes) -> None:
+        """An answer will be kept under that key."""
+        noted = self._noted
+        if noted is not None:
+            place = int.from_bytes(key[:3])
+            noted[place >> 3] |= 1 << (place & 7)
+
+    def others_wrote(self) -> None:
+        """The file holds what was not noted. May be called by any thread."""
+        if self._noted is not None:
+            self._noted, self.is_stale = None, True
 
     def find(self, key: bytes) -> Row | None:
         """The answer kept under that key.
@@ -67,6 +89,11 @@ class KeptAnswers:
         if self.is_without_view and self._connection.in_transaction:
             self._connection.execute("COMMIT")
             self._finds_left = 0
+        noted = self._noted
+        if noted is not None:
+            place = int.from_bytes(key[:3])
+            if not noted[place >> 3] & (1 << (place & 7)):
+                return None
         row = self._ahead.pop(key, None)
         if row is not None:
             self._bytes -= len(row[7])

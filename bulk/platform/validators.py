@@ -121,7 +121,7 @@ class ValidatorStore:
         self._pending: dict[bytes, tuple[Stored, float]] = {}
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
-        self._logged = self._tries = 0
+        self._logged = self._tries = self._version = 0
         self._flushed_at = self._clock.monotonic()
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
@@ -197,6 +197,8 @@ class ValidatorStore:
         if "no-store" in headers.get("cache-control", "").lower():
             return
         key = _key(request)
+        if self._kept is not None:
+            self._kept.note(key)
         stored = Stored(
             key, request.media, etag, last_modified, 200, headers.get("content-type"), headers.get("link"), raw
         )
@@ -217,6 +219,7 @@ class ValidatorStore:
             if self._writer is None or not self.is_open:
                 return
             self._flushed_at = self._clock.monotonic()
+            self._notice_others(self._writer)
             with self._buffers:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
@@ -238,6 +241,17 @@ class ValidatorStore:
                         self._empty_log(self._writer, self._kept)
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
+
+    def _notice_others(self, writer: sqlite3.Connection) -> None:
+        """See whether another process has written to the file since the last time."""
+        try:
+            (version,) = writer.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            self._give_up("is given up", error)
+            return
+        if version != self._version and self._kept is not None:
+            self._kept.others_wrote()
+        self._version = version
 
     def _empty_log(self, writer: sqlite3.Connection, kept: KeptAnswers) -> None:
         """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
@@ -291,7 +305,9 @@ class ValidatorStore:
         self._kept = KeptAnswers(reader)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
-        reader.execute("SELECT count(*) FROM (SELECT 1 FROM answer LIMIT 1)").fetchone()
+        (self._version,) = writer.execute("PRAGMA data_version").fetchone()
+        if reader.execute("SELECT 1 FROM answer LIMIT 1").fetchone() is None:
+            self._kept.begin_empty()
 
     def _connect(self, locked_s: float) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=locked_s, isolation_level=None, check_same_thread=False)

@@ -56,7 +56,7 @@ def acquired(transport: Transport) -> set[Any]:
     connector = transport._session.connector
     assert connector is not None
     kept = transport._line.idle if transport._line is not None else ()
-    return set(connector._acquired) - {connection.protocol for connection, _ in kept}
+    return set(connector._acquired) - {protocol for _, protocol, _ in kept}
 
 
 def in_use(transport: Transport) -> int:

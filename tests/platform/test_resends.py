@@ -79,7 +79,7 @@ async def test_a_connection_that_has_closed_while_idle_is_replaced(open_transpor
 async def seen_closed(transport) -> None:
     """Wait until the transport's side has noticed that its idle connections are closed."""
     with anyio.fail_after(5):
-        while any(not connection.closed for connection, _ in transport._line.idle):
+        while any(not connection.closed for connection, *_ in transport._line.idle):
             await anyio.lowlevel.checkpoint()
 
 
@@ -99,7 +99,7 @@ async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, to
 
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
         assert isinstance(await transport.send(request_of("GET"), token), Answer)
-        [(connection, _)] = transport._line.idle
+        [(connection, *_)] = transport._line.idle
         protocol = connection.protocol
         stray_sent.set()
         with anyio.fail_after(5):

@@ -256,6 +256,25 @@ def test_answers_are_written_many_together(tmp_path, why):
     one.close()
 
 
+def test_a_store_that_began_empty_looks_for_nothing_in_vain(tmp_path):
+    """What nobody has kept is not looked for in the file; what was kept is found there, also what others kept."""
+    statements: list[str] = []
+    with closing(store(tmp_path)) as other, closing(store(tmp_path)) as one:
+        assert one._kept is not None
+        one._kept._connection.set_trace_callback(statements.append)
+        fill(one, range(200))
+        assert statements == []
+        assert all(one.find(asked(number)) is not None for number in range(200))
+        other.keep(asked(200), reply(), RAW)
+        other.flush()
+        assert one.find(asked(200)) is None
+        one.flush()
+        assert one.find(asked(200)) is not None
+        assert one.find(asked(201)) is None
+    with closing(store(tmp_path)) as again:
+        assert again.find(asked(0)) is not None
+
+
 def test_files_are_closed_to_others_under_any_umask(tmp_path):
     """failures.md row 64: the directory is made 0700, the files 0600, also where they were wider before."""
     directory = tmp_path / "deep" / "cache"
@@ -318,6 +337,7 @@ def test_the_log_begins_anew_when_nobody_else_reads_any_more(tmp_path):
     with closing(store(tmp_path)) as one, closing(store(tmp_path)) as other:
         (log,) = tmp_path.glob("*.db-wal")
         fill(one, range(LOG_ROWS // 2))
+        other.flush()
         assert other.find(asked(0)) is not None
         fill(one, range(LOG_ROWS // 2, 3 * LOG_ROWS))
         grown = log.stat().st_size
