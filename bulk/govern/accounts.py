@@ -106,6 +106,7 @@ class Gate:
     waiters: deque[Waiter] = field(default_factory=deque)
     newcomers: deque[Waiter] = field(default_factory=deque)
     nudge: anyio.Event = field(default_factory=anyio.Event)
+    is_nudged: bool = False
     limiter: AsyncLimiter | None = None
     is_paced: bool = False
     rate: float | None = None
@@ -137,7 +138,13 @@ class Gate:
 
     def wake(self) -> None:
         """Let the attendant look again."""
-        self.nudge.set()
+        if not self.is_nudged:  # asked for each answer, and mostly it is
+            self.is_nudged = True
+            self.nudge.set()
+
+    def renew_nudge(self) -> None:
+        """The attendant looks now; what comes from here on has it look again."""
+        self.nudge, self.is_nudged = anyio.Event(), False
 
 
 @dataclass(slots=True, eq=False)

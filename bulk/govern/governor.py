@@ -179,7 +179,7 @@ class Governor:
     async def attend(self, gate: Gate) -> None:
         """Hand out permits to those who wait at `gate`, for ever; one task for each gate."""
         while True:
-            gate.nudge = anyio.Event()
+            gate.renew_nudge()
             now = self.clock.monotonic()
             if not gate.waiting:
                 await gate.nudge.wait()
@@ -209,7 +209,7 @@ class Governor:
             if not gate.is_stale(now) or self._obstacle(gate, now):
                 return
             gate.obstacle = f"bucket {gate.category}: what others left is being asked"
-            gate.nudge = anyio.Event()
+            gate.renew_nudge()
             gate.account.ask_soon()
             await gate.nudge.wait()
 
