@@ -1,7 +1,7 @@
 """Run every benchmark, one after the other, and write what they show into one table: `make bench`.
 
 A benchmark is a program that prints what it measures for people, and rows of the table with `measuring.row`. Some take
-their time (a table of everything: about an hour); name those that you want, and only their rows are written anew.
+their time (a table of everything: over an hour); name those that you want, and only their rows are written anew.
 
     python -m benchmarks [NAME ...]
 """
