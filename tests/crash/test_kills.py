@@ -9,8 +9,8 @@ from tests.crash.campaign import Killed, campaign
 from tests.crash.work import Work
 
 SEED = 20261121
-WORK = Work(files=240, organizations=50, snapshots=210, refused=10)
-"""500 writes with an effect, for 50 kills."""
+WORK = Work(files=340, organizations=50, snapshots=110, refused=10)
+"""500 writes with an effect, for 50 kills: files enough that some are left to be saved before the last of these."""
 CAMPAIGNS = 20
 """Of the soak: 1,000 kills over 10,000 writes."""
 
