@@ -319,8 +319,7 @@ class _Life:
     async def _write(self, request: Request) -> Reply | Outcome | Doubt | _Again:
         """Send a write until it is decided or its answer is lost."""
         drive, tally = self._drive, self._tally
-        if tally.requests:  # before its first answer an item holds nothing
-            drive._exchange.step_aside(tally)
+        drive._exchange.step_aside(tally)
         if drive.echoes:
             await self._let_echoes_pass(request)
         doubt = self._doubt

@@ -89,8 +89,7 @@ class Exchange:
         """Send `request` once, with `permit` or one that is waited for; raises what `Governor.permit` raises."""
         governor = self._governor
         if permit is None:
-            if tally.requests:
-                self._transport.step_aside(tally)
+            self.step_aside(tally)
             permit = governor.permit_nowait(gate) or await governor.permit(gate)
         # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
         store = stored = None
@@ -157,7 +156,8 @@ class Exchange:
 
     def step_aside(self, tally: Tally) -> None:
         """The item is about to wait for something other than an answer: others may have the room that it would need."""
-        self._transport.step_aside(tally)
+        if tally.requests:  # before its first answer it has none
+            self._transport.step_aside(tally)
 
     def return_unused(self, permit: Permit) -> None:
         """No request was made with this permit after all."""
@@ -166,10 +166,10 @@ class Exchange:
     async def read(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None = None) -> Reply | Outcome:
         """A read until it is decided: a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
-            self._transport.step_aside(tally)
+            self.step_aside(tally)
             await self.pause(request.pause_s, Why.LOOK)
         if request.is_poll:
-            self._transport.step_aside(tally)
+            self.step_aside(tally)
             return await self._poll(request, gate, tally, permit)
         tally.sends = 0
         tried = await self.once(request, gate, tally, permit)

@@ -20,8 +20,6 @@ class LastWrites:
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """The steps of `item`, which know what an item before it has just left."""
-        if not self._left:
-            return operation.steps(item)
         left, until = self._last(operation, item)
         return operation.steps_after(item, left, until - now) if until > now else operation.steps(item)
 

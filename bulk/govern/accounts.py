@@ -90,6 +90,7 @@ class Gate:
         bucket: None while nothing is known, or where the platform limits nothing.
         waiters: workers with an item under way, in the order in which they came: they go first.
         newcomers: workers without an item.
+        nudge: wakes the attendant; is_nudged: it has.
         is_paced: permits come from the attendant only, at `rate` requests per second.
         used: requests that this run paid for here (count). granted: permits that were given (count).
         obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens).
@@ -138,7 +139,7 @@ class Gate:
 
     def wake(self) -> None:
         """Let the attendant look again."""
-        if not self.is_nudged:  # asked for each answer, and mostly it is
+        if not self.is_nudged:  # called for each answer: to ask the event would take longer than to set it
             self.is_nudged = True
             self.nudge.set()
 

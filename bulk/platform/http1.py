@@ -116,7 +116,7 @@ class Line:
             self.idle.append((connection, protocol, self._monotonic()))
 
     def _kept(self) -> tuple[Connection, ResponseHandler] | None:
-        """The connection that was idle longest, and not too long; it is connected."""
+        """The connection that was idle longest, and not too long."""
         idle = self.idle
         while idle:
             connection, protocol, since = idle.popleft()
@@ -144,23 +144,19 @@ class Line:
             One of `failures.FOREIGN`: see `flight.is_written`.
         """
         kept = self._kept()
-        protocol: ResponseHandler | None
-        if kept is None:
-            connection = await self._connect(self._place, [], NO_TIMEOUT)
-            protocol = connection.protocol
-            is_there = protocol is not None and protocol.is_connected()
-        else:
-            (connection, protocol), is_there = kept, True
+        connection = kept[0] if kept is not None else await self._connect(self._place, [], NO_TIMEOUT)
         try:
+            protocol = kept[1] if kept is not None else connection.protocol
+            way = protocol.transport if protocol is not None else None
             # a peer that closed, or that sent what nobody asked for, while the connection was idle
-            if not is_there or protocol is None or protocol.transport is None or protocol.should_close:
+            if protocol is None or way is None or way.is_closing() or protocol.should_close:
                 raise ConnectionStale
             if flight.may_leave is not None and not flight.may_leave():
                 raise Withheld
             if kept is None:  # the parser of a kept one goes on where the last answer ended
                 protocol.set_response_params(read_until_eof=True, auto_decompress=False)
             flight.is_written = True
-            protocol.transport.write(head if body is None else head + body)
+            way.write(head if body is None else head + body)
             while True:
                 message, content = await protocol.read()
                 status = message.code

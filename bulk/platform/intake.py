@@ -91,7 +91,7 @@ class Intake:
 
     def holds(self, holder: object) -> bool:
         """Whether an item has something that must come to its `end`."""
-        return holder in self._room.held or holder in self._files
+        return holder in self._room or holder in self._files
 
     def step_aside(self, holder: object) -> None:
         """This item goes on to its next request, for which it may have to wait."""

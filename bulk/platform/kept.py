@@ -25,8 +25,8 @@ VIEW_FINDS = 256
 """So many answers are looked up in one view of the file (count): beginning one takes longer than a look. A view that
 stays open would keep the write-ahead log of another process growing."""
 
-NOTED_BYTES = 2 * 1024 * 1024
-"""One bit for each answer that was kept since the file was empty; several may share one (bytes)."""
+NOTED_BY = 3
+"""So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
 
 Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str | None, bytes, int]
 """rowid, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
@@ -61,13 +61,13 @@ class KeptAnswers:
         """The file holds nothing: as long as nobody else writes to it, all that it will hold is noted with `note`, and
         no other key is looked for. In a first run that is every key.
         """
-        self._noted = bytearray(NOTED_BYTES)
+        self._noted = bytearray(256**NOTED_BY // 8)
 
     def note(self, key: bytes) -> None:
         """An answer will be kept under that key."""
         noted = self._noted
         if noted is not None:
-            place = int.from_bytes(key[:3])
+            place = int.from_bytes(key[:NOTED_BY])
             noted[place >> 3] |= 1 << (place & 7)
 
     def others_wrote(self) -> None:
@@ -91,7 +91,7 @@ class KeptAnswers:
             self._finds_left = 0
         noted = self._noted
         if noted is not None:
-            place = int.from_bytes(key[:3])
+            place = int.from_bytes(key[:NOTED_BY])
             if not noted[place >> 3] & (1 << (place & 7)):
                 return None
         row = self._ahead.pop(key, None)

@@ -13,17 +13,17 @@ import anyio
 class Room:
     """Args:
     total_bytes: what there is room for, but for the one that may go beyond.
-
-    Attributes:
-        held: by whom how much is taken (bytes).
     """
 
     def __init__(self, total_bytes: int) -> None:
         self._total = total_bytes
-        self.held: dict[object, int] = {}
+        self._held: dict[object, int] = {}
         self._beyond: object | None = None
         self._waiting: deque[tuple[object, int, anyio.Event]] = deque()
         self.used_bytes = 0
+
+    def __contains__(self, holder: object) -> bool:
+        return holder in self._held
 
     def take_nowait(self, holder: object, size_bytes: int) -> bool:
         """Take so much more for `holder`, if it fits; whether it did."""
@@ -51,7 +51,7 @@ class Room:
 
     def give(self, holder: object) -> None:
         """Give back all that `holder` took, if anything: its work is done."""
-        self.used_bytes -= self.held.pop(holder, 0)
+        self.used_bytes -= self._held.pop(holder, 0)
         if self._beyond is holder:
             self._beyond = None
         self._let_in()
@@ -64,11 +64,11 @@ class Room:
 
     def pass_on(self, giver: object, taker: object) -> None:
         """What `giver` holds is `taker`'s from now on."""
-        if giver in self.held:
-            self.held[taker] = self.held.get(taker, 0) + self.held.pop(giver)
+        if giver in self._held:
+            self._held[taker] = self._held.get(taker, 0) + self._held.pop(giver)
 
     def _add(self, holder: object, size_bytes: int) -> None:
-        self.held[holder] = self.held.get(holder, 0) + size_bytes
+        self._held[holder] = self._held.get(holder, 0) + size_bytes
         self.used_bytes += size_bytes
 
     def _let_in(self) -> None:

@@ -121,7 +121,7 @@ class ValidatorStore:
         self._pending: dict[bytes, tuple[Stored, float]] = {}
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
-        self._logged = self._tries = self._version = 0
+        self._logged = self._tries = self._data_version = 0
         self._flushed_at = self._clock.monotonic()
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
@@ -219,17 +219,17 @@ class ValidatorStore:
             if self._writer is None or not self.is_open:
                 return
             self._flushed_at = self._clock.monotonic()
-            self._notice_others(self._writer)
             with self._buffers:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
-            if not pending and not touched:
-                return
             rows = [
                 (key, kept.etag, kept.last_modified, kept.status, kept.content_type, kept.link, kept.body, int(at))
                 for key, (kept, at) in pending.items()
             ]
             try:
+                self._notice_others(self._writer)
+                if not rows and not touched:
+                    return
                 self._writer.execute("BEGIN IMMEDIATE")
                 self._writer.executemany(_KEEP, rows)
                 self._writer.executemany(_TOUCH, [(at, key) for key, at in touched.items()])
@@ -244,14 +244,10 @@ class ValidatorStore:
 
     def _notice_others(self, writer: sqlite3.Connection) -> None:
         """See whether another process has written to the file since the last time."""
-        try:
-            (version,) = writer.execute("PRAGMA data_version").fetchone()
-        except sqlite3.Error as error:
-            self._give_up("is given up", error)
-            return
-        if version != self._version and self._kept is not None:
+        (version,) = writer.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version and self._kept is not None:
             self._kept.others_wrote()
-        self._version = version
+        self._data_version = version
 
     def _empty_log(self, writer: sqlite3.Connection, kept: KeptAnswers) -> None:
         """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
@@ -305,7 +301,7 @@ class ValidatorStore:
         self._kept = KeptAnswers(reader)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
-        (self._version,) = writer.execute("PRAGMA data_version").fetchone()
+        (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()
         if reader.execute("SELECT 1 FROM answer LIMIT 1").fetchone() is None:
             self._kept.begin_empty()
 
