@@ -18,14 +18,17 @@ from bulk.dispatch.exchange import (
     outcome_of,
 )
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
+from bulk.platform.intake import ROOM_BYTES
 from bulk.platform.wire import Verdict, VerdictKind
 from bulk.report.progress import Silence
+from bulk.sandbox.settings import RateLimit
 from bulk.status import RunStatus, Wait
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.world import simulate, world
 
 LOST = Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="lost"))
+JSON = "application/json"
 NOT_SENT = Tried(failure=Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not sent"))
 
 
@@ -188,3 +191,29 @@ def test_the_status_tells_of_a_poll_interval(folder: Path) -> None:
     assert {wait.what for _, wait in seen} == {"poll interval of /notifications"}
     assert {wait.count for _, wait in seen} == {2, 1}
     assert all(wait.until is not None and at < wait.until <= at + 60.0 for at, wait in seen)
+
+
+def test_an_item_with_a_long_answer_steps_aside_before_its_next_request(folder: Path) -> None:
+    """Two pages that don't fit into memory together: who waits an hour for the permit for its next page lets the other
+    one's page in.
+    """
+    page = b" " * (ROOM_BYTES + 1) + b"[]"
+
+    def fate_of(exchange: Exchange) -> Fate:
+        path, _, query = exchange.path.partition("?")
+        if "/hooks" not in path:
+            return FINE
+        if "page=2" in query:
+            return answer(200, b"[]", JSON)
+        link = {"Link": f'<http://127.0.0.1:8080{path}?page=2>; rel="next"'} if "/long/" in path else {}
+        return answer(200, page, JSON, is_passed_on=True, **link)
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of, limits={"core": RateLimit(2, 3_600)}) as made:
+            items = [{"org": "long"}, {"org": "short"}]
+            manifest = made.write("run", {"lists": {"operation": "webhook.list", "items": items}}, {"pace": "burst"})
+            assert (await made.run(manifest)).exit_code == 0
+            waited = {line["item"]["org"]: line["elapsed_ms"] for line in made.lines(manifest)}
+            assert waited["short"] < 1_000 < 3_000_000 < waited["long"]
+
+    simulate(main)

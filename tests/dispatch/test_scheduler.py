@@ -194,6 +194,20 @@ def test_needs_wait_and_a_failure_skips() -> None:
     assert work.entry.job == 2
 
 
+def test_a_job_starts_while_another_one_is_in_flight() -> None:
+    """A job that needs another one waits for that one only, not for what else is in flight."""
+    jobs = [Job(0, "a", Read()), Job(1, "b", Read(), needs=("a",)), Job(2, "c", Elsewhere()), Job(3, "d", Read())]
+    one, _ = scheduler(jobs, [1, 1, 1, 1])
+    works = [take(one), take(one), take(one, category="search")]
+    first = next(work for work in works if work is not None and work.entry.job == 0)
+    assert take(one) is None
+    assert one.in_flight == 3
+    one.ended(first, DONE, 1)
+    work = take(one)
+    assert work is not None
+    assert work.entry.job == 1
+
+
 def test_superseded_items_are_no_failure() -> None:
     """An item that a later one supersedes does not keep the next job from starting."""
     jobs = [Job(0, "a", Read()), Job(1, "b", Read(), needs=("a",))]
