@@ -16,6 +16,7 @@ from benchmarks.measuring import ROOT
 
 CLAIMS = (
     "throughput",
+    "duties",
     "in_flight",
     "lateness",
     "peers",

@@ -9,11 +9,14 @@ retries, no results: what an engine costs is measured against it.
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import json
 import resource
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import aiohttp
 import orjson
@@ -22,7 +25,8 @@ from yarl import URL
 
 from benchmarks.canned_platform import CONTENT
 
-Send = Callable[[int], Awaitable[object]]
+Send = Callable[[int], Awaitable[Any]]
+Wrap = Callable[[Send], AbstractAsyncContextManager[Send]]
 
 
 def sender(session: aiohttp.ClientSession, base: URL, kind: str) -> Send:
@@ -55,16 +59,21 @@ def sender(session: aiohttp.ClientSession, base: URL, kind: str) -> Send:
     return {"read": read, "conditional": confirm, "write": write}[kind]
 
 
-async def loop(base_url: str, requests: int, in_flight: int, kind: str) -> dict[str, float]:
-    """Send them all: seconds and CPU seconds of the loop."""
+@contextlib.asynccontextmanager
+async def nothing_else(send: Send) -> AsyncIterator[Send]:
+    """What each worker does is to send."""
+    yield send
+
+
+async def loop(base_url: str, requests: int, in_flight: int, kind: str, wrap: Wrap = nothing_else) -> dict[str, float]:
+    """Send them all: seconds and CPU seconds of the loop. `wrap`: what is done around each request."""
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
     )
-    async with session:
-        send = sender(session, URL(base_url), kind)
+    async with session, wrap(sender(session, URL(base_url), kind)) as send:
         numbers = iter(range(requests))
         await send(requests)
         gc.collect()
