@@ -7,6 +7,7 @@ never much in memory.
 """
 
 import sqlite3
+from collections.abc import Callable
 from typing import TypeAlias
 
 AHEAD_MOST, AHEAD_FIRST = 64, 8
@@ -29,17 +30,21 @@ NOTED_BY = 3
 """So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
 
 Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str | None, bytes, int]
-"""rowid, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
+"""number, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
 
 _NOWHERE = -2 * NEAR_ROWS
 
-_COLUMNS = "rowid, key, etag, last_modified, status, content_type, link, body, used_at"
-_ONE = f"SELECT {_COLUMNS} FROM answer WHERE key = ?"
-_AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE rowid > ? ORDER BY rowid LIMIT ?"
+_ANSWER = "SELECT number, key, etag, last_modified, status, content_type, link, body, used_at FROM answer"
+_PLACED = f"{_ANSWER} WHERE number = (SELECT number FROM place WHERE key = :key) AND key = :key"
+_NUMBERED = f"{_ANSWER} WHERE number = :number AND key = :key"
+_AHEAD = f"{_ANSWER} WHERE number > ? ORDER BY number LIMIT ?"
 
 
 class KeptAnswers:
     """Finds answers, in one view of the file after the other.
+
+    Args:
+        number_of: the newest answer of a key that has no place yet.
 
     Attributes:
         is_stale: what was seen may have been replaced: the next look is a new one. Set by any thread.
@@ -47,9 +52,9 @@ class KeptAnswers:
             thread.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, number_of: Callable[[bytes], int | None]) -> None:
         self.is_stale = self.is_without_view = False
-        self._connection = connection
+        self._connection, self._number_of = connection, number_of
         self._finds_left = 0
         self._ahead: dict[bytes, Row] = {}
         self._bytes = 0
@@ -94,18 +99,19 @@ class KeptAnswers:
             place = int.from_bytes(key[:NOTED_BY])
             if not noted[place >> 3] & (1 << (place & 7)):
                 return None
-        row = self._ahead.pop(key, None)
+        row, waiting = self._ahead.pop(key, None), self._number_of(key)
         if row is not None:
             self._bytes -= len(row[7])
-        else:
+        if row is None or waiting not in (None, row[0]):
             if self._finds_left < 0 and not self.is_without_view:
                 self._new_view()
-            row = self._connection.execute(_ONE, (key,)).fetchone()
+            query = _PLACED if waiting is None else _NUMBERED
+            row = self._connection.execute(query, {"key": key, "number": waiting}).fetchone()
             if row is None:
                 return None
-            rowid: int = row[0]
-            if abs(rowid - self._last) <= NEAR_ROWS and not 0 <= self._end - rowid <= NEAR_ROWS:
-                self._read_ahead(rowid)
+            number: int = row[0]
+            if abs(number - self._last) <= NEAR_ROWS and not 0 <= self._end - number <= NEAR_ROWS:
+                self._read_ahead(number)
         self._last = row[0]
         return row
 
@@ -119,16 +125,16 @@ class KeptAnswers:
         self._ahead.clear()
         self._connection.close()
 
-    def _read_ahead(self, rowid: int) -> None:
+    def _read_ahead(self, number: int) -> None:
         """Read what lies behind that row; where that is near, behind what was read ahead before."""
-        if not 0 < rowid - self._end <= NEAR_ROWS:
-            self._start_at(rowid)
+        if not 0 < number - self._end <= NEAR_ROWS:
+            self._start_at(number)
         ahead, size = self._ahead, 0
         cursor = self._connection.execute(_AHEAD, (self._end, self._count))
         for row in cursor:
             self._end = row[0]
             size += len(row[7])
-            if self._end != rowid:
+            if self._end != number:
                 replaced = ahead.pop(row[1], None)  # another process has kept it anew
                 ahead[row[1]] = row
                 self._bytes += len(row[7]) - (len(replaced[7]) if replaced is not None else 0)
@@ -141,11 +147,11 @@ class KeptAnswers:
             unused += 1
         self._count = AHEAD_FIRST if unused * 2 > self._count else min(AHEAD_MOST, self._count * 2)
 
-    def _start_at(self, rowid: int) -> None:
+    def _start_at(self, number: int) -> None:
         """What is read ahead next lies behind that row; what was read ahead before is let go."""
         self._ahead.clear()
         self._bytes = 0
-        self._end, self._count = rowid, AHEAD_FIRST
+        self._end, self._count = number, AHEAD_FIRST
 
     def _new_view(self) -> None:
         if self._connection.in_transaction:

@@ -55,6 +55,20 @@ def test_a_file_of_another_version_is_no_store(tmp_path, caplog):
     assert is_given_up(caplog, store(tmp_path))
 
 
+def test_a_file_of_an_earlier_version_is_begun_anew(tmp_path, caplog):
+    """What an earlier version of Bulk kept is forgotten, not converted, and says nothing."""
+    with sqlite3.connect(file_of(tmp_path)) as connection:
+        connection.executescript("DROP TABLE answer; CREATE TABLE answer (key BLOB); PRAGMA user_version = 1;")
+    connection.close()
+    for _ in range(2):
+        one = store(tmp_path)
+        one.keep(GET, reply(), RAW)
+        one.flush()
+        assert one.find(GET) is not None
+        one.close()
+    assert not caplog.records
+
+
 def test_a_place_that_cant_be_written_is_no_store(tmp_path, caplog):
     """A file where the directory should be, or a link where the file should be: one warning, no error."""
     (tmp_path / "file").write_bytes(b"")
