@@ -4,6 +4,7 @@ A 304 confirms a body that has to be found, parsed and written down; a durable w
 and after its answer. Here the bare loop does exactly that, in the cheapest way there is: what was kept is read 64
 answers at a time in the order in which it will be asked for, lines are written a thousand at a time, notes are
 committed for all that is in flight together. No schedule, no limits, no checks, no retries, no resume, no report.
+As in `throughput.py`, ours is the whole process with its start-up, and the loop is the loop alone.
 
     python -m benchmarks.duties [--items 60000] [--rounds 3]
 """
@@ -151,12 +152,14 @@ def finding(kept: Kept, lines: Lines) -> Wrap:
 
     @contextlib.asynccontextmanager
     async def wrap(send: Send) -> AsyncIterator[Send]:
+        running = asyncio.get_running_loop()
+
         async def confirm(number: int) -> None:
             body = kept.find(number)
             status = await send(number)
             lines.add(number, "unchanged", status, orjson.loads(body))
             if lines.count >= TOGETHER:
-                lines.sync(lines.take())
+                await running.run_in_executor(None, lines.sync, lines.take())
 
         yield confirm
 

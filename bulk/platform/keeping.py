@@ -2,10 +2,11 @@
 
 A key is a hash, so that its place in an index is anywhere. Entered with each group of answers, nearly every page of a
 large index would be written anew for every group, which takes longer than the answers themselves. So each group enters
-the keys of one part only, `PARTS` groups after which all had their turn; until then they are known in memory, and by
-the number of the last answer before them, so that the next process finds what a killed one had not entered.
+the keys of one part only, `PARTS` groups after which all had their turn; until then they are known in memory. Each
+process notes which answers may lie behind its last entered one, so that the next finds what a killed one left.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
@@ -35,8 +36,9 @@ CREATE TABLE IF NOT EXISTS place (
     number INTEGER NOT NULL    -- of the newest answer
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS entered (
-    number INTEGER NOT NULL    -- keys of answers up to this one have their place, unless two processes write
-);
+    process BLOB PRIMARY KEY,  -- one that writes, or was killed
+    number INTEGER NOT NULL    -- of its answers, the keys of those up to this one have their place
+) WITHOUT ROWID;
 """
 
 Row: TypeAlias = tuple[bytes, str | None, str | None, int, str | None, str | None, bytes, int]
@@ -45,9 +47,13 @@ Row: TypeAlias = tuple[bytes, str | None, str | None, int, str | None, str | Non
 _ADD = "INSERT INTO answer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TOUCH = "UPDATE answer SET used_at = ? WHERE number = ?"
 _REMOVE = "DELETE FROM answer WHERE number = ?"
-_REPLACED = "DELETE FROM answer WHERE number = (SELECT number FROM place WHERE key = ?) AND number < ?"
+_REPLACED = """
+    DELETE FROM answer WHERE key = ?1 AND number =
+    (SELECT min(number, ?2) FROM place WHERE key = ?1 AND number != ?2)"""
 _ENTER = "INSERT INTO place VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET number = max(number, excluded.number)"
-_NOT_ENTERED = "SELECT number, key FROM answer WHERE number > (SELECT min(number) FROM entered) ORDER BY number"
+_NOT_ENTERED = """
+    SELECT key, number FROM answer WHERE number > (SELECT min(number) FROM entered)
+    AND typeof(key) = 'blob' AND length(key) > 0 ORDER BY number"""
 _DROP_PLACES = """
     DELETE FROM place WHERE key IN (SELECT key FROM answer WHERE used_at < :before)
     AND number IN (SELECT number FROM answer WHERE used_at < :before)"""
@@ -59,16 +65,22 @@ class Keeping:
 
     Args:
         connection: to a file with `SCHEMA`, in autocommit mode.
+        before: what was last used before that time is forgotten (UTC epoch seconds).
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, before: int) -> None:
         self._connection = connection
+        self._process = os.urandom(8)
         self._waiting: list[dict[bytes, int]] = [{} for _ in range(PARTS)]
         self._turn = 0
-        if connection.execute("SELECT 1 FROM entered").fetchone() is None:
-            connection.execute("INSERT INTO entered VALUES (0)")
-        for number, key in connection.execute(_NOT_ENTERED):
-            self._wait(key, number)
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in (_DROP_PLACES, _DROP):
+            connection.execute(statement, {"before": before})
+        self._wait(connection.execute(_NOT_ENTERED).fetchall())
+        # theirs wait here now; who still lives notes what it writes from now on anew
+        connection.execute("DELETE FROM entered")
+        self._note_entered()
+        connection.execute("COMMIT")
 
     @property
     def is_waiting(self) -> bool:
@@ -78,11 +90,6 @@ class Keeping:
     def number_of(self, key: bytes) -> int | None:
         """The newest answer of a key that has no place yet. May be called by any thread."""
         return self._waiting[key[0] % PARTS].get(key)
-
-    def drop_unused(self, before: int) -> None:
-        """Forget what was last used before that time (UTC epoch seconds)."""
-        for statement in (_DROP_PLACES, _DROP):
-            self._connection.execute(statement, {"before": before})
 
     def write(self, rows: Sequence[Row], touched: Iterable[tuple[int, int]], *, is_last: bool) -> None:
         """Add answers, and enter the keys of one part, or where `is_last` of all, in one transaction.
@@ -94,30 +101,44 @@ class Keeping:
         Raises:
             sqlite3.Error: it can't be done, and nothing was; not to be used any more.
         """
+        try:
+            self._write(rows, touched, is_last=is_last)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _write(self, rows: Sequence[Row], touched: Iterable[tuple[int, int]], *, is_last: bool) -> None:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM answer").fetchone()
         connection.executemany(_ADD, [(number, *row) for number, row in enumerate(rows, last + 1)])
-        replaced = [self._wait(row[0], number) for number, row in enumerate(rows, last + 1)]
-        connection.executemany(_REMOVE, [(number,) for number in replaced if number is not None])
+        self._wait([(row[0], number) for number, row in enumerate(rows, last + 1)])
         connection.executemany(_TOUCH, touched)
         self._turn = (self._turn + 1) % PARTS
         turns = range(PARTS) if is_last else range(self._turn, self._turn + 1)
-        for turn in turns:
-            entered = sorted(self._waiting[turn].items())
-            for start in range(0, len(entered), NEAR_KEYS):  # both look at the same pages
-                near = entered[start : start + NEAR_KEYS]
+        entered = [sorted(self._waiting[turn].items()) for turn in turns]
+        for keys in entered:
+            for start in range(0, len(keys), NEAR_KEYS):  # both look at the same pages
+                near = keys[start : start + NEAR_KEYS]
                 connection.executemany(_REPLACED, near)
                 connection.executemany(_ENTER, near)
-        first = [min(part.values()) for turn, part in enumerate(self._waiting) if part and turn not in turns]
-        connection.execute("UPDATE entered SET number = ?", (min(first, default=last + len(rows) + 1) - 1,))
+        self._note_entered(turns)
         connection.execute("COMMIT")
         for turn in turns:
             self._waiting[turn].clear()
 
-    def _wait(self, key: bytes, number: int) -> int | None:
-        """Note a key that has no place yet; returns the answer that it stood for, if any."""
-        part = self._waiting[key[0] % PARTS]
-        before = part.get(key)
-        part[key] = number
-        return before
+    def _wait(self, keys: Iterable[tuple[bytes, int]]) -> None:
+        """Note answers whose keys have no place yet; those that they replace, and had none either, are removed."""
+        for key, number in keys:
+            part = self._waiting[key[0] % PARTS]
+            if key in part:
+                self._connection.execute(_REMOVE, (part[key],))
+            part[key] = number
+
+    def _note_entered(self, turns: range = range(0)) -> None:
+        """Note what will wait still, once the keys of these parts are entered."""
+        first = [min(part.values()) for turn, part in enumerate(self._waiting) if part and turn not in turns]
+        self._connection.execute("DELETE FROM entered WHERE process = ?", (self._process,))
+        if first:
+            self._connection.execute("INSERT INTO entered VALUES (?, ?)", (self._process, min(first) - 1))

@@ -35,8 +35,8 @@ Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str 
 _NOWHERE = -2 * NEAR_ROWS
 
 _ANSWER = "SELECT number, key, etag, last_modified, status, content_type, link, body, used_at FROM answer"
-_PLACED = f"{_ANSWER} WHERE number = (SELECT number FROM place WHERE key = :key) AND key = :key"
-_NUMBERED = f"{_ANSWER} WHERE number = :number AND key = :key"
+_PLACED = f"{_ANSWER} WHERE number = (SELECT number FROM place WHERE key = ?1) AND key = ?1"
+_NUMBERED = f"{_ANSWER} WHERE number = ? AND key = ?"
 _AHEAD = f"{_ANSWER} WHERE number > ? ORDER BY number LIMIT ?"
 
 
@@ -105,8 +105,11 @@ class KeptAnswers:
         if row is None or waiting not in (None, row[0]):
             if self._finds_left < 0 and not self.is_without_view:
                 self._new_view()
-            query = _PLACED if waiting is None else _NUMBERED
-            row = self._connection.execute(query, {"key": key, "number": waiting}).fetchone()
+            row = None
+            if waiting is not None:
+                row = self._connection.execute(_NUMBERED, (waiting, key)).fetchone()
+            if row is None:  # or another process has entered a newer one
+                row = self._connection.execute(_PLACED, (key,)).fetchone()
             if row is None:
                 return None
             number: int = row[0]

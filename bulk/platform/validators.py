@@ -55,6 +55,9 @@ LOG_ROWS = 5_000
 LOG_TRIES = 20
 """So often that is tried, while another process is reading."""
 
+_LAYOUTS = ("bulk answers", f"bulk answers {VERSION}")
+"""Of the file, by its versions: what an earlier one kept is only a saving, so it is forgotten, not converted."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -98,7 +101,9 @@ class ValidatorStore:
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or Clock()
-        self._path = directory / f"{_name(base_url, vendor, api_version, secret)}.db"
+        *earlier, self._path = (
+            directory / f"{_name(layout, base_url, vendor, api_version, secret)}.db" for layout in _LAYOUTS
+        )
         self._pending: dict[bytes, tuple[Stored, float]] = {}
         self._pending_bytes = 0
         self._touched: dict[int, int] = {}
@@ -113,7 +118,10 @@ class ValidatorStore:
         self.is_open = True
         try:
             self._open(directory)
-        except (OSError, sqlite3.Error) as error:
+            for path in earlier:
+                for ending in ("", "-wal", "-shm"):
+                    Path(f"{path}{ending}").unlink(missing_ok=True)
+        except (OSError, sqlite3.Error, ValueError) as error:  # the last: of a damaged file
             self._give_up("can't be used", error)
 
     def find(self, request: Request) -> Stored | None:
@@ -178,12 +186,13 @@ class ValidatorStore:
             return
         if "no-store" in headers.get("cache-control", "").lower():
             return
+        content_type, link = headers.get("content-type"), headers.get("link")
+        if not all(map(_is_text, (etag, last_modified, content_type, link))):
+            return
         key = _key(request)
         if self._kept is not None:
             self._kept.note(key)
-        stored = Stored(
-            key, request.media, etag, last_modified, 200, headers.get("content-type"), headers.get("link"), raw
-        )
+        stored = Stored(key, request.media, etag, last_modified, 200, content_type, link, raw)
         with self._buffers:
             self._pending[key] = stored, self._clock.now()
             self._pending_bytes += len(raw)
@@ -221,7 +230,7 @@ class ValidatorStore:
                 self._logged += len(rows) + len(touched)
                 if self._logged >= LOG_ROWS:
                     self._empty_log(writer, kept)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, ValueError) as error:  # the latter: a text that can't be kept
                 self._give_up("is given up", error)
 
     def _notice_others(self, writer: sqlite3.Connection, kept: KeptAnswers) -> None:
@@ -271,13 +280,6 @@ class ValidatorStore:
             os.close(descriptor)
         writer = self._writer = self._connect(LOCKED_S)
         version = writer.execute("PRAGMA user_version").fetchone()[0]
-        if 0 < version < VERSION:
-            # of an earlier Bulk: what is kept is only a saving, and begun anew sooner than converted
-            writer.close()
-            for ending in ("", "-wal", "-shm"):
-                Path(f"{self._path}{ending}").unlink(missing_ok=True)
-            self._open(directory)
-            return
         if version not in (0, VERSION):
             raise sqlite3.DatabaseError(f"it has version {version}, from another version of Bulk")
         writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
@@ -285,8 +287,7 @@ class ValidatorStore:
         writer.execute("PRAGMA synchronous = NORMAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
         writer.executescript(f"{SCHEMA} PRAGMA user_version = {VERSION};")
-        keeping = self._keeping = Keeping(writer)
-        keeping.drop_unused(int(self._clock.now() - UNUSED_S))
+        keeping = self._keeping = Keeping(writer, int(self._clock.now() - UNUSED_S))
         reader = self._connect(0.0)
         self._kept = KeptAnswers(reader, keeping.number_of)
         reader.execute("PRAGMA query_only = ON")
@@ -330,15 +331,20 @@ class _Both(Mapping[str, str]):
         return sum(1 for _ in self)
 
 
-def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:
+def _name(layout: str, base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:
     """Says nothing about the token, and is another one for every other token."""
-    about = "\0".join(("bulk answers", base_url, vendor, api_version or "")).encode()
+    about = "\0".join((layout, base_url, vendor, api_version or "")).encode()
     return hmac.new(secret.reveal().encode(), about, hashlib.sha256).hexdigest()[:40]
 
 
 def _key(request: Request) -> bytes:
     about = f"{request.method}\0{request.path}\0{request.query}\0{request.media}"
     return hashlib.blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _is_text(value: str | None) -> bool:
+    """Whether a header's value came as UTF-8: else it holds halves of surrogate pairs."""
+    return value is None or value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def _may_be_kept(request: Request) -> bool:

@@ -295,15 +295,53 @@ def test_what_is_kept_anew_replaces_what_waits(tmp_path):
 def test_what_another_process_kept_last_counts(tmp_path):
     """A key that waits for its place here does not take that of an answer which another process has kept since."""
     with closing(store(tmp_path)) as one:
-        for number in range(PARTS):
-            one.keep(asked(number), reply({"etag": '"first"'}), RAW)
-        one.flush_some()
+        fill_some(one, range(PARTS), "first")
         with closing(store(tmp_path)) as other:
-            for number in range(PARTS):
-                other.keep(asked(number), reply({"etag": '"second"'}), RAW)
+            fill_some(other, range(PARTS), "second")
     with closing(store(tmp_path)) as one:
         found = [one.find(asked(number)) for number in range(PARTS)]
         assert [answer and answer.etag for answer in found] == ['"second"'] * PARTS
+    assert (answers(tmp_path), answers(tmp_path, "place")) == (PARTS, PARTS)
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_what_waits_here_and_was_kept_anew_elsewhere_is_found(tmp_path):
+    """Another process loads what waits; then the first keeps it anew and enters it: both find the newest."""
+    with closing(store(tmp_path)) as one:
+        fill_some(one, range(PARTS), "first")
+        with closing(store(tmp_path)) as other:
+            fill_some(one, range(PARTS), "second")
+            one.flush()
+            assert {answer and answer.etag for answer in map(other.find, map(asked, range(PARTS)))} == {'"second"'}
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_another_process_does_not_hide_what_waits(tmp_path):
+    """A process is killed while keys wait, another one ended meanwhile: the next finds all, whoever kept it."""
+    killed = store(tmp_path)
+    fill_some(killed, range(PARTS), "killed")
+    with closing(store(tmp_path)) as other:
+        fill_some(killed, range(PARTS, 2 * PARTS), "killed")
+        fill_some(other, range(2 * PARTS, 3 * PARTS), "other")
+    with closing(store(tmp_path)) as one:
+        assert all(one.find(asked(number)) for number in range(3 * PARTS))
+    assert (answers(tmp_path), answers(tmp_path, "place"), answers(tmp_path, "entered")) == (3 * PARTS, 3 * PARTS, 0)
+    killed.close()
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_what_was_left_waiting_for_long_is_dropped(tmp_path):
+    """A process is killed while keys wait, and 90 days pass: what is kept then stays."""
+    clock = SetClock()
+    killed = store(tmp_path, clock=clock)
+    fill_some(killed, range(PARTS), "killed")
+    clock.at += UNUSED_S + 1
+    with closing(store(tmp_path, clock=clock)) as one:
+        fill_some(one, range(PARTS), "new")
+    with closing(store(tmp_path, clock=clock)) as one:
+        assert all(one.find(asked(number)) for number in range(PARTS))
+    assert (answers(tmp_path), answers(tmp_path, "place")) == (PARTS, PARTS)
+    killed.close()
 
 
 def test_a_store_that_began_empty_looks_for_nothing_in_vain(tmp_path):
@@ -364,6 +402,13 @@ def fill(one: ValidatorStore, numbers: range) -> None:
         one.keep(asked(number), reply({"etag": f'"{number}"'}), RAW)
         if number % 100 == 99:
             one.flush()
+
+
+def fill_some(one: ValidatorStore, numbers: range, etag: str) -> None:
+    """Keep them all, and write them as a run does, so that most of their keys wait."""
+    for number in numbers:
+        one.keep(asked(number), reply({"etag": f'"{etag}"'}), RAW)
+    one.flush_some()
 
 
 @pytest.mark.usefixtures("small_log")
