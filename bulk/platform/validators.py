@@ -39,7 +39,7 @@ TOUCH_S = 86_400.0
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
 
-GROUP_ROWS, GROUP_BYTES, GROUP_S = 1_000, 4 * 1024 * 1024, 1.0
+GROUP_ROWS, GROUP_BYTES, GROUP_S = 250, 1024 * 1024, 1.0
 """`flush_some` lets so many answers come together, or so many bytes of bodies; after so long (seconds) it takes what
 there is: the more at once, the fewer pages are written twice."""
 

@@ -317,16 +317,18 @@ def test_what_waits_here_and_was_kept_anew_elsewhere_is_found(tmp_path):
 
 @pytest.mark.usefixtures("small_groups")
 def test_another_process_does_not_hide_what_waits(tmp_path):
-    """A process is killed while keys wait, another one ended meanwhile: the next finds all, whoever kept it."""
+    """A process is killed while keys wait, one ended meanwhile, a third is killed at once: the next finds all."""
     killed = store(tmp_path)
     fill_some(killed, range(PARTS), "killed")
     with closing(store(tmp_path)) as other:
         fill_some(killed, range(PARTS, 2 * PARTS), "killed")
         fill_some(other, range(2 * PARTS, 3 * PARTS), "other")
+    killed_at_once = store(tmp_path)
     with closing(store(tmp_path)) as one:
         assert all(one.find(asked(number)) for number in range(3 * PARTS))
     assert (answers(tmp_path), answers(tmp_path, "place"), answers(tmp_path, "entered")) == (3 * PARTS, 3 * PARTS, 0)
-    killed.close()
+    for each in (killed, killed_at_once):
+        each.close()
 
 
 @pytest.mark.usefixtures("small_groups")
