@@ -7,7 +7,6 @@ never much in memory.
 """
 
 import sqlite3
-from collections.abc import Callable
 from typing import TypeAlias
 
 AHEAD_MOST, AHEAD_FIRST = 64, 8
@@ -30,21 +29,17 @@ NOTED_BY = 3
 """So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
 
 Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str | None, bytes, int]
-"""number, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
+"""rowid, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
 
 _NOWHERE = -2 * NEAR_ROWS
 
-_ANSWER = "SELECT number, key, etag, last_modified, status, content_type, link, body, used_at FROM answer"
-_PLACED = f"{_ANSWER} WHERE number = (SELECT number FROM place WHERE key = ?1) AND key = ?1"
-_NUMBERED = f"{_ANSWER} WHERE number = ? AND key = ?"
-_AHEAD = f"{_ANSWER} WHERE number > ? ORDER BY number LIMIT ?"
+_COLUMNS = "rowid, key, etag, last_modified, status, content_type, link, body, used_at"
+_ONE = f"SELECT {_COLUMNS} FROM answer WHERE key = ?"
+_AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE rowid > ? ORDER BY rowid LIMIT ?"
 
 
 class KeptAnswers:
     """Finds answers, in one view of the file after the other.
-
-    Args:
-        number_of: the newest answer of a key that has no place yet.
 
     Attributes:
         is_stale: what was seen may have been replaced: the next look is a new one. Set by any thread.
@@ -52,9 +47,9 @@ class KeptAnswers:
             thread.
     """
 
-    def __init__(self, connection: sqlite3.Connection, number_of: Callable[[bytes], int | None]) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self.is_stale = self.is_without_view = False
-        self._connection, self._number_of = connection, number_of
+        self._connection = connection
         self._finds_left = 0
         self._ahead: dict[bytes, Row] = {}
         self._bytes = 0
@@ -99,22 +94,18 @@ class KeptAnswers:
             place = int.from_bytes(key[:NOTED_BY])
             if not noted[place >> 3] & (1 << (place & 7)):
                 return None
-        row, waiting = self._ahead.pop(key, None), self._number_of(key)
+        row = self._ahead.pop(key, None)
         if row is not None:
             self._bytes -= len(row[7])
-        if row is None or waiting not in (None, row[0]):
+        else:
             if self._finds_left < 0 and not self.is_without_view:
                 self._new_view()
-            row = None
-            if waiting is not None:
-                row = self._connection.execute(_NUMBERED, (waiting, key)).fetchone()
-            if row is None:  # or another process has entered a newer one
-                row = self._connection.execute(_PLACED, (key,)).fetchone()
+            row = self._connection.execute(_ONE, (key,)).fetchone()
             if row is None:
                 return None
-            number: int = row[0]
-            if abs(number - self._last) <= NEAR_ROWS and not 0 <= self._end - number <= NEAR_ROWS:
-                self._read_ahead(number)
+            rowid: int = row[0]
+            if abs(rowid - self._last) <= NEAR_ROWS and not 0 <= self._end - rowid <= NEAR_ROWS:
+                self._read_ahead(rowid)
         self._last = row[0]
         return row
 
@@ -128,16 +119,16 @@ class KeptAnswers:
         self._ahead.clear()
         self._connection.close()
 
-    def _read_ahead(self, number: int) -> None:
+    def _read_ahead(self, rowid: int) -> None:
         """Read what lies behind that row; where that is near, behind what was read ahead before."""
-        if not 0 < number - self._end <= NEAR_ROWS:
-            self._start_at(number)
+        if not 0 < rowid - self._end <= NEAR_ROWS:
+            self._start_at(rowid)
         ahead, size = self._ahead, 0
         cursor = self._connection.execute(_AHEAD, (self._end, self._count))
         for row in cursor:
             self._end = row[0]
             size += len(row[7])
-            if self._end != number:
+            if self._end != rowid:
                 replaced = ahead.pop(row[1], None)  # another process has kept it anew
                 ahead[row[1]] = row
                 self._bytes += len(row[7]) - (len(replaced[7]) if replaced is not None else 0)
@@ -150,11 +141,11 @@ class KeptAnswers:
             unused += 1
         self._count = AHEAD_FIRST if unused * 2 > self._count else min(AHEAD_MOST, self._count * 2)
 
-    def _start_at(self, number: int) -> None:
+    def _start_at(self, rowid: int) -> None:
         """What is read ahead next lies behind that row; what was read ahead before is let go."""
         self._ahead.clear()
         self._bytes = 0
-        self._end, self._count = number, AHEAD_FIRST
+        self._end, self._count = rowid, AHEAD_FIRST
 
     def _new_view(self) -> None:
         if self._connection.in_transaction:

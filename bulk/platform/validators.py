@@ -20,7 +20,6 @@ import msgspec
 from bulk.clock import Clock
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.bodies import Unreadable, read_body
-from bulk.platform.keeping import SCHEMA, VERSION, Keeping
 from bulk.platform.kept import KeptAnswers
 from bulk.platform.secrets import Secret
 
@@ -39,9 +38,9 @@ TOUCH_S = 86_400.0
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
 
-GROUP_ROWS, GROUP_BYTES, GROUP_S = 250, 1024 * 1024, 1.0
+GROUP_ROWS, GROUP_BYTES, GROUP_S = 1_000, 4 * 1024 * 1024, 1.0
 """`flush_some` lets so many answers come together, or so many bytes of bodies; after so long (seconds) it takes what
-there is: the more at once, the fewer pages are written twice."""
+there is. What is kept lies all over the index, so that the same pages are written again for each group."""
 
 PAGE_BYTES = 16_384
 """Of a new file: several answers fit into one."""
@@ -55,8 +54,25 @@ LOG_ROWS = 5_000
 LOG_TRIES = 20
 """So often that is tried, while another process is reading."""
 
-_LAYOUTS = ("bulk answers", f"bulk answers {VERSION}")
-"""Of the file, by its versions: what an earlier one kept is only a saving, so it is forgotten, not converted."""
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answer (
+    key BLOB PRIMARY KEY,      -- method, path, query and media, hashed
+    etag TEXT,
+    last_modified TEXT,
+    status INTEGER NOT NULL,
+    content_type TEXT,
+    link TEXT,                 -- the next page: a 304 need not repeat it
+    body BLOB NOT NULL,        -- decompressed
+    used_at INTEGER NOT NULL   -- UTC epoch seconds
+);
+CREATE INDEX IF NOT EXISTS answer_used ON answer (used_at);
+"""
+_VERSION = 1
+_KEEP = (
+    "INSERT OR REPLACE INTO answer (key, etag, last_modified, status, content_type, link, body, used_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_TOUCH = "UPDATE answer SET used_at = ? WHERE key = ?"
 
 _LOG = logging.getLogger(__name__)
 
@@ -101,26 +117,20 @@ class ValidatorStore:
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or Clock()
-        *earlier, self._path = (
-            directory / f"{_name(layout, base_url, vendor, api_version, secret)}.db" for layout in _LAYOUTS
-        )
+        self._path = directory / f"{_name(base_url, vendor, api_version, secret)}.db"
         self._pending: dict[bytes, tuple[Stored, float]] = {}
         self._pending_bytes = 0
-        self._touched: dict[int, int] = {}
+        self._touched: dict[bytes, int] = {}
         self._logged = self._tries = self._data_version = 0
         self._flushed_at = self._clock.monotonic()
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
         self._kept: KeptAnswers | None = None
-        self._keeping: Keeping | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
         try:
             self._open(directory)
-            for path in earlier:
-                for ending in ("", "-wal", "-shm"):
-                    Path(f"{path}{ending}").unlink(missing_ok=True)
         except (OSError, sqlite3.Error, ValueError) as error:  # the last: of a damaged file
             self._give_up("can't be used", error)
 
@@ -141,11 +151,11 @@ class ValidatorStore:
             return None
         if row is None:
             return None
-        number, _, etag, last_modified, status, content_type, link, body, used_at = row
+        _, _, etag, last_modified, status, content_type, link, body, used_at = row
         now = int(self._clock.now())
         if now - used_at > TOUCH_S:
             with self._buffers:
-                self._touched[number] = now
+                self._touched[key] = now
         return Stored(key, request.media, etag, last_modified, status, content_type, link, body)
 
     def reply_from(self, stored: Stored, reply_304: Reply) -> Reply:
@@ -202,42 +212,44 @@ class ValidatorStore:
         """`flush`, where enough has come together or the last time is long enough ago."""
         is_enough = len(self._pending) >= GROUP_ROWS or self._pending_bytes >= GROUP_BYTES
         if is_enough or self._clock.monotonic() - self._flushed_at >= GROUP_S:
-            self._write(is_last=False)
+            self.flush()
 
     def flush(self) -> None:
-        """Write what was kept since the last time. Called from a thread; never raises."""
-        self._write(is_last=True)
-
-    def _write(self, *, is_last: bool) -> None:
+        """Write what was kept since the last time, in one transaction. Called from a thread; never raises."""
         with self._writing:
-            writer, keeping, kept = self._writer, self._keeping, self._kept
-            if writer is None or keeping is None or kept is None or not self.is_open:
+            if self._writer is None or not self.is_open:
                 return
             self._flushed_at = self._clock.monotonic()
             with self._buffers:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
             rows = [
-                (key, one.etag, one.last_modified, one.status, one.content_type, one.link, one.body, int(at))
-                for key, (one, at) in pending.items()
+                (key, kept.etag, kept.last_modified, kept.status, kept.content_type, kept.link, kept.body, int(at))
+                for key, (kept, at) in pending.items()
             ]
             try:
-                self._notice_others(writer, kept)
-                if not rows and not touched and not (is_last and keeping.is_waiting):
+                self._notice_others(self._writer)
+                if not rows and not touched:
                     return
-                keeping.write(rows, [(at, number) for number, at in touched.items()], is_last=is_last)
-                kept.is_stale = True
-                self._logged += len(rows) + len(touched)
-                if self._logged >= LOG_ROWS:
-                    self._empty_log(writer, kept)
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._writer.executemany(_KEEP, rows)
+                self._writer.executemany(_TOUCH, [(at, key) for key, at in touched.items()])
+                self._writer.execute("COMMIT")
+                if self._kept is not None:
+                    self._kept.is_stale = True
+                    self._logged += len(rows) + len(touched)
+                    if self._logged >= LOG_ROWS:
+                        self._empty_log(self._writer, self._kept)
             except (sqlite3.Error, ValueError) as error:  # the latter: a text that can't be kept
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")  # nobody else has to wait for it
                 self._give_up("is given up", error)
 
-    def _notice_others(self, writer: sqlite3.Connection, kept: KeptAnswers) -> None:
+    def _notice_others(self, writer: sqlite3.Connection) -> None:
         """See whether another process has written to the file since the last time."""
         (version,) = writer.execute("PRAGMA data_version").fetchone()
-        if version != self._data_version:
-            kept.others_wrote()
+        if version != self._data_version and self._kept is not None:
+            self._kept.others_wrote()
         self._data_version = version
 
     def _empty_log(self, writer: sqlite3.Connection, kept: KeptAnswers) -> None:
@@ -262,7 +274,7 @@ class ValidatorStore:
             for each in (self._kept, self._writer):
                 if each is not None:
                     each.close()
-            self._kept = self._keeping = self._writer = None
+            self._kept = self._writer = None
 
     def _open(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -280,16 +292,16 @@ class ValidatorStore:
             os.close(descriptor)
         writer = self._writer = self._connect(LOCKED_S)
         version = writer.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, VERSION):
+        if version not in (0, _VERSION):
             raise sqlite3.DatabaseError(f"it has version {version}, from another version of Bulk")
         writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
-        writer.executescript(f"{SCHEMA} PRAGMA user_version = {VERSION};")
-        keeping = self._keeping = Keeping(writer, int(self._clock.now() - UNUSED_S))
+        writer.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+        writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
         reader = self._connect(0.0)
-        self._kept = KeptAnswers(reader, keeping.number_of)
+        self._kept = KeptAnswers(reader)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
         (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()
@@ -331,9 +343,9 @@ class _Both(Mapping[str, str]):
         return sum(1 for _ in self)
 
 
-def _name(layout: str, base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:
+def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:
     """Says nothing about the token, and is another one for every other token."""
-    about = "\0".join((layout, base_url, vendor, api_version or "")).encode()
+    about = "\0".join(("bulk answers", base_url, vendor, api_version or "")).encode()
     return hmac.new(secret.reveal().encode(), about, hashlib.sha256).hexdigest()[:40]
 
 

@@ -1,8 +1,6 @@
 """A store of validators and what is kept in it, for the tests of both."""
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +43,3 @@ def reply(headers: Mapping[str, str] | None = None, **changes: Any) -> Reply:
         **changes,
     }
     return Reply(**given)
-
-
-def answers(directory: Path, table: str = "answer") -> int:
-    """Rows of a table of the file of the store in `directory` (count)."""
-    (path,) = directory.glob("*.db")
-    with closing(sqlite3.connect(path)) as connection:
-        (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-        return int(count)
