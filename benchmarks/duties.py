@@ -4,7 +4,8 @@ A 304 confirms a body that has to be found, parsed and written down; a durable w
 and after its answer. Here the bare loop does exactly that, in the cheapest way there is: what was kept is read 64
 answers at a time in the order in which it will be asked for, lines are written a thousand at a time, notes are
 committed for all that is in flight together. No schedule, no limits, no checks, no retries, no resume, no report.
-As in `throughput.py`, ours is the whole process with its start-up, and the loop is the loop alone.
+As in `throughput.py`, ours is the whole process with its start-up, and the loop is the loop alone, which leaves the
+lines and notes of its last group unwritten.
 
     python -m benchmarks.duties [--items 60000] [--rounds 3]
 """
@@ -15,7 +16,6 @@ import contextlib
 import json
 import os
 import sqlite3
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,10 +27,9 @@ import uvloop
 
 from benchmarks.bare import Send, Wrap, loop
 from benchmarks.canned_platform import README, canned_platform
-from benchmarks.measuring import Cost, Spread, cost_of, ratios, row
-from benchmarks.throughput import CASES, Ours, bare, speeds
+from benchmarks.measuring import Cost, Spread, ratios, row
+from benchmarks.throughput import CASES, Ours, bare, of_loop, speeds
 
-KINDS = {"unchanged": "conditional", "writes": "write"}
 CLAIMS = {
     "unchanged": "the same again, answered 304, of a bare loop that finds, parses and writes down what was kept",
     "writes": "durable writes, of a bare loop that notes each on disk before and after",
@@ -185,9 +184,7 @@ def noting(notes: Notes) -> Wrap:
 
 def dutiful(base_url: str, name: str, items: int) -> Cost:
     """The figures of the loop that does what it must."""
-    printed = cost_of([sys.executable, "-m", "benchmarks.duties", "--items", str(items), "--loop", name, base_url])
-    found = json.loads(printed.output.splitlines()[-1])
-    return Cost(found["took_s"], found["cpu_s"], 0.0)
+    return of_loop("benchmarks.duties", "--items", str(items), "--loop", name, base_url)
 
 
 def measure(name: str, items: int, rounds: int) -> None:
@@ -218,14 +215,15 @@ def main() -> None:
     parser.add_argument("--loop", nargs=2, metavar=("CASE", "BASE_URL"), help="be the loop of that case")
     given = parser.parse_args()
     if given.loop is None:
-        for name in KINDS:
+        for name in CLAIMS:
             measure(name, given.items, given.rounds)
         return
     name, base_url = given.loop
+    case = CASES[name]
     with tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder, open(f"{folder}/results.jsonl", "ab") as file:
         path, lines = Path(folder, "notes.db"), Lines(file)
         wrap = finding(Kept(path, given.items + 1), lines) if name == "unchanged" else noting(Notes(path, lines))
-        found = uvloop.run(loop(base_url, given.items, CASES[name].in_flight, KINDS[name], wrap))
+        found = uvloop.run(loop(base_url, given.items, case.in_flight, case.kind, wrap))
     print(json.dumps(found))
 
 

@@ -86,9 +86,13 @@ class Ours:
 
 def bare(base_url: str, case: Case, items: int) -> Cost:
     """The reference's own figures."""
-    command = [sys.executable, "-m", "benchmarks.bare", base_url, "--requests", str(items)]
-    printed = cost_of([*command, "--in-flight", str(case.in_flight), "--kind", case.kind]).output
-    found = json.loads(printed.splitlines()[-1])
+    given = ["--requests", str(items), "--in-flight", str(case.in_flight), "--kind", case.kind]
+    return of_loop("benchmarks.bare", base_url, *given)
+
+
+def of_loop(module: str, *given: str) -> Cost:
+    """What a loop took that prints it, in a process of its own."""
+    found = json.loads(cost_of([sys.executable, "-m", module, *given]).output.splitlines()[-1])
     return Cost(found["took_s"], found["cpu_s"], 0.0)
 
 

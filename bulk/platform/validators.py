@@ -6,16 +6,20 @@ processes may share a file (SQLite). Its name is a keyed hash, so that another t
 sees these bodies. Source: open-points.md (304); failures.md rows 13, 37, 64.
 """
 
+import errno
 import hashlib
 import hmac
 import logging
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from bulk.clock import Clock
 from bulk.model import Effect, Media, Reply, Request
@@ -73,6 +77,8 @@ _KEEP = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _TOUCH = "UPDATE answer SET used_at = ? WHERE key = ?"
+
+_IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"))
 
 _LOG = logging.getLogger(__name__)
 
@@ -240,9 +246,9 @@ class ValidatorStore:
                     self._logged += len(rows) + len(touched)
                     if self._logged >= LOG_ROWS:
                         self._empty_log(self._writer, self._kept)
-            except (sqlite3.Error, ValueError) as error:  # the latter: a text that can't be kept
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")  # nobody else has to wait for it
+            except sqlite3.Error as error:
+                with suppress(sqlite3.Error):
+                    self._writer.rollback()  # another process that shares the file need not wait for it
                 self._give_up("is given up", error)
 
     def _notice_others(self, writer: sqlite3.Connection) -> None:
@@ -283,30 +289,27 @@ class ValidatorStore:
             raise PermissionError(0, "the directory belongs to another user")
         if about.st_mode & 0o022:
             raise PermissionError(0, "others may write into the directory")
-        # made by us, so that it is closed to others whatever the umask is; SQLite gives its side files the same mode
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            if os.fstat(descriptor).st_mode & 0o077:
-                os.fchmod(descriptor, 0o600)
-        finally:
-            os.close(descriptor)
+        _make_private(self._path)
         writer = self._writer = self._connect(LOCKED_S)
         version = writer.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise sqlite3.DatabaseError(f"it has version {version}, from another version of Bulk")
         writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        writer.execute("PRAGMA journal_mode = WAL")
+        for attempt in Retrying(retry=_IS_LOCKED, stop=stop_after_delay(LOCKED_S), wait=wait_fixed(0.01), reraise=True):
+            with attempt:  # SQLite waits for nobody here, while another process makes or opens the same file
+                writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
         writer.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
         writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
-        reader = self._connect(0.0)
+        reader = self._connect(LOCKED_S)
         self._kept = KeptAnswers(reader)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
         (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()
         if reader.execute("SELECT 1 FROM answer LIMIT 1").fetchone() is None:
             self._kept.begin_empty()
+        reader.execute("PRAGMA busy_timeout = 0")  # from now on it is asked by the event loop
 
     def _connect(self, locked_s: float) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=locked_s, isolation_level=None, check_same_thread=False)
@@ -341,6 +344,20 @@ class _Both(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def _make_private(path: Path) -> None:
+    """Have a file that is closed to others whatever the umask is; SQLite gives its side files the same mode.
+
+    One that exists is not opened: closing it would undo the locks of every connection that this process has to it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    mode = path.lstat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ELOOP, "it is a link or no file")
+    if mode & 0o077:
+        path.chmod(0o600)
 
 
 def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:

@@ -120,6 +120,19 @@ def test_a_file_that_breaks_while_in_use_is_given_up(tmp_path, caplog):
         assert is_given_up(caplog, one)
 
 
+def test_a_store_that_gives_up_holds_up_nobody(tmp_path, caplog):
+    """A write that fails half way lets go of the file at once: another process can write, this one's run goes on."""
+    one = store(tmp_path)
+    one.keep(GET, reply(), RAW)
+    other = sqlite3.connect(next(tmp_path.glob("*.db")), isolation_level=None, timeout=0.0)
+    other.execute("DROP TABLE answer")
+    one.flush()
+    assert not one.is_open
+    other.execute("BEGIN IMMEDIATE")
+    other.close()
+    assert is_given_up(caplog, one)
+
+
 def test_a_locked_file_is_given_up(tmp_path, caplog, monkeypatch):
     """A file that another process holds locked for too long: one warning, and no store."""
     monkeypatch.setattr("bulk.platform.validators.LOCKED_S", 0.05)
@@ -128,6 +141,58 @@ def test_a_locked_file_is_given_up(tmp_path, caplog, monkeypatch):
     other.execute("BEGIN EXCLUSIVE")
     assert is_given_up(caplog, one)
     other.close()
+
+
+def test_a_new_file_is_waited_for(tmp_path, caplog):
+    """A file that another process is making at this moment: the store opens as soon as that one is done."""
+    path = file_of(tmp_path)
+    path.unlink()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    later = threading.Timer(0.2, other.close)
+    later.start()
+    one = store(tmp_path)
+    later.join()
+    assert one.is_open
+    one.close()
+    assert not caplog.records
+
+
+def test_many_open_a_new_file_at_once(tmp_path, caplog):
+    """Stores that open the same new file at the same moment all work."""
+    for attempt in range(40):
+        start, opened = threading.Barrier(8), list[bool]()
+
+        def open_one(directory: Path, start: threading.Barrier, opened: list[bool]) -> None:
+            start.wait()
+            one = store(directory)
+            opened.append(one.is_open)
+            one.close()
+
+        directory = tmp_path / str(attempt)
+        threads = [threading.Thread(target=open_one, args=(directory, start, opened)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert opened == [True] * 8
+    assert not caplog.records
+
+
+def test_two_stores_of_one_process_and_one_of_another_share_a_file(tmp_path):
+    """A second store in one process, and another process that comes and goes: what the first keeps afterwards stays."""
+    one, two = store(tmp_path), store(tmp_path)
+    subprocess.run([sys.executable, "-c", OTHER_PROCESS, str(tmp_path), "a"], check=True)
+    one.keep(GET, reply(), RAW)
+    one.flush()
+    count = (
+        "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM answer').fetchone()[0])"
+    )
+    path = str(next(tmp_path.glob("*.db")))
+    seen = subprocess.run([sys.executable, "-c", count, path], check=True, capture_output=True, text=True).stdout
+    assert int(seen) == 300 + 1
+    one.close()
+    two.close()
 
 
 async def test_finding_goes_on_while_another_thread_writes(tmp_path):
