@@ -1,14 +1,15 @@
 """Where a run begins, or goes on: what the ledger says of the processes before, read once. Source: design.md §6."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import orjson
 
-from bulk.dispatch.echoes import Echoes, earlier
+from bulk.dispatch.echoes import Echo, Echoes, folded
 from bulk.dispatch.last_writes import LastWrites
+from bulk.dispatch.newborn import Newborn, names_made
 from bulk.dispatch.progress import JobProgress
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent
@@ -16,7 +17,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.checking import Checked
 from bulk.manifest.manifest import Job
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
-from bulk.operation import Operation
+from bulk.operation import AnyOperation, Item
 
 log = logging.getLogger("bulk.dispatch")
 
@@ -33,12 +34,24 @@ class Beginning:
         open_intents: what was sent without seeing how it ended, by (job, index).
         echoes: what was sent twice, and may still arrive.
         last_writes: what was changed last, which a copy of the platform may not show yet.
+        newborn: what was created last, likewise.
     """
 
     progress: Sequence[JobProgress]
     open_intents: Mapping[tuple[int, int], Intent]
     echoes: Echoes
     last_writes: LastWrites
+    newborn: Newborn
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What a line of the results tells of a write; `is_sent`: whether anything was."""
+
+    operation: AnyOperation
+    item: Item
+    outcome: Outcome
+    is_sent: bool
 
 
 def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> Beginning:
@@ -50,11 +63,18 @@ def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> Begi
     Raises:
         RunDirectoryError, RunStopped: the ledger can't be read.
     """
-    jobs = checked.manifest.jobs
-    echoes = Echoes(earlier(ledger.echoes(), [job.operation.resource for job in jobs], now + settle_s))
     view = LedgerView(ledger.run_dir)
     progress = _progress(checked, ledger, view)
-    return Beginning(progress, ledger.open_intents(), echoes, _last(jobs, view, settle_s, now))
+    jobs = checked.manifest.jobs
+    beginning = Beginning(
+        progress,
+        ledger.open_intents(),
+        Echoes(_earlier(jobs, ledger.echoes(), view, now + settle_s)),
+        LastWrites(settle_s),
+        Newborn(settle_s),
+    )
+    _remember(beginning, jobs, view, now)
+    return beginning
 
 
 def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobProgress]:
@@ -70,17 +90,43 @@ def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobPro
     return progress
 
 
-def _last(jobs: Sequence[Job], view: LedgerView, settle_s: float, now: float) -> LastWrites:
-    last = LastWrites(settle_s)
-    operations = {job.name: job.operation for job in jobs if type(job.operation).left is not Operation.left}
-    for line in view.newest_lines(TAIL_BYTES) if operations else ():
-        try:
-            row = orjson.loads(line)
-            operation = operations.get(row["job"])
-            if operation is not None:
-                item = msgspec.convert(row["item"], operation.Item)
-                outcome = Outcome(kind=OutcomeKind(row["outcome"]), result=row["result"])
-                last.add(operation, item, Effect.COMPARE_AND_SWAP if row["attempts"] else None, outcome, now)
-        except (ValueError, KeyError, TypeError) as flaw:  # of an older version, say: then the platform is asked
-            log.debug("a line of the results can't be used", exc_info=flaw)
-    return last
+def _earlier(
+    jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: LedgerView, until: float
+) -> Iterator[Echo]:
+    """What was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
+    for job in jobs:
+        indexes = [index for number, index in sent if number == job.number]
+        lines = view.lines_of(job.number, indexes, TAIL_BYTES) if indexes else {}
+        for index in indexes:
+            intent, resource = sent[job.number, index], job.operation.resource
+            ended = _ended(lines[index], {job.name: job.operation}) if index in lines else None
+            lanes = None if ended is None else folded(resource, job.operation.lanes(ended.item))
+            yield Echo((job.number, index), resource, lanes, intent.path.casefold(), intent.effect, until)
+
+
+def _remember(beginning: Beginning, jobs: Sequence[Job], view: LedgerView, now: float) -> None:
+    """What the newest lines of the results say was written and created."""
+    writes = {job.name: job.operation for job in jobs if not job.operation.is_read}
+    for line in view.newest_lines(TAIL_BYTES) if writes else ():
+        ended = _ended(line, writes)
+        if ended is not None:
+            effect = Effect.CREATE if ended.is_sent else None  # which one it was is not said: each may have created
+            names = names_made(ended.operation.new_names(ended.item), effect, ended.outcome)
+            beginning.newborn.add(names, now)
+            beginning.last_writes.add(ended.operation, ended.item, effect, ended.outcome, now)
+
+
+def _ended(line: bytes, operations: Mapping[str, AnyOperation]) -> _Ended | None:
+    """What `line` tells; None: it is of none of these jobs (by name), or of an older version, say."""
+    try:
+        row = orjson.loads(line)
+        operation = operations.get(row["job"])
+        if operation is None:
+            return None
+        item = msgspec.convert(row["item"], operation.Item)
+        return _Ended(
+            operation, item, Outcome(kind=OutcomeKind(row["outcome"]), result=row["result"]), bool(row["attempts"])
+        )
+    except (ValueError, KeyError, TypeError) as flaw:  # then the platform is asked
+        log.debug("a line of the results can't be used", exc_info=flaw)
+        return None

@@ -21,7 +21,7 @@ from bulk.dispatch.beginning import Beginning
 from bulk.dispatch.echoes import Echo, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
 from bulk.dispatch.hold import Hold
-from bulk.dispatch.newborn import Newborn, names_made
+from bulk.dispatch.newborn import names_made
 from bulk.dispatch.pauses import Why
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.rounds import Rounds, pause_s
@@ -93,7 +93,7 @@ class Drive:
         self._base_dir, self._clock, self._dice = base_dir, clock, dice
         self._environ, self._began_at = environ, functools.cache(began_at)
         self.echoes, self._last_writes = beginning.echoes, beginning.last_writes
-        self._newborn = Newborn(settler.settle_s)
+        self._newborn = beginning.newborn
         since = clock.monotonic()
         self._doubts = {
             key: Doubt(

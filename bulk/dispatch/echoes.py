@@ -4,14 +4,13 @@ Of a write whose answer was lost nothing was found, so it was sent again: the pl
 what comes next in its lane can take that guard away: the organization is renamed and its first name is free again, the
 file is deleted and can be created anew. So until the settle time is over nothing else is sent in that lane; where the
 lane is wider than what is written (the files of a repository), nothing else of the same path. What an earlier process
-of the run has sent twice counts as sent now. Pure; monotonic times come in. Source: operations.md (policies C, K, O);
-failures.md row 7.
+of the run has sent twice counts as sent now (`beginning.py`). Pure; monotonic times come in. Source: operations.md
+(policies C, K, O); failures.md row 7.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bulk.ledger.records import Intent
 from bulk.model import Effect
 
 
@@ -21,7 +20,7 @@ class Echo:
 
     Attributes:
         owner: (job, index) of its item, which need not wait for itself.
-        lanes, path: folded, what it writes. None: any lane of `resource`, because only the ledger knows of it.
+        lanes, path: folded, what it writes. None: any lane of `resource`, because the ledger can't tell which.
         until: when it is believed to be gone (monotonic seconds).
     """
 
@@ -63,17 +62,6 @@ class Echoes:
         """Seconds that a write of that item has to wait; 0.0: it may leave."""
         waits = (each.until - now for each in self._echoes if each.hinders(owner, lanes, path))
         return max((0.0, *waits))
-
-
-def earlier(sent: Mapping[tuple[int, int], Intent], resources: Sequence[str], until: float) -> Iterator[Echo]:
-    """What earlier processes of the run sent twice, as the ledger has it.
-
-    Args:
-        resources: of each job's operation, by job number.
-        until: when it is believed to be gone, counted from now: when it was sent is told by another clock.
-    """
-    for owner, intent in sent.items():
-        yield Echo(owner, resources[intent.job], None, intent.path.casefold(), intent.effect, until)
 
 
 def folded(resource: str, lanes: Sequence[str]) -> frozenset[str]:

@@ -6,9 +6,10 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.simulation.fates import FINE, late
+from tests.simulation.exchanges import Exchange
+from tests.simulation.fates import FINE, Fate, late
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, put
-from tests.simulation.world import simulate, world
+from tests.simulation.world import now, simulate, world
 
 LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S, "concurrency": 8}
 
@@ -39,3 +40,39 @@ def test_what_comes_next_waits_for_it_after_a_resume_too(folder: Path, seconds: 
             assert [line["outcome"] for line in made.lines(manifest)] == ["succeeded", "succeeded"]
 
     simulate(main)
+
+
+def test_other_lanes_need_not_wait_after_a_resume(folder: Path) -> None:
+    """An organization is created, late, and once more; the run is cut off when that is told, and goes on: what renames
+    that organization waits, what renames another one does not (failures.md rows 7, 42)."""
+    sent: dict[str, float] = {}
+
+    def fate_of(exchange: Exchange) -> Fate:
+        if exchange.method == "PATCH":
+            sent.setdefault(exchange.path.rpartition("/")[2], now())
+        return next(fates, FINE) if exchange.is_write else FINE
+
+    async def main() -> float:
+        async with world(folder, fate_of=fate_of) as made:
+            jobs: dict[str, Any] = {
+                "make": {"operation": "organization.create", "items": [{"login": "fresh", "admin": "octoadmin"}]},
+                "rename": {
+                    "operation": "organization.rename",
+                    "needs": ["make"],
+                    "items": [{"org": "fresh", "login": "stale"}, {"org": "acme-labs", "login": "acme-research"}],
+                },
+            }
+            manifest = made.write("run", jobs, LIMITS)
+            with anyio.CancelScope() as scope:
+                made.on_told = lambda: scope.cancel() if made.told_items else None
+                await made.run(manifest)
+            assert made.told_items == {("make", 0)}
+            made.on_told = lambda: None
+            resumed_at = now()
+            assert (await made.run(manifest)).exit_code == 0
+            return resumed_at
+
+    fates = iter((late(TIMEOUT_S + SETTLE_S - 1.0),))
+    resumed_at = simulate(main)
+    assert sent["acme-labs"] - resumed_at < 2.0
+    assert sent["fresh"] - resumed_at >= SETTLE_S
