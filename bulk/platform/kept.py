@@ -34,7 +34,7 @@ Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str 
 _NOWHERE = -2 * NEAR_ROWS
 
 _COLUMNS = "rowid, key, etag, last_modified, status, content_type, link, body, used_at"
-_ONE = f"SELECT {_COLUMNS} FROM answer WHERE key = ?"
+_ONE = f"SELECT {_COLUMNS} FROM answer WHERE hash = ? AND key = ?"
 _AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE rowid > ? ORDER BY rowid LIMIT ?"
 
 
@@ -100,7 +100,7 @@ class KeptAnswers:
         else:
             if self._finds_left < 0 and not self.is_without_view:
                 self._new_view()
-            row = self._connection.execute(_ONE, (key,)).fetchone()
+            row = self._connection.execute(_ONE, (hash_of(key), key)).fetchone()
             if row is None:
                 return None
             rowid: int = row[0]
@@ -152,3 +152,8 @@ class KeptAnswers:
             self._connection.execute("COMMIT")
         self._connection.execute("BEGIN")
         self._finds_left = VIEW_FINDS
+
+
+def hash_of(key: bytes) -> int:
+    """By what the table finds that key: several may share it."""
+    return int.from_bytes(key[:8], signed=True)

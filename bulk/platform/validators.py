@@ -24,7 +24,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 from bulk.clock import Clock
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.bodies import Unreadable, read_body
-from bulk.platform.kept import KeptAnswers
+from bulk.platform.kept import KeptAnswers, hash_of
 from bulk.platform.secrets import Secret
 
 BODY_BYTES = 8 * 1024 * 1024
@@ -60,7 +60,8 @@ LOG_TRIES = 20
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (
-    key BLOB PRIMARY KEY,      -- method, path, query and media, hashed
+    hash INTEGER UNIQUE,       -- part of the key: what is kept lies all over this index, so it has to be small
+    key BLOB NOT NULL,         -- method, path, query and media, hashed
     etag TEXT,
     last_modified TEXT,
     status INTEGER NOT NULL,
@@ -71,12 +72,12 @@ CREATE TABLE IF NOT EXISTS answer (
 );
 CREATE INDEX IF NOT EXISTS answer_used ON answer (used_at);
 """
-_VERSION = 1
+_VERSION = 2
 _KEEP = (
-    "INSERT OR REPLACE INTO answer (key, etag, last_modified, status, content_type, link, body, used_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT OR REPLACE INTO answer (hash, key, etag, last_modified, status, content_type, link, body, used_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_TOUCH = "UPDATE answer SET used_at = ? WHERE key = ?"
+_TOUCH = "UPDATE answer SET used_at = ? WHERE hash = ? AND key = ?"
 
 _IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"))
 
@@ -230,8 +231,8 @@ class ValidatorStore:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
             rows = [
-                (key, kept.etag, kept.last_modified, kept.status, kept.content_type, kept.link, kept.body, int(at))
-                for key, (kept, at) in pending.items()
+                (hash_of(key), key, a.etag, a.last_modified, a.status, a.content_type, a.link, a.body, int(at))
+                for key, (a, at) in pending.items()
             ]
             try:
                 self._notice_others(self._writer)
@@ -239,7 +240,7 @@ class ValidatorStore:
                     return
                 self._writer.execute("BEGIN IMMEDIATE")
                 self._writer.executemany(_KEEP, rows)
-                self._writer.executemany(_TOUCH, [(at, key) for key, at in touched.items()])
+                self._writer.executemany(_TOUCH, [(at, hash_of(key), key) for key, at in touched.items()])
                 self._writer.execute("COMMIT")
                 if self._kept is not None:
                     self._kept.is_stale = True

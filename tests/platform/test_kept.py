@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bulk.model import Reply, Request
-from bulk.platform.kept import AHEAD_BYTES, NEAR_ROWS, WAITING_MOST, KeptAnswers
+from bulk.platform.kept import AHEAD_BYTES, NEAR_ROWS, WAITING_MOST, KeptAnswers, hash_of
 from bulk.platform.validators import _SCHEMA
 from tests.platform.kept_answers import store
 
@@ -19,15 +19,18 @@ def file():
     """A store's file with `ITEMS` answers of 1,000 bytes."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(_SCHEMA)
-    rows = [(_key(number), '"e"', 200, b"%d" % number + b"x" * 1_000, 1_800_000_000) for number in range(ITEMS)]
-    fill = "INSERT INTO answer (key, etag, status, body, used_at) VALUES (?, ?, ?, ?, ?)"
+    rows = [
+        (hash_of(_key(number)), _key(number), '"e"', 200, b"%d" % number + b"x" * 1_000, 1_800_000_000)
+        for number in range(ITEMS)
+    ]
+    fill = "INSERT INTO answer (hash, key, etag, status, body, used_at) VALUES (?, ?, ?, ?, ?, ?)"
     connection.executemany(fill, rows)
     yield connection
     connection.close()
 
 
 def _key(number: int) -> bytes:
-    return number.to_bytes(16, "big")
+    return number.to_bytes(8, "big") * 2
 
 
 def looks(file: sqlite3.Connection, numbers: list[int]) -> int:
@@ -79,6 +82,13 @@ def test_little_is_read_ahead_of_long_answers(file):
     for number in range(20):
         assert kept.find(_key(number)) is not None
         assert kept.ahead <= 3
+
+
+def test_a_shared_hash_is_no_answer(file):
+    """Two keys with one hash: the answer to one of them is never taken for that to the other."""
+    other = _key(7)[:8] + b"\xff" * 8
+    assert hash_of(other) == hash_of(_key(7))
+    assert KeptAnswers(file).find(other) is None
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
