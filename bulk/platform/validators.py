@@ -58,8 +58,10 @@ LOG_ROWS = 5_000
 LOG_TRIES = 20
 """So often that is tried, while another process is reading."""
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS answer (
+_SCHEMA = (
+    "DROP TABLE IF EXISTS answer",  # of an earlier version: what it kept is only a saving
+    """
+CREATE TABLE answer (
     hash INTEGER UNIQUE,       -- part of the key: what is kept lies all over this index, so it has to be small
     key BLOB NOT NULL,         -- method, path, query and media, hashed
     etag TEXT,
@@ -69,9 +71,9 @@ CREATE TABLE IF NOT EXISTS answer (
     link TEXT,                 -- the next page: a 304 need not repeat it
     body BLOB NOT NULL,        -- decompressed
     used_at INTEGER NOT NULL   -- UTC epoch seconds
-);
-CREATE INDEX IF NOT EXISTS answer_used ON answer (used_at);
-"""
+)""",
+    "CREATE INDEX answer_used ON answer (used_at)",
+)
 _VERSION = 2
 _KEEP = (
     "INSERT OR REPLACE INTO answer (hash, key, etag, last_modified, status, content_type, link, body, used_at)"
@@ -238,18 +240,16 @@ class ValidatorStore:
                 self._notice_others(self._writer)
                 if not rows and not touched:
                     return
-                self._writer.execute("BEGIN IMMEDIATE")
-                self._writer.executemany(_KEEP, rows)
-                self._writer.executemany(_TOUCH, [(at, hash_of(key), key) for key, at in touched.items()])
-                self._writer.execute("COMMIT")
+                with self._writer:  # whatever happens, another process that shares the file need not wait for it
+                    self._writer.execute("BEGIN IMMEDIATE")
+                    self._writer.executemany(_KEEP, rows)
+                    self._writer.executemany(_TOUCH, [(at, hash_of(key), key) for key, at in touched.items()])
                 if self._kept is not None:
                     self._kept.is_stale = True
                     self._logged += len(rows) + len(touched)
                     if self._logged >= LOG_ROWS:
                         self._empty_log(self._writer, self._kept)
             except sqlite3.Error as error:
-                with suppress(sqlite3.Error):
-                    self._writer.rollback()  # another process that shares the file need not wait for it
                 self._give_up("is given up", error)
 
     def _notice_others(self, writer: sqlite3.Connection) -> None:
@@ -293,15 +293,19 @@ class ValidatorStore:
         _make_private(self._path)
         writer = self._writer = self._connect(LOCKED_S)
         version = writer.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _VERSION):
-            raise sqlite3.DatabaseError(f"it has version {version}, from another version of Bulk")
+        if version > _VERSION:
+            raise sqlite3.DatabaseError(f"it has version {version}, from a later version of Bulk")
         writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         for attempt in Retrying(retry=_IS_LOCKED, stop=stop_after_delay(LOCKED_S), wait=wait_fixed(0.01), reraise=True):
             with attempt:  # SQLite waits for nobody here, while another process makes or opens the same file
                 writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
-        writer.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+        with writer:  # of several that open an older file, one begins it anew
+            writer.execute("BEGIN IMMEDIATE")
+            if writer.execute("PRAGMA user_version").fetchone()[0] < _VERSION:
+                for statement in (*_SCHEMA, f"PRAGMA user_version = {_VERSION}"):
+                    writer.execute(statement)
         writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
         reader = self._connect(LOCKED_S)
         self._kept = KeptAnswers(reader)

@@ -18,7 +18,8 @@ ITEMS = 400
 def file():
     """A store's file with `ITEMS` answers of 1,000 bytes."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.executescript(_SCHEMA)
+    for statement in _SCHEMA:
+        connection.execute(statement)
     rows = [
         (hash_of(_key(number)), _key(number), '"e"', 200, b"%d" % number + b"x" * 1_000, 1_800_000_000)
         for number in range(ITEMS)

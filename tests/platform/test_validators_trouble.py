@@ -55,6 +55,23 @@ def test_a_file_of_another_version_is_no_store(tmp_path, caplog):
     assert is_given_up(caplog, store(tmp_path))
 
 
+def test_a_file_of_an_earlier_version_begins_anew(tmp_path, caplog):
+    """What an earlier version of Bulk kept is forgotten, not converted: the file is used from now on."""
+    with sqlite3.connect(file_of(tmp_path)) as connection:
+        connection.executescript(
+            "DROP TABLE answer; CREATE TABLE answer (key BLOB PRIMARY KEY); PRAGMA user_version = 1;"
+        )
+    connection.close()
+    one, two = store(tmp_path), store(tmp_path)
+    one.keep(GET, reply(), RAW)
+    one.close()
+    two.close()
+    one = store(tmp_path)
+    assert one.find(GET) is not None
+    one.close()
+    assert not caplog.records
+
+
 def test_a_damaged_schema_is_no_store(tmp_path, caplog):
     """A file whose schema is neither SQL nor text, so that SQLite can't even say what is wrong: one warning."""
     path = file_of(tmp_path)

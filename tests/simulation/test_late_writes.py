@@ -28,12 +28,9 @@ def test_what_comes_next_waits_for_it_after_a_resume_too(folder: Path, seconds: 
                 "deletes": {"operation": "contents.delete", "items": [delete], "allow_overwrites": True},
             }
             manifest = made.write("run", jobs, LIMITS)
-            with anyio.CancelScope() as scope:
-                made.on_told = lambda: scope.cancel() if made.told_items else None
-                await made.run(manifest)
+            await made.run_until_told(manifest)
             assert made.told_items == {("puts", 0)}
             assert len(made.effects()) == 1
-            made.on_told = lambda: None
             assert (await made.run(manifest)).exit_code == 0
             await anyio.sleep(60.0)
             assert len(made.effects()) == 2, made.effects()
@@ -63,11 +60,8 @@ def test_other_lanes_need_not_wait_after_a_resume(folder: Path) -> None:
                 },
             }
             manifest = made.write("run", jobs, LIMITS)
-            with anyio.CancelScope() as scope:
-                made.on_told = lambda: scope.cancel() if made.told_items else None
-                await made.run(manifest)
+            await made.run_until_told(manifest)
             assert made.told_items == {("make", 0)}
-            made.on_told = lambda: None
             resumed_at = now()
             assert (await made.run(manifest)).exit_code == 0
             return resumed_at

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.simulation.exchanges import Exchange
@@ -63,12 +62,9 @@ def use(folder: Path, what: str, hidden_s: float, is_cut_off: bool = False) -> t
             if len(written) < len(jobs):
                 _add(manifest, {name: about for name, about in jobs.items() if name not in written})
             if is_cut_off:
-                with anyio.CancelScope() as scope:
-                    made.on_told = lambda: scope.cancel() if made.told_items else None
-                    await made.run(manifest)
+                await made.run_until_told(manifest)
                 assert made.told_items == {("make", 0)}
                 assert not [line for line in made.lines(manifest) if line["job"] == "use"]
-                made.on_told = lambda: None
             await made.run(manifest)
             (line,) = [line for line in made.lines(manifest) if line["job"] == "use"]
             return line, seen[-1] - seen[0], len(seen)

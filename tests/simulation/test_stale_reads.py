@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.simulation.exchanges import Exchange
@@ -110,11 +109,8 @@ def test_the_next_process_knows_it_too(folder: Path, word: str, outcome: str) ->
             }
             manifest = made.write("run", jobs, LIMITS)
             await made.run(made.write("look", {"looks": {"operation": "contents.delete", "items": [_delete("a")]}}))
-            with anyio.CancelScope() as scope:
-                made.on_told = lambda: scope.cancel() if made.told_items else None
-                await made.run(manifest)
+            await made.run_until_told(manifest)
             assert made.told_items == {("puts", 0)}
-            made.on_told = lambda: None
             results = made.run_dir(manifest) / "results.jsonl"
             results.write_bytes(results.read_bytes().replace(b"succeeded", word.encode()))
             assert (await made.run(manifest)).exit_code == 0

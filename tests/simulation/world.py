@@ -242,6 +242,13 @@ class World:
             ),
         )
 
+    async def run_until_told(self, manifest: Path) -> None:
+        """As `run`, cut off when the first items are told: `told_items` has them."""
+        with anyio.CancelScope() as scope:
+            self.on_told = lambda: scope.cancel() if self.told_items else None
+            await self.run(manifest)
+        self.on_told = lambda: None
+
     async def retry(self, manifest: Path) -> Report:
         """Run what did not succeed again, as `bulk retry` does."""
         return await self._watched(
