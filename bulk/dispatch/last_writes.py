@@ -7,6 +7,7 @@ left, and does not look: the platform's own comparison guards it. What it lost i
 monotonic times come in. Source: failures.md rows 7, 21, 22.
 """
 
+from bulk.dispatch.recent import Recent
 from bulk.model import Effect, Outcome
 from bulk.operation import AnyOperation, Item, Operation, Steps
 
@@ -15,8 +16,7 @@ class LastWrites:
     """Those of a run, by what they changed; `settle_s`: how long each counts (seconds)."""
 
     def __init__(self, settle_s: float) -> None:
-        self._settle_s = settle_s
-        self._left: dict[tuple[str, str], tuple[str, float]] = {}
+        self._left: Recent[str] = Recent(settle_s)
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """The steps of `item`, which know what an item before it has just left."""
@@ -38,23 +38,23 @@ class LastWrites:
         left = operation.left(item, outcome)
         if left is not None or effect is not None:
             key = _key(operation, item)
-            self._left.pop(key, None)  # the newest is the last
             if left is not None:
-                self._left[key] = (left, now + self._settle_s)
-        while self._left and next(iter(self._left.values()))[1] <= now:
-            del self._left[next(iter(self._left))]
+                self._left.note(key, left, now)
+            else:
+                self._left.forget(key)
+        self._left.forget_old(now)
 
     def forget(self, operation: AnyOperation, item: Item) -> None:
         """Somebody else has changed what `item` changes, or nobody knows."""
         if self._left and type(operation).left is not Operation.left:
-            self._left.pop(_key(operation, item), None)
+            self._left.forget(_key(operation, item))
 
     def _last(self, operation: AnyOperation, item: Item) -> tuple[str, float]:
         """What is left, and until when a read may not show it (monotonic seconds, 0.0: each shows what is there)."""
         if not self._left or type(operation).left is Operation.left:
             return "", 0.0
-        return self._left.get(_key(operation, item), ("", 0.0))
+        return self._left.find(_key(operation, item)) or ("", 0.0)
 
 
-def _key(operation: AnyOperation, item: Item) -> tuple[str, str]:
-    return operation.resource, operation.identities(item)[0]
+def _key(operation: AnyOperation, item: Item) -> str:
+    return f"{operation.resource}:{operation.identities(item)[0]}"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from bulk.dispatch.recent import Recent
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 2.0
@@ -21,16 +22,13 @@ class Newborn:
     """Names and ids of a run's last creations; `settle_s`: how long each counts (seconds)."""
 
     def __init__(self, settle_s: float) -> None:
-        self._settle_s = settle_s
-        self._until: dict[str, float] = {}
+        self._made: Recent[None] = Recent(settle_s)
 
     def add(self, names: Iterable[str], now: float) -> None:
         """These are there since `now`; what is older than the settle time is forgotten."""
         for name in names:
-            self._until.pop(name.casefold(), None)
-            self._until[name.casefold()] = now + self._settle_s
-        while self._until and next(iter(self._until.values())) <= now:
-            del self._until[next(iter(self._until))]
+            self._made.note(name.casefold(), None, now)
+        self._made.forget_old(now)
 
     def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:
         """Seconds to wait before `path` is asked for again, after so many times; 0.0: the outcome stands.
@@ -39,10 +37,10 @@ class Newborn:
             path: percent-encoded, of the request that decided.
         """
         is_missing = outcome.kind is OutcomeKind.FAILED and outcome.error and outcome.error.code is ErrorCode.NOT_FOUND
-        if not self._until or not is_missing:
+        if not self._made or not is_missing:
             return 0.0
-        named = {unquote(segment).casefold() for segment in path.split("/")}
-        left_s = max((self._until.get(name, now) - now for name in named), default=0.0)
+        named = (self._made.find(unquote(segment).casefold()) for segment in path.split("/"))
+        left_s = max((made[1] - now for made in named if made is not None), default=0.0)
         return max(0.0, min(left_s, PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(tries, 10)))
 
 
