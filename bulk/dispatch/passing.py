@@ -67,6 +67,7 @@ class Passing:
         self._stop = stop
         all_copies = Copies(workspace)
         self.copies = [all_copies for _ in self._manifest.jobs]
+        self._numbers = {job.name: job.number for job in self._manifest.jobs}
         self._indexes: dict[int, LaneIndex] = {}
         self._to_skip: list[Job] = []
         self._to_make: list[Job] = []
@@ -133,7 +134,7 @@ class Passing:
         try:
             if await self._pass_by_superseded(self._index, workers):
                 scheduler.is_passing_by = False
-                scheduler.skipped_all()
+                scheduler.passed_by(scheduler.jobs)
             while not scheduler.is_stopped:
                 if self._to_skip:
                     await self._skip_items(self._to_skip.pop(0), workers)
@@ -166,8 +167,7 @@ class Passing:
         return True
 
     async def _skip_items(self, job: Job, workers: Workers) -> None:
-        numbers = {other.name: other.number for other in self._manifest.jobs}
-        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, numbers))
+        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, self._numbers))
         stream, progress = self.stream(job.number), self._progress[job.number]
         feed = Feed(stream, progress.next_left)
         while not feed.is_at_end:
@@ -180,7 +180,7 @@ class Passing:
                 await self._disk(feed.look_far)
             if not await self._goes_on(workers):
                 return
-        self.scheduler.skipped_all()
+        self.scheduler.passed_by((job,))
 
     async def _copy_items(self, job: Job, workers: Workers) -> None:
         """Only copies are left: what the stream still has to give. The lines they are copied from are durable."""
@@ -205,7 +205,7 @@ class Passing:
                 entries = entries[known:]
                 if not await self._goes_on(workers):
                     return
-        self.scheduler.skipped_all()
+        self.scheduler.passed_by((job,))
 
     async def _make_items(self, job: Job, workers: Workers) -> None:
         """Make the items of a job from results that are durable, and record those that can't be used."""

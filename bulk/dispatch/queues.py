@@ -102,6 +102,7 @@ class Queue:
 
     Attributes:
         idle: workers that wait for work.
+        jobs: those that it pays for and that are not complete (count).
         is_closed: nothing more is offered (its credential was refused).
     """
 
@@ -109,6 +110,7 @@ class Queue:
     category: str
     tiers: dict[int, Tier] = field(default_factory=dict)
     idle: deque[anyio.Event] = field(default_factory=deque)
+    jobs: int = 0
     is_closed: bool = False
 
     def wake(self, count: int) -> None:

@@ -9,7 +9,8 @@ Source: design.md §5.
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import anyio
 
@@ -64,6 +65,8 @@ class Scheduler:
         self._made: dict[int, Index] = {}
         self._making: set[int] = set()
         self._copying: set[int] = set()
+        self._skipping: set[int] = set()
+        self._incomplete = len(jobs)
         self.on_make: Callable[[Job], None] = lambda _: None
         self.on_far: Callable[[Tier, Feed], None] = self._look_far
         self._far = 0
@@ -71,13 +74,17 @@ class Scheduler:
         self._order = itertools.count()
         self._has_several = any(job.derivation is not None for job in jobs)
         self._numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
+        self._needed_by: list[list[Job]] = [[] for _ in jobs]
         self._queue_of: list[Queue] = []
         self._tier_of: list[Tier] = []
         for job in jobs:
             key = (job.credential, job.operation.category)
             queue = self.queues.setdefault(key, Queue(*key))
+            queue.jobs += 1
             self._queue_of.append(queue)
             self._tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
+            for name in job.needs:
+                self._needed_by[self._numbers[name]].append(job)
         for queue in self.queues.values():
             queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
 
@@ -87,31 +94,35 @@ class Scheduler:
 
     def begin(self) -> None:
         """Start every job that waits for nothing."""
-        self._advance()
+        self._advance(self.jobs)
 
-    def _advance(self) -> None:
-        """Complete and start jobs until nothing changes any more."""
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            for job in self.jobs:
-                number = job.number
-                if self.states[number] is JobState.WAITING and self._may_start(job):
-                    if not self.progress[number].is_known:
-                        if number not in self._making:
-                            self._making.add(number)
-                            self.on_make(job)
-                        continue
-                    has_changed = True
-                    self._start(job)
-                if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
-                    has_changed = True
-                    self.states[number] = JobState.COMPLETE
-                    self._copying.discard(number)
-                elif self._may_copy(number):
-                    self._copying.add(number)
-                    self.on_copy(job)
+    def _advance(self, jobs: Iterable[Job]) -> None:
+        """Complete and start `jobs`, of which something has changed, and those that need them."""
+        changed = deque(jobs)
+        while changed:
+            job = changed.popleft()
+            number = job.number
+            if self.states[number] is JobState.WAITING and self._may_start(job):
+                if not self.progress[number].is_known:
+                    if number not in self._making:
+                        self._making.add(number)
+                        self.on_make(job)
+                    continue
+                self._start(job)
+            if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
+                self._complete(number)
+                changed.extend(self._needed_by[number])
+            elif self._may_copy(number):
+                self._copying.add(number)
+                self.on_copy(job)
         self._end_if_stalled()
+
+    def _complete(self, number: int) -> None:
+        self.states[number] = JobState.COMPLETE
+        self._copying.discard(number)
+        self._skipping.discard(number)
+        self._incomplete -= 1
+        self._queue_of[number].jobs -= 1
 
     def _may_start(self, job: Job) -> bool:
         return all(self.states[self._numbers[name]] is JobState.COMPLETE for name in job.needs)
@@ -131,6 +142,7 @@ class Scheduler:
         if job.needs_policy == "all" and is_bad:
             self.is_skipped[number] = True
             if self.progress[number].left:
+                self._skipping.add(number)
                 self._skip(job)
         queue, tier = self._queue_of[number], self._tier_of[number]
         if not job.operation.is_read:
@@ -139,14 +151,14 @@ class Scheduler:
             tier.feeds.append(Feed(self._streams(number), self.progress[number].next_offered))
         for lane in self._parked.pop(number, ()):
             self._place(lane)
-        queue.wake(len(queue.idle))
+        queue.wake(self.progress[number].left)
 
     def made(self, job: Job, index: Index) -> None:
         """The items of a job are known now, and their outcomes so far; `index` has its lanes."""
         self.progress[job.number].is_known = True
         self._made[job.number] = index
         self._making.discard(job.number)
-        self._advance()
+        self._advance((job,))
 
     def waits_for(self, job: Job) -> tuple[str, ...]:
         """Names of the jobs that hold it up."""
@@ -155,7 +167,7 @@ class Scheduler:
     @property
     def is_complete(self) -> bool:
         """Whether every item has an outcome."""
-        return all(state is JobState.COMPLETE for state in self.states)
+        return self._incomplete == 0
 
     def take(self, queue: Queue) -> Work | None:
         """The next item of this queue; None where there is none now, or where many lanes that are done had to be passed
@@ -281,9 +293,7 @@ class Scheduler:
 
     def is_over(self, queue: Queue) -> bool:
         """Whether nothing will be offered there any more."""
-        if self.is_stopped or queue.is_closed:
-            return True
-        return all(self.states[job.number] is JobState.COMPLETE for job in self.jobs if self.queue_of(job) is queue)
+        return self.is_stopped or queue.is_closed or queue.jobs == 0
 
     def ended(self, work: Work, outcome: Outcome, paid: int) -> None:
         """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete.
@@ -300,7 +310,7 @@ class Scheduler:
             work.lane.left -= 1
             self._release(work.lane)
         if self.in_flight == 0 or (progress.in_flight == 0 and progress.left == progress.copies_left):
-            self._advance()
+            self._advance((self.jobs[work.entry.job],))
 
     def ended_together(self, work: Work, outcomes: Sequence[Outcome | None], paid: int) -> None:
         """As `ended`, for an item and those behind it; those without an outcome are offered again, one by one."""
@@ -320,7 +330,7 @@ class Scheduler:
         lane.give_back(left)
         self._release(lane)
         if progress.left == 0 or self.in_flight == 0:
-            self._advance()
+            self._advance((self.jobs[work.entry.job],))
 
     def _release(self, lane: Lane) -> None:
         """A lane is free again, and those that waited for it may be."""
@@ -336,9 +346,9 @@ class Scheduler:
         if outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED:
             progress.superseded += 1
 
-    def skipped_all(self) -> None:
-        """Every item of a skipped job has its outcome, or all those that were passed by or copied."""
-        self._advance()
+    def passed_by(self, jobs: Iterable[Job]) -> None:
+        """Items of these that were skipped, superseded or copies have their outcomes."""
+        self._advance(jobs)
 
     def abandoned(self, work: Work) -> None:
         """No outcome: the run is stopping, or the credential was refused. The item's lane stays closed."""
@@ -364,14 +374,8 @@ class Scheduler:
         if self.is_complete:
             self.stop()
             return
-        is_skipping = (
-            self.is_passing_by
-            or self._making
-            or self._far
-            or self._copying
-            or any(skipped and self.progress[n].left for n, skipped in enumerate(self.is_skipped))
-        )
-        if self.in_flight == 0 and not is_skipping and not any(self.has_work(queue) for queue in self.queues.values()):
+        is_busy = self.is_passing_by or self._making or self._far or self._copying or self._skipping
+        if self.in_flight == 0 and not is_busy and not any(self.has_work(queue) for queue in self.queues.values()):
             self.stop()
 
     def work_left(self, credential: str, category: str) -> int:

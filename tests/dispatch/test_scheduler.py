@@ -1,5 +1,6 @@
 """Which item next: lanes, priorities, needs, and nobody waits for another one's bucket."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -300,3 +301,21 @@ def test_a_million_lanes_that_are_done_are_passed_by_in_parts() -> None:
         asked += 1
         assert one.has_work(one.queues["default", "core"])
     assert (work.entry.index, asked) == (99, 99 // DONE_LANES)
+
+
+def test_what_an_item_takes_does_not_grow_with_the_jobs() -> None:
+    """Ten times as many jobs, each of which needs the one before, take about ten times as long; so does a free one."""
+    took_s = []
+    for count in (300, 3_000):
+        chain = [Job(n, f"j{n}", Read(), needs=(f"j{n - 1}",) if n else ()) for n in range(count)]
+        free = [Job(count + n, f"f{n}", Read()) for n in range(count)]
+        began = time.process_time()
+        one, _ = scheduler([*chain, *free], [1] * (2 * count))
+        while not one.is_complete:
+            work = take(one)
+            assert work is not None
+            assert not one.is_over(one.queue_of(chain[0]))
+            one.ended(work, DONE, 1)
+        took_s.append(time.process_time() - began)
+    assert one.is_over(one.queue_of(chain[0]))
+    assert took_s[1] < 30 * took_s[0]
