@@ -13,6 +13,9 @@ from bulk.manifest.manifest import Entry
 BATCH = 256
 """Items that a stream is read ahead (count)."""
 
+TURNS = 8
+"""Jobs of one priority whose streams take turns (count): each has a file open and is read ahead."""
+
 NEAR_ROWS = 8_192
 FAR_ROWS = 200_000
 """Done items that are passed by at once on the way to the next one: in the event loop, and beside it (count)."""
@@ -87,13 +90,28 @@ class Feed:
 
 @dataclass(slots=True, eq=False)
 class Tier:
-    """One priority of one queue."""
+    """One priority of one queue.
+
+    Attributes:
+        feeds: those that take turns. later: those that come in when one of these is at its end, or far off.
+    """
 
     feeds: deque[Feed] = field(default_factory=deque)
+    later: deque[Feed] = field(default_factory=deque)
     ready: list[tuple[int, int, Lane]] = field(default_factory=list)
     cursors: deque[tuple[int, int]] = field(default_factory=deque)
     lanes: int = 0
     is_lanes_turn: bool = True
+
+    def add(self, feed: Feed) -> None:
+        """One more: where enough take turns, it does so later."""
+        (self.feeds if len(self.feeds) < TURNS else self.later).append(feed)
+
+    def drop_first(self) -> None:
+        """The first of them is at its end, or far off: the next one comes in."""
+        self.feeds.popleft()
+        if self.later:
+            self.feeds.append(self.later.popleft())
 
 
 @dataclass(slots=True, eq=False)

@@ -148,7 +148,7 @@ class Scheduler:
         if not job.operation.is_read:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
-            tier.feeds.append(Feed(self._streams(number), self.progress[number].next_offered))
+            tier.add(Feed(self._streams(number), self.progress[number].next_offered))
         for lane in self._parked.pop(number, ()):
             self._place(lane)
         queue.wake(self.progress[number].left)
@@ -197,7 +197,7 @@ class Scheduler:
             if entry is not None:
                 tier.feeds.rotate(-1)
                 return Work(entry)
-            tier.feeds.popleft()
+            tier.drop_first()
             if feed.is_far:
                 self._far += 1
                 self.on_far(tier, feed)

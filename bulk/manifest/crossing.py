@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from bulk.manifest.entries import Place
 from bulk.manifest.flaws import shown
 from bulk.manifest.index import hash_63
 from bulk.manifest.lookalikes import skeleton
 from bulk.manifest.manifest import Job
+from bulk.manifest.places import Places
 from bulk.manifest.summary import Checked
-from bulk.operation import Conflict, Item, Operation
+from bulk.operation import Conflict, Operation
 
 MOST_ALIKE = 5
 """Pairs of names that look alike and are told one by one (count)."""
@@ -140,19 +140,12 @@ def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterat
     """
     jobs = checked.manifest.jobs
     before = _before(jobs)
-    with contextlib.ExitStack() as stack:
-        places: dict[int, Place] = {}
-
-        def read(spot: Spot) -> Item:
-            if spot.job not in places:
-                places[spot.job] = Place(checked, spot.job, workspace)
-                stack.callback(places[spot.job].close)
-            return places[spot.job].entry(spot.item, spot.at, spot.size).item
-
+    with contextlib.closing(Places(checked, workspace)) as places:
         for earlier, later in crossings.pairs():
             job = jobs[later.job]
-            found = job.operation.conflict(read(earlier), read(later))
-            is_meant = job.allow_overwrites or earlier.job in before[later.job]
+            items = [places.of(spot.job).entry(spot.item, spot.at, spot.size).item for spot in (earlier, later)]
+            found = job.operation.conflict(*items)
+            is_meant = job.allow_overwrites or before[later.job] >> earlier.job & 1
             if found is not None and not (found.may_insist and is_meant):
                 yield earlier, later, found
 
@@ -163,13 +156,15 @@ def told(found: Conflict, other: str) -> str:
     return f"{found.message.replace('{other}', other)} (counted from 0){insist}"
 
 
-def _before(jobs: Sequence[Job]) -> list[set[int]]:
-    """For each job the numbers of those that are complete before it starts: who writes `needs` means the order."""
+def _before(jobs: Sequence[Job]) -> list[int]:
+    """For each job those that are complete before it starts, a bit for each: who writes `needs` means the order."""
     numbers = {job.name: job.number for job in jobs}
-    found: list[set[int]] = []
+    found: list[int] = []
     for job in jobs:
-        needed = {numbers[name] for name in job.needs}
-        found.append(needed.union(*(found[number] for number in needed)))
+        before = 0
+        for name in job.needs:
+            before |= found[numbers[name]] | 1 << numbers[name]
+        found.append(before)
     return found
 
 

@@ -4,9 +4,8 @@ A source that is no longer what was checked stops the run; it is never read as s
 """
 
 import bisect
-import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path
@@ -16,22 +15,13 @@ from bulk.errors import RunDirectoryError
 from bulk.manifest.index import INDEX, SUPERSEDED
 from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
-from bulk.manifest.manifest import Entry, Job
-from bulk.manifest.sources import ItemsFile, format_of, open_regular
-from bulk.manifest.summary import Checked, derived_path, index_name, is_still, source_path, spool_path
-from bulk.manifest.withheld import Withheld
-from bulk.operation import Item
-
-_NO_FILES: Mapping[str, str] = {}
+from bulk.manifest.manifest import Entry
+from bulk.manifest.places import Files, Places, opened
+from bulk.manifest.sources import ItemsFile
+from bulk.manifest.summary import Checked, is_still, source_path
 
 SHORT_ITEMS = 4
 """Lanes of so many items or fewer are looked up together: one by one takes longer than all else about an item."""
-
-BLOCK_BYTES = 64 * 1024
-"""Items that lie behind one another are read together, so many bytes at once."""
-
-LOOK_ITEMS = 16
-"""Of items that were read together, so many are given out before the file is looked at again (count)."""
 
 _Row: TypeAlias = tuple[int, int, int, int, int]
 """sequence, job, item, at, size; see the table `entries`."""
@@ -52,7 +42,7 @@ class EntryStream:
     def __init__(self, checked: Checked, job_number: int, workspace: Path) -> None:
         self._job, self._check = checked.manifest.jobs[job_number], checked.jobs[job_number]
         self._file: ItemsFile | None = None
-        self._files = _Files(workspace, self._job)
+        self._files = Files(workspace, self._job)
         self._reader = ItemReader(self._job.operation, self._job.defaults)
         self._path = source_path(self._job, workspace)
         self._rows: Iterator[Row] | None = None
@@ -159,8 +149,8 @@ class LaneIndex:
 
     def __init__(self, checked: Checked, workspace: Path, name: str = INDEX) -> None:
         self._checked, self._workspace = checked, workspace
-        self._database = _opened(workspace, name)
-        self._places: dict[int, Place] = {}
+        self._database = opened(workspace / name)
+        self._places = Places(checked, workspace)
         self._is_whole = name == INDEX
         self._first_ranks: dict[int, int] = {}
         self._short: dict[int, list[_Row]] = {}
@@ -222,7 +212,9 @@ class LaneIndex:
             short = None
             left = rows if next_left is None else [row for row in rows if next_left(row[1], row[2]) == row[2]]
             if left:
-                return [(sequence, self._place(job).entry(item, at, size)) for sequence, job, item, at, size in left]
+                return [
+                    (sequence, self._places.of(job).entry(item, at, size)) for sequence, job, item, at, size in left
+                ]
             after, job, item = rows[-1][:3]
             if next_left is not None and self._is_whole:
                 # items of one job have neighbouring sequence numbers there
@@ -245,7 +237,7 @@ class LaneIndex:
 
     def entry(self, job: int, item: int, at: int, size: int) -> Entry:
         """The entry that `in_order` found."""
-        return self._place(job).entry(item, at, size)
+        return self._places.of(job).entry(item, at, size)
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
         """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
@@ -260,118 +252,11 @@ class LaneIndex:
 
     def close(self) -> None:
         """Let go of the index and of the sources."""
-        for place in self._places.values():
-            place.close()
-        self._places.clear()
+        self._places.close()
         if self._database is not None:
             self._database.close()
             self._database = None
-
-    def _place(self, number: int) -> "Place":
-        place = self._places.get(number)
-        if place is None:
-            place = self._places[number] = Place(self._checked, number, self._workspace)
-        return place
-
-
-class Place:
-    """Where the items of one job are read again: its own file at an offset, a spool, or the manifest."""
-
-    def __init__(self, checked: Checked, number: int, workspace: Path) -> None:
-        self._job, self._check = checked.manifest.jobs[number], checked.jobs[number]
-        self._reader = ItemReader(self._job.operation, self._job.defaults)
-        self._files = _Files(workspace, self._job)
-        path = source_path(self._job, workspace)
-        self._is_spooled = path is not None and format_of(path) != ("jsonl", "")
-        self._path = spool_path(self._job, workspace) if self._is_spooled else path
-        self._withheld = Withheld(path, self._job, self._check) if path is not None and self._is_spooled else None
-        if self._job.derivation is not None:
-            self._path, self._is_spooled = derived_path(self._job, workspace), True
-        self._fd = -1
-        self._block, self._block_at = b"", 0
-        self._unlooked = 0
-
-    def entry(self, number: int, at: int, size: int) -> Entry:
-        """The item of that index, `size` bytes at offset `at`.
-
-        Raises:
-            RunDirectoryError: the source is gone or not what was checked.
-        """
-        try:
-            item = self._item(number, at, size)
-        except (*UNREADABLE, OSError, SourceFlaw) as error:
-            raise self._changed() from error
-        return Entry(self._job.number, number, item, self._files.digests(item))
-
-    def _item(self, number: int, at: int, size: int) -> Item:
-        if self._path is None:
-            return self._reader.from_mapping((self._job.items or ())[number])
-        if self._fd < 0:
-            with open_regular(self._path) as file:
-                self._fd = os.dup(file.fileno())
-        text = self._text(at, size)
-        item = self._reader.spooled(text) if self._is_spooled else self._reader.again(text)
-        return self._withheld.restored(number, item) if self._withheld is not None else item
-
-    def _text(self, at: int, size: int) -> bytes:
-        """What stands there; with it is read what follows, where items are asked for in their order."""
-        start = at - self._block_at
-        if not 0 <= start <= len(self._block) - size:
-            is_next = 0 <= start <= len(self._block) + BLOCK_BYTES
-            self._block = os.pread(self._fd, max(size, BLOCK_BYTES) if is_next else size, at)
-            self._block_at, start = at, 0
-            self._unlooked = LOOK_ITEMS
-        self._unlooked += 1
-        if self._unlooked > LOOK_ITEMS:
-            self._unlooked = 0
-            if not self._is_spooled and not is_still(self._fd, self._check.source):
-                raise self._changed()
-        return self._block[start : start + size]
-
-    def _changed(self) -> RunDirectoryError:
-        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
-
-    def close(self) -> None:
-        """Let go of the source."""
-        self._block = b""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        self._files.close()
 
 
 def _index_of(mark: tuple[int, int]) -> int:
     return mark[0]
-
-
-class _Files:
-    """The hashes of the files that items of one job name."""
-
-    def __init__(self, workspace: Path, job: Job) -> None:
-        self._fields = tuple(job.operation.file_fields)
-        self._database = _opened(workspace, index_name(job)) if self._fields else None
-
-    def digests(self, item: Item) -> Mapping[str, str]:
-        if self._database is None:
-            return _NO_FILES
-        found: dict[str, str] = {}
-        for field in self._fields:
-            name = getattr(item, field)
-            if name is not None:
-                row = self._database.execute("SELECT digest FROM files WHERE name = ?", (name,)).fetchone()
-                if row is not None:
-                    found[field] = row[0].hex()
-        return found
-
-    def close(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
-
-
-def _opened(workspace: Path, name: str) -> sqlite3.Connection | None:
-    path = workspace / name
-    if not path.is_file():
-        return None
-    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.dispatch.progress import JobProgress, JobState
-from bulk.dispatch.queues import FAR_ROWS, Feed, Tier
+from bulk.dispatch.queues import FAR_ROWS, TURNS, Feed, Tier
 from bulk.dispatch.scheduler import DONE_LANES, Scheduler, Work
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome, failed, succeeded
@@ -288,6 +288,39 @@ def test_items_that_lie_far_on_hold_up_nobody() -> None:
     rest = [take(one), take(one)]
     assert [work.entry.job for work in rest if work is not None] == [0, 0]
     assert len(far) == 1
+
+
+class OpenStream(ListStream):
+    """Open from its first item to its end."""
+
+    def __init__(self, job: int, open_now: set[int]) -> None:
+        super().__init__(job, 3)
+        self._job, self._open_now = job, open_now
+
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
+        """The next one."""
+        found = super().take(1, next_left, near=near)
+        (self._open_now.add if found else self._open_now.discard)(self._job)
+        return found
+
+
+def test_few_streams_are_open_at_once_and_each_has_its_turn() -> None:
+    """Of many jobs of one priority so many take turns; when one is at its end the next comes in, in manifest order."""
+    count, open_now, begun, most = 3 * TURNS, set[int](), list[int](), 0
+    jobs, progress = (
+        [Job(n, f"j{n}", Read()) for n in range(count)],
+        [JobProgress(3, bytearray(1)) for _ in range(count)],
+    )
+    one = Scheduler(jobs, progress, lambda number: OpenStream(number, open_now), ListIndex([]), 8, lambda _: None)
+    one.begin()
+    while not one.is_complete:
+        work = take(one)
+        assert work is not None
+        begun += [work.entry.job] * (work.entry.index == 0)
+        most = max(most, len(open_now))
+        one.ended(work, DONE, 1)
+    assert begun == list(range(count))
+    assert most == TURNS
 
 
 def test_a_million_lanes_that_are_done_are_passed_by_in_parts() -> None:

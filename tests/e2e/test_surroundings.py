@@ -1,6 +1,7 @@
 """What surrounds a run: certificates, proxies, open files, full disks, modes of files, base URLs."""
 
 import datetime
+import json
 import stat
 from collections import Counter
 from pathlib import Path
@@ -105,6 +106,27 @@ def test_few_open_files_are_enough(tmp_path: Path, figure) -> None:
     assert ran.exit_code == 0, ran.err
     figure(f"{len(lines)} requests for 150 items with 40 open files")
     assert Counter(line["outcome"] for line in home.results("run")) == {"succeeded": 150}
+
+
+def test_few_open_files_are_enough_for_many_jobs(tmp_path: Path, figure) -> None:
+    """More jobs, each with a file of its own, than files may be open: reads, and writes that share their lanes."""
+    home, jobs, count = Home(tmp_path), dict[str, Any](), 60
+    for number in range(count):
+        read = {"owner": "acme-fleet", "repo": f"repo-{number:05d}"}
+        writes = [{"owner": "acme-fleet", "repo": f"repo-{lane:05d}"} for lane in (number, (number + 1) % count)]
+        (tmp_path / f"read-{number}.jsonl").write_text(json.dumps(read) + "\n" + json.dumps({**read, "ref": "main"}))
+        (tmp_path / f"write-{number}.jsonl").write_text("\n".join(map(json.dumps, writes)))
+        jobs[f"read-{number}"] = {"operation": "readme.get", "items": f"read-{number}.jsonl"}
+        one_file = {"path": f"{number}.txt", "message": "Write", "content": "YQ=="}
+        jobs[f"write-{number}"] = {"operation": "contents.put", "items": f"write-{number}.jsonl", "with": one_file}
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, jobs)
+        ran = home.run_any(within("ulimit -n 80", *COMMAND))
+        made = len(effects(sandbox.requests()))
+    assert ran.exit_code == 0, ran.err
+    figure(f"{len(jobs)} jobs with a file each, 80 open files: {made} effects")
+    assert Counter(line["outcome"] for line in home.results("run")) == {"succeeded": 4 * count}
+    assert made == 2 * count
 
 
 def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(tmp_path: Path, figure) -> None:
