@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.measuring import row
 from bulk.dispatch.progress import JobProgress
-from bulk.dispatch.scheduler import Scheduler, Stream, Work
+from bulk.dispatch.scheduler import Scheduler, Work
 from bulk.manifest.checking import check
 from bulk.manifest.entries import LaneIndex
 from bulk.manifest.reading import Overrides, read_manifest
@@ -39,10 +39,6 @@ def write_items(path: Path, items: int, lane_of: Callable[[int], int]) -> None:
         )
 
 
-def _no_stream(number: int) -> Stream:
-    raise AssertionError(f"job {number} writes: its items have lanes")
-
-
 class Offered:
     """A checked manifest of writes, and its scheduler."""
 
@@ -57,7 +53,7 @@ class Offered:
         self.index = LaneIndex(checked, folder)
         self.progress = JobProgress(items, bytearray((items + 7) // 8))
         self.scheduler = Scheduler(
-            checked.manifest.jobs, [self.progress], _no_stream, self.index, WORKERS, lambda _: None
+            checked.manifest.jobs, [self.progress], lambda _: None, self.index, WORKERS, lambda _: None
         )
 
     def play(self, noted: Callable[[Work, int], None] = lambda _, __: None) -> float:

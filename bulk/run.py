@@ -125,7 +125,7 @@ class Run:
         self.scheduler = Scheduler(
             manifest.jobs,
             self._progress,
-            self._passing.stream,
+            self._passing.offered,
             self._index,
             limits.concurrency,
             self._passing.skip,

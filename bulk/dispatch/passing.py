@@ -31,7 +31,7 @@ from bulk.manifest.checking import Checked
 from bulk.manifest.copies import Copies, copies_name
 from bulk.manifest.entries import EntryStream, LaneIndex
 from bulk.manifest.manifest import Job
-from bulk.manifest.summary import index_name
+from bulk.manifest.summary import index_name, is_spooled
 from bulk.model import ErrorCode, OutcomeKind, failed, skipped
 
 SKIP_BATCH = 500
@@ -68,6 +68,7 @@ class Passing:
         all_copies = Copies(workspace)
         self.copies = [all_copies for _ in self._manifest.jobs]
         self._numbers = {job.name: job.number for job in self._manifest.jobs}
+        self._has_several = any(job.derivation is not None for job in self._manifest.jobs)
         self._indexes: dict[int, LaneIndex] = {}
         self._to_skip: list[Job] = []
         self._to_make: list[Job] = []
@@ -81,6 +82,12 @@ class Passing:
         if number in self._indexes:
             return derived.DerivedStream(self._indexes[number])
         return EntryStream(self._checked, number, self._workspace)
+
+    def offered(self, number: int) -> Stream | None:
+        """The same; None where the index says what is next: some may have to wait for others, or lie in a copy."""
+        job = self._manifest.jobs[number]
+        is_laned = self._has_several or self._checked.jobs[number].is_laned or is_spooled(job)
+        return None if is_laned and not job.operation.is_read else self.stream(number)
 
     def skip(self, job: Job) -> None:
         """Record soon that the items of this job are not tried."""

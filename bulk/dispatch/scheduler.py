@@ -31,7 +31,8 @@ DONE_LANES = 16
 
 class Scheduler:
     """Args:
-    jobs: in running order. progress: one for each. streams: makes the stream of a job. index: the lanes on disk.
+    jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
+    index: the lanes on disk.
     skip: called for a job that is not to run because what it needs did not succeed.
     is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
     on_make: called for a job whose items are to be made now; `made` is the answer.
@@ -45,7 +46,7 @@ class Scheduler:
         self,
         jobs: Sequence[Job],
         progress: Sequence[JobProgress],
-        streams: Callable[[int], Stream],
+        streams: Callable[[int], Stream | None],
         index: Index,
         window: int,
         skip: Callable[[Job], None],
@@ -144,11 +145,11 @@ class Scheduler:
             if self.progress[number].left:
                 self._skipping.add(number)
                 self._skip(job)
-        queue, tier = self._queue_of[number], self._tier_of[number]
-        if not job.operation.is_read:
+        queue, tier, stream = self._queue_of[number], self._tier_of[number], self._streams(number)
+        if stream is None:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
-            tier.add(Feed(self._streams(number), self.progress[number].next_offered))
+            tier.add(Feed(stream, self.progress[number].next_offered))
         for lane in self._parked.pop(number, ()):
             self._place(lane)
         queue.wake(self.progress[number].left)

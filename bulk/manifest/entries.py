@@ -23,6 +23,9 @@ from bulk.manifest.summary import Checked, is_still, source_path
 SHORT_ITEMS = 4
 """Lanes of so many items or fewer are looked up together: one by one takes longer than all else about an item."""
 
+AHEAD_BYTES = 1024 * 1024
+"""Items of a stream are read together until they are so long."""
+
 _Row: TypeAlias = tuple[int, int, int, int, int]
 """sequence, job, item, at, size; see the table `entries`."""
 
@@ -50,7 +53,8 @@ class EntryStream:
         self._marks = self._check.source.marks if self._check.source is not None else ()
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
-        """Up to `count` entries that are not done; empty at the end. Those that are done are not decoded.
+        """Up to `count` entries that are not done, fewer where they are large; empty at the end. What is done is not
+        decoded.
 
         Args:
             next_left: the first item from that index on that is not done (or an index behind the last).
@@ -65,7 +69,7 @@ class EntryStream:
         elif self._file is not None:
             self._refuse_change(self._file)
         found: list[Entry] = []
-        items, rows = self._check.items, 0
+        items, rows, size = self._check.items, 0, 0
         wanted = next_left(self._next)
         try:
             while len(found) < count and wanted < items:
@@ -78,7 +82,11 @@ class EntryStream:
                         return found or None
                     rows += passed
                     self._pass(passed)
-                found.append(self._entry(wanted, self._row()))
+                row = self._row()
+                found.append(self._entry(wanted, row))
+                size += _size_of(row)
+                if size > AHEAD_BYTES:
+                    break
                 wanted = next_left(wanted + 1)
         except (*UNREADABLE, SourceFlaw) as error:
             raise self._changed() from error
@@ -256,6 +264,14 @@ class LaneIndex:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+
+def _size_of(row: bytes | Given | Bad) -> int:
+    """About how long an item is (bytes)."""
+    if isinstance(row, bytes):
+        return len(row)
+    fields = row.value if isinstance(row, Given) else None
+    return sum(len(value) for value in fields.values() if isinstance(value, str)) if isinstance(fields, dict) else 0
 
 
 def _index_of(mark: tuple[int, int]) -> int:

@@ -13,8 +13,8 @@ from bulk.errors import RunDirectoryError
 from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.lines import SourceFlaw
 from bulk.manifest.manifest import Entry, Job
-from bulk.manifest.sources import format_of, open_regular
-from bulk.manifest.summary import Checked, derived_path, index_name, is_still, source_path, spool_path
+from bulk.manifest.sources import open_regular
+from bulk.manifest.summary import Checked, derived_path, index_name, is_spooled, is_still, source_path, spool_path
 from bulk.manifest.withheld import Withheld
 from bulk.operation import Item
 
@@ -63,7 +63,7 @@ class Place:
         self._reader = ItemReader(self._job.operation, self._job.defaults)
         self._files = Files(workspace, self._job)
         path = source_path(self._job, workspace)
-        self._is_spooled = path is not None and format_of(path) != ("jsonl", "")
+        self._is_spooled = is_spooled(self._job)
         self._path = spool_path(self._job, workspace) if self._is_spooled else path
         self._withheld = Withheld(path, self._job, self._check) if path is not None and self._is_spooled else None
         if self._job.derivation is not None:

@@ -17,7 +17,7 @@ from bulk.manifest.copies import COPIES
 from bulk.manifest.index import INDEX
 from bulk.manifest.lines import SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
-from bulk.manifest.sources import STDIN, digest_of
+from bulk.manifest.sources import STDIN, digest_of, format_of
 
 SUMMARY = "check.json"
 _FORM = 3
@@ -96,6 +96,11 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
         """Items, or several together, that something is sent for (count)."""
         return self.items - self.superseded - self.copies - self.joined
 
+    @property
+    def is_laned(self) -> bool:
+        """Whether an item of it may have to wait for another one: not each has a lane of its own."""
+        return self.longest_lane is None or self.longest_lane[1] > 1 or self.lanes != self.items
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -127,8 +132,13 @@ def source_path(job: Job, workspace: Path) -> Path | None:
     return workspace / f"stdin-{job.name}.jsonl" if job.items_path == STDIN else job.items_path
 
 
+def is_spooled(job: Job) -> bool:
+    """Whether the items file of a job can't be read at an offset: what a job that writes needs of it is copied."""
+    return job.items_path is not None and format_of(job.items_path) != ("jsonl", "")
+
+
 def spool_path(job: Job, workspace: Path) -> Path:
-    """Where the items of a job that writes are kept as JSON lines, when its source can't be read at an offset."""
+    """Where the items of such a job are kept as JSON lines."""
     return workspace / f"items-{job.name}.jsonl"
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,25 @@ def test_a_rename_is_behind_both_names(tmp_path):
     ]
     checked, workspace = check_in(tmp_path, a_job(WriteThing(), items))
     assert lanes_of(checked, workspace) == [(0, "a", [(0, 0), (0, 1), (0, 3), (0, 4), (0, 5)]), (0, "c", [(0, 2)])]
+
+
+@pytest.mark.parametrize(
+    ("places", "others", "is_laned"),
+    [
+        (["a", "b", "", ""], ["c", "d"], (False, False)),
+        (["a", "b", "A"], ["c", "d"], (True, False)),
+        (["a", "b"], ["c", "B"], (True, True)),
+        (["a"], ["c", "c"], (False, True)),
+    ],
+)
+def test_who_shares_no_lane_needs_none(tmp_path, places, others, is_laned):
+    """Only jobs of which an item may have to wait for another one, of whatever job, are asked for lanes."""
+    jobs = [
+        a_job(WriteThing(), [{"place": place} for place in names], number=number, name=f"j{number}")
+        for number, names in enumerate((places, others))
+    ]
+    checked, _ = check_in(tmp_path, *jobs)
+    assert tuple(job.is_laned for job in checked.jobs) == is_laned
 
 
 def test_keys_are_the_same_in_every_process():
