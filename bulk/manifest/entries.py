@@ -1,5 +1,5 @@
-"""Items on their way to the workers, read again from where they were checked: lanes for writes that share some, streams for
-all others.
+"""Items on their way to the workers, read again from where they were checked: lanes for writes that share some,
+streams for all others.
 
 A source that is no longer what was checked stops the run; it is never read as something else.
 """
