@@ -7,6 +7,7 @@ secret in a file (`tests/canaries.py`).
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import figures
@@ -59,6 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"tests/conftest.py, LONG: no {', '.join(gone)}")
     if not config.pluginmanager.has_plugin(figures.__name__):
         config.pluginmanager.register(figures, figures.__name__)
+    if hypothesis.settings.get_current_profile_name() == "default":  # mutation has its own
+        hypothesis.settings.register_profile("tests", deadline=None)  # a busy machine is no defect
+        hypothesis.settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")

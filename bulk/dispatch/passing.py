@@ -67,8 +67,6 @@ class Passing:
         self._stop = stop
         all_copies = Copies(workspace)
         self.copies = [all_copies for _ in self._manifest.jobs]
-        self._numbers = {job.name: job.number for job in self._manifest.jobs}
-        self._has_several = any(job.derivation is not None for job in self._manifest.jobs)
         self._indexes: dict[int, LaneIndex] = {}
         self._to_skip: list[Job] = []
         self._to_make: list[Job] = []
@@ -86,7 +84,7 @@ class Passing:
     def offered(self, number: int) -> Stream | None:
         """The same; None where the index says what is next: some may have to wait for others, or lie in a copy."""
         job = self._manifest.jobs[number]
-        is_laned = self._has_several or self._checked.jobs[number].is_laned or is_spooled(job)
+        is_laned = self.scheduler.has_several or self._checked.jobs[number].is_laned or is_spooled(job)
         return None if is_laned and not job.operation.is_read else self.stream(number)
 
     def skip(self, job: Job) -> None:
@@ -174,7 +172,7 @@ class Passing:
         return True
 
     async def _skip_items(self, job: Job, workers: Workers) -> None:
-        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, self._numbers))
+        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, self.scheduler.numbers))
         stream, progress = self.stream(job.number), self._progress[job.number]
         feed = Feed(stream, progress.next_left)
         while not feed.is_at_end:

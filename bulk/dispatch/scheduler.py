@@ -40,6 +40,7 @@ class Scheduler:
         at once.
     on_copy: called for a job of which nothing is left but items that get the outcome of others, which have ended.
     on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
+    numbers: of the jobs, by name. has_several: some lanes come from other indexes, of items that are made on the way.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class Scheduler:
         self._far = 0
         self.on_copy: Callable[[Job], None] = lambda _: None
         self._order = itertools.count()
-        self._has_several = any(job.derivation is not None for job in jobs)
-        self._numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
+        self.has_several = any(job.derivation is not None for job in jobs)
+        self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
         self._needed_by: list[list[Job]] = [[] for _ in jobs]
         self._queue_of: list[Queue] = []
         self._tier_of: list[Tier] = []
@@ -85,7 +86,7 @@ class Scheduler:
             self._queue_of.append(queue)
             self._tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
             for name in job.needs:
-                self._needed_by[self._numbers[name]].append(job)
+                self._needed_by[self.numbers[name]].append(job)
         for queue in self.queues.values():
             queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
 
@@ -126,7 +127,7 @@ class Scheduler:
         self._queue_of[number].jobs -= 1
 
     def _may_start(self, job: Job) -> bool:
-        return all(self.states[self._numbers[name]] is JobState.COMPLETE for name in job.needs)
+        return all(self.states[self.numbers[name]] is JobState.COMPLETE for name in job.needs)
 
     def _may_copy(self, number: int) -> bool:
         """Whether all that is left of a job are copies of items that have ended."""
@@ -138,7 +139,7 @@ class Scheduler:
     def _start(self, job: Job) -> None:
         number = job.number
         self.states[number] = JobState.RUNNING
-        needed = [self._numbers[name] for name in job.needs]
+        needed = [self.numbers[name] for name in job.needs]
         is_bad = any(self.progress[other].unsuccessful or self.is_skipped[other] for other in needed)
         if job.needs_policy == "all" and is_bad:
             self.is_skipped[number] = True
@@ -163,7 +164,7 @@ class Scheduler:
 
     def waits_for(self, job: Job) -> tuple[str, ...]:
         """Names of the jobs that hold it up."""
-        return tuple(name for name in job.needs if self.states[self._numbers[name]] is not JobState.COMPLETE)
+        return tuple(name for name in job.needs if self.states[self.numbers[name]] is not JobState.COMPLETE)
 
     @property
     def is_complete(self) -> bool:
@@ -242,7 +243,7 @@ class Scheduler:
             index = self._made.get(number, self._index)
             found = index.lanes(number, after=after, count=self._window)
             for lane in found:
-                holds = index.holds(lane.key) if self._has_several else frozenset[int]()
+                holds = index.holds(lane.key) if self.has_several else frozenset[int]()
                 self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left))
             if len(found) == self._window:
                 tier.cursors.append((number, after + len(found)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jobs import blobs
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.binary(max_size=2_000))
 def test_blob_sha_is_what_git_says(content):
     """For any bytes the name is the one that `git hash-object` prints."""

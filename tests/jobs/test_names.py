@@ -51,7 +51,7 @@ BRANCHES = st.text(alphabet="ab/.-~^:?*[\\@{ \x01\x7fäl", max_size=8) | st.samp
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(BRANCHES)
 def test_branch_names_as_git_takes_them(text):
     """A name that git refuses for a branch is refused, and one that git takes is not."""

@@ -92,7 +92,7 @@ def test_a_shared_hash_is_no_answer(file):
     assert KeptAnswers(file).find(other) is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(["find", "find", "find", "keep", "flush"]), st.integers(0, 11)), max_size=60))
 def test_the_newest_answer_is_found(tmp_path_factory, actions):
     """Whatever was read ahead, what is found is what was kept last."""

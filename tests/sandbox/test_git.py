@@ -307,7 +307,7 @@ paths = st.lists(st.sampled_from(["a", "b", "c.txt", "Ü"]), min_size=1, max_siz
 steps = st.lists(st.tuples(paths, st.none() | st.binary(max_size=3)), min_size=1, max_size=12)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 def test_a_repository_holds_what_a_dictionary_would(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, bytes | None]]

@@ -16,7 +16,6 @@ CHEAP = settings(
     stateful_step_count=15,
     derandomize=True,
     database=None,
-    deadline=None,
     phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )
