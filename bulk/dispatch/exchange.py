@@ -77,6 +77,7 @@ class Exchange:
     ) -> None:
         self._transport, self._governor, self._stores = transport, governor, stores
         self._vendor, self._base_url, self._clock, self._dice = vendor, base_url, clock, dice
+        governor.concurrency.cap(transport.most_in_flight)
         self.polls = Polls()
         self.pauses = Pauses()
         self.draining = anyio.Event()
@@ -116,7 +117,7 @@ class Exchange:
                 tally.requests -= 1
                 tally.sends -= 1
                 return await self.once(request, gate, tally)
-            # the limit of open files may have been met (failures.md row 51)
+            # the limit of open files may have been met all the same (failures.md row 51)
             governor.concurrency.cap(self._transport.most_in_flight)
             governor.failed(permit, answer)
             tally.paid += answer.kind is FailureKind.LOST

@@ -3,6 +3,7 @@
 Proxies count only where the manifest says `trust_env`; `.netrc` never does (failures.md rows 3, 51, 72).
 """
 
+import contextlib
 import resource
 import ssl
 import urllib.request
@@ -59,7 +60,15 @@ def proxy_for(url: str) -> str | None:
     return proxy
 
 
-def room_for_connections() -> int:
-    """How many connections the limit of open files leaves room for (count, >= 1)."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return 1_000_000 if most == resource.RLIM_INFINITY else max(1, most - SPARE_FILES)
+def room_for_connections(wanted: int) -> int:
+    """How many of so many connections the limit of open files has room for (count, >= 1): it is raised as far as the
+    system lets us; of a low one, what else is open gets at most three quarters.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            soft = raised
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(1, soft - SPARE_FILES, soft // 4))

@@ -95,7 +95,7 @@ class Transport:
         intake: Intake | None = None,
     ) -> None:
         self.sent = 0
-        self.most_in_flight = min(concurrency, room_for_connections())
+        self.most_in_flight = room_for_connections(concurrency)
         self._base_url, self._base = base_url, URL(base_url, encoded=True)
         self._scheme, self._authority = self._base.scheme, self._base.raw_authority
         self._base_path = self._base.raw_path.rstrip("/")

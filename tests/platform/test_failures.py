@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import socket
 import ssl
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -402,3 +403,30 @@ async def test_too_few_open_files_lower_what_may_be_in_flight(open_transport):
     assert 1 <= int(later) <= int(first)
     assert int(failed) > 0
     assert "too many open files" in message
+
+
+ROOM = """
+import resource, sys
+from bulk.platform.environment import room_for_connections
+soft, hard, wanted = map(int, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+print(room_for_connections(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted", "room", "soft"),
+    [
+        ((1000, 1000), 500, 500, 1000),
+        ((200, 1000), 500, 500, 500 + SPARE_FILES),
+        ((200, 400), 500, 400 - SPARE_FILES, 400),
+        ((80, 80), 500, 20, 80),
+        ((80, 80), 10, 10, 80),
+        ((3, 3), 10, 1, 3),
+    ],
+)
+def test_room_for_connections(limits, wanted, room, soft):
+    """The limit of open files is raised to what is wanted, where that is allowed, and no further."""
+    command = [sys.executable, "-c", ROOM, *map(str, (*limits, wanted))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(room), str(soft)]
