@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 _PLAIN = "-._~!$&'()*+,;=@"
 _SIMPLE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 """Names that need no encoding and can't climb: nearly all of them."""
+_is_simple_path = re.compile(rf"{_SIMPLE.pattern}(?:/{_SIMPLE.pattern})*").fullmatch
 _holds_control = re.compile(r"[\x00-\x1f\x7f]").search
 _holds_surrogate = re.compile("[\ud800-\udfff]").search
 
@@ -34,7 +35,7 @@ def file_path(path: str) -> str:
     Raises:
         ValueError: a segment can't be used, see `segment`.
     """
-    return "/".join(segment(part) for part in path.split("/"))
+    return path if _is_simple_path(path) else "/".join(segment(part) for part in path.split("/"))
 
 
 def query(**parameters: str | int | bool | None) -> str:
@@ -62,6 +63,8 @@ def flaw_of_segment(text: str) -> str:
 
 def flaw_of_path(path: str) -> str:
     """Why `path` can't name a file within a repository; empty where it can."""
+    if _is_simple_path(path):
+        return ""
     for part in path.split("/"):
         flaw = flaw_of_segment(part)
         if flaw:

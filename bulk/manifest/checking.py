@@ -21,7 +21,7 @@ from bulk.manifest.copies import CopiesBuilder, CopyFinder, has_copies
 from bulk.manifest.crossing import Crossings, Spot, conflicts, decides, notes_on_names, told
 from bulk.manifest.files import FileCheck
 from bulk.manifest.flaws import Flaws
-from bulk.manifest.index import IndexBuilder, lane_key, payload_63
+from bulk.manifest.index import IndexBuilder, lane_key, short_63
 from bulk.manifest.items import UNREADABLE, ItemReader, line_of
 from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
@@ -177,8 +177,6 @@ class _JobChecking:
         self._template = saving.Template(job.save, job.operation) if job.save is not None else None
         self._decides = decides(job)
         self._resource = job.operation.resource
-        # salted, because what may hold a secret must not be guessed from its hash
-        self._payload_start = whole.salt + job.operation.name.encode() + b" "
         self._copies: CopyFinder | None = None
         self._spool: BinaryIO | None = None
         self._spooled_bytes = self._withheld = 0
@@ -306,7 +304,7 @@ class _JobChecking:
             self._index(whole.index, item, count, line, offset, len(data) if isinstance(data, bytes) else 0)
 
     def _index(self, index: IndexBuilder, item: Item, count: int, line: int, offset: int, size: int) -> None:
-        operation = self._operation
+        operation, whole = self._operation, self._whole
         lanes = operation.lanes(item)
         text = msgspec.json.encode(item)
         if self._spool is not None:
@@ -317,8 +315,9 @@ class _JobChecking:
         bare = msgspec.json.encode(msgspec.structs.replace(item, id=None)) if item.id is not None else text
         keys = [lane_key(self._resource, lane) for lane in lanes]
         label = lanes[0] if lanes else ""
-        payload = payload_63(self._payload_start, bare)
-        number, crossings = self._job.number, self._whole.crossings
+        # salted, because what may hold a secret must not be guessed from its hash
+        payload = short_63(whole.salt, operation.name, bare)
+        number, crossings = self._job.number, whole.crossings
         size_combined = operation.size_combined(item) if operation.most_combined else 0
         index.add(
             keys,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from bulk.manifest.flaws import shown
-from bulk.manifest.index import hash_63
+from bulk.manifest.index import short_63
 from bulk.manifest.lookalikes import skeleton
 from bulk.manifest.manifest import Job
 from bulk.manifest.places import Places
@@ -72,18 +72,14 @@ class Crossings:
         """The things that one item decides about. Items come in running order."""
         self._number += 1
         for thing in things:
-            key = hash_63(f"{resource}:{thing}".encode("utf-8", "surrogatepass"))
-            self._rows.append((key, self._number, *spot[:4], spot.line, spot.payload))
+            self._rows.append((short_63(resource, thing), self._number, *spot))
         if len(self._rows) >= _BATCH_ROWS:
             self._flush()
 
     def add_names(self, resource: str, names: tuple[str, ...], job: int) -> None:
         """New names."""
         for name in names:
-            looks, same = (
-                hash_63(f"{resource}:{text}".encode("utf-8", "surrogatepass"))
-                for text in (skeleton(name), name.casefold())
-            )
+            looks, same = (short_63(resource, text) for text in (skeleton(name), name.casefold()))
             shown = name.encode("utf-8", "replace").decode()
             self._database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", (looks, same, job, shown))
 

@@ -18,6 +18,7 @@ SCHEMA = Path(__file__).with_name("index.sql")
 SUPERSEDED = -1
 """The lane of items that are not sent, because a later one takes their place: no hash is negative."""
 
+_MOST_63 = 2**63 - 1
 _BATCH_ROWS = 5_000
 _REMEMBERED_LANES = 100_000
 _CACHE_KIB = 16 * 1024
@@ -57,9 +58,9 @@ def hash_63(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 1
 
 
-def payload_63(*parts: bytes) -> int:
-    """63 bits that stand for all that an item asks for, within one index; quicker where that is long."""
-    return int.from_bytes(hashlib.sha256(b"".join(parts)).digest()[:8], "big") >> 1
+def short_63(*parts: object) -> int:
+    """63 bits that stand for `parts` in this process alone, which takes a third of the time."""
+    return hash(parts) & _MOST_63
 
 
 class IndexBuilder:
@@ -114,7 +115,7 @@ class IndexBuilder:
             lanes: keys of the lanes that it writes; none: nothing else needs to wait for it.
             label: name of the first.
             at, size: where its JSON can be read again (bytes).
-            payload: `payload_63` of what it asks for.
+            payload: `short_63` of what it asks for.
             is_last_kept: of its lane the last item alone may remain, so that each needs the name.
             size_combined: what it takes of a combined request (count); 0: it is sent alone.
         """
