@@ -18,6 +18,9 @@ from bulk.platform.secrets import remember
 SPARE_FILES = 64
 """Open files that are not connections: ledger, results, items, logs (count)."""
 
+PLENTY_OF_FILES = 4_096
+"""What the limit of open files is raised to at least, where the system lets us (count): many jobs have their own."""
+
 
 def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
     """Trust in the system's authorities, and in those of `ca_bundle` (PEM).
@@ -65,7 +68,7 @@ def room_for_connections(wanted: int) -> int:
     system lets us; of a low one, what else is open gets at most three quarters.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + SPARE_FILES
+    needed = max(wanted + SPARE_FILES, PLENTY_OF_FILES)
     if soft != resource.RLIM_INFINITY and soft < needed:
         raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         with contextlib.suppress(OSError, ValueError):

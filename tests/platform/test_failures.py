@@ -19,7 +19,7 @@ from aiohttp.abc import AbstractResolver
 from bulk.errors import UsageError
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Media, Request
 from bulk.platform.answer import Answer
-from bulk.platform.environment import SPARE_FILES
+from bulk.platform.environment import PLENTY_OF_FILES, SPARE_FILES
 from tests.platform.conftest import acquired, in_use
 from tests.platform.raw_server import Peer, always, answer, hang, once, serving, then
 
@@ -418,7 +418,9 @@ print(room_for_connections(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0
     ("limits", "wanted", "room", "soft"),
     [
         ((1000, 1000), 500, 500, 1000),
-        ((200, 1000), 500, 500, 500 + SPARE_FILES),
+        ((1000, 9000), 500, 500, PLENTY_OF_FILES),
+        ((1000, 9000), 5000, 5000, 5000 + SPARE_FILES),
+        ((5000, 9000), 500, 500, 5000),
         ((200, 400), 500, 400 - SPARE_FILES, 400),
         ((80, 80), 500, 20, 80),
         ((80, 80), 10, 10, 80),
@@ -426,7 +428,7 @@ print(room_for_connections(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[0
     ],
 )
 def test_room_for_connections(limits, wanted, room, soft):
-    """The limit of open files is raised to what is wanted, where that is allowed, and no further."""
+    """The limit of open files is raised to what is wanted, or a round number, where that is allowed; never lowered."""
     command = [sys.executable, "-c", ROOM, *map(str, (*limits, wanted))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(room), str(soft)]
