@@ -6,6 +6,7 @@ that was run again) mean nothing and are never read. Source: interface.md §5, d
 
 import functools
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -126,8 +127,9 @@ def _digits(value: int) -> str:
 
 
 def _iso(at: float) -> str:
-    # iso_utc with the second remembered: most of a group of lines began in the same one.
-    second, micros = divmod(round(at * 1_000_000), 1_000_000)
+    # iso_utc with the second remembered: most of a group of lines began in the same one; it rounds the fraction alone
+    fraction, whole = math.modf(at)
+    second, micros = divmod(int(whole) * 1_000_000 + round(fraction * 1_000_000), 1_000_000)
     return f"{_iso_second(second)}.{micros // 1000:03d}Z"
 
 

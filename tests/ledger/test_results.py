@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bulk.clock import iso_utc
@@ -80,6 +80,8 @@ def test_an_error_is_an_object_in_the_promised_order():
 
 
 @given(at=st.floats(min_value=0, max_value=4e9))
+@example(at=562949953.5139995)
+@example(at=0.9999999)
 def test_times_are_those_of_the_clock(at: float):
     """`started_at` is what `iso_utc` makes of it, to the millisecond."""
     ended = msgspec.structs.replace(finished(0), started_at=at)
