@@ -138,7 +138,7 @@ class Run:
         self._passing.scheduler = self.scheduler
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
-        self.scheduler.on_stop = self.governor.drain
+        self.scheduler.on_stop = self._offers_nothing
         self._intake = Intake(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
@@ -155,6 +155,10 @@ class Run:
         self.scheduler.stop()
         self.governor.drain()
         self._draining.set()
+
+    def _offers_nothing(self) -> None:
+        self.governor.drain()
+        self._passing.wake()
 
     def _on_refused(self, refusal: CredentialRefused) -> None:
         if self._refused is None:

@@ -41,7 +41,7 @@ COPY_BYTES = 4 * 1024 * 1024
 SUPERSEDED_BATCH = 16
 """Superseded items that are read at once (count): they may be large."""
 LOOK_S = 0.25
-"""How often it looks whether the run is over (seconds)."""
+"""How often it looks whether the run is over, though it is told (seconds)."""
 
 _SUCCESSFUL = frozenset((OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED))
 
@@ -100,6 +100,10 @@ class Passing:
     def copy(self, job: Job) -> None:
         """Record soon what is left of this job: each item as the earlier one ended that asks for the same."""
         self._to_copy.append(job)
+        self._wanted.set()
+
+    def wake(self) -> None:
+        """Look now whether the run is over."""
         self._wanted.set()
 
     def close(self) -> None:

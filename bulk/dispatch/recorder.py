@@ -1,9 +1,10 @@
 """The way to disk: gathers intents and outcomes and commits them in groups, one group after the other.
 
 An intent is awaited: its write leaves only once it is durable. An outcome is not; because groups keep their order, an
-outcome is durable at the latest with the next intent of its lane. What is reported is durable. When the disk refuses,
-the group stays in memory and is tried again until `GRACE_S` is over. Source: design.md §5, §6; failures.md rows 42,
-47, 50.
+outcome is durable at the latest with the next intent of its lane, or of another job. Those of items that share no lane
+gather beside the intents of their job: each sync of the results serves more of them. What is reported is durable. When
+the disk refuses, the group stays in memory and is tried again until `GRACE_S` is over. Source: design.md §5, §6;
+failures.md rows 42, 47, 50.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from bulk.ledger.records import Intent, Record, StoredTally
 from bulk.status import RunStatus
 
 GATHER_S = 0.02
-"""Outcomes of reads gather this long before they are written, unless an intent waits."""
+"""Outcomes gather this long before they are written: of writes without a lane always, others unless an intent waits."""
 
 JOIN_PASSES = 4
 """Turns of the event loop that a group waits at most for others, as long as each brings some (count)."""
@@ -47,6 +48,15 @@ class _Group:
     tallies: Mapping[int, StoredTally] | None = None
     done: anyio.Event = field(default_factory=anyio.Event)
     holders: list[object] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Gathering:
+    """Outcomes of one job that need not go with the next intent; `since`: when the first of them came."""
+
+    records: list[Record] = field(default_factory=list)
+    size_bytes: int = 0
+    since: float = 0.0
 
 
 class Recorder:
@@ -77,6 +87,7 @@ class Recorder:
         self._durable, self._stop, self._flush, self._tally = durable, stop, flush, tally
         self._released, self._in_flight = released, in_flight
         self._group = _Group()
+        self._gathering = _Gathering()
         self._writing: _Group | None = None
         self._waiting_bytes = 0
         self._took_s = 0.0
@@ -88,12 +99,14 @@ class Recorder:
         self.failure: BulkError | None = None
 
     async def intend(self, *intents: Intent) -> None:
-        """Make it durable that a write is about to leave; of a combined one, for each of its items.
+        """Make it durable that a write is about to leave; of a combined one, for each of its items, all of one job.
 
         Raises:
             RunStopped: the disk refuses; the write must not leave.
         """
-        group = self._group
+        group, gathered = self._group, self._gathering.records
+        if gathered and gathered[0].job != intents[0].job:
+            self._take_gathered()
         for intent in intents:
             self._add(intent, 200)
         group.intents += len(intents)
@@ -102,12 +115,32 @@ class Recorder:
         if self.failure is not None:
             raise RunStopped(str(self.failure))
 
-    def record(self, record: Record, size_bytes: int) -> None:
-        """Hand over an item that has ended; `size_bytes` is about what it takes in memory."""
-        self._add(record, size_bytes)
+    def record(self, record: Record, size_bytes: int, *, has_lane: bool = True) -> None:
+        """Hand over an item that has ended.
+
+        Args:
+            size_bytes: about what it takes in memory.
+            has_lane: a later item of its job may read or write what it wrote.
+        """
+        if has_lane:
+            self._add(record, size_bytes)
+            return
+        gathering = self._gathering
+        if gathering.records and gathering.records[0].job != record.job:
+            self._take_gathered()
+            gathering = self._gathering
+        if not gathering.records:
+            gathering.since = self._clock.monotonic()
+            self._wanted.set()
+        gathering.records.append(record)
+        gathering.size_bytes += size_bytes
+        self._waiting_bytes += size_bytes
+        if len(gathering.records) >= GROUP_MOST or gathering.size_bytes >= GROUP_BYTES:
+            self._take_gathered()
 
     def hold(self, holder: object) -> None:
         """Tell `released` of `holder` when what was handed over last is durable, or never will be."""
+        self._take_gathered()
         self._group.holders.append(holder)
 
     @property
@@ -128,8 +161,10 @@ class Recorder:
         Raises:
             RunStopped: the disk refuses.
         """
-        while self._waiting_bytes > 0 and self.failure is None:
-            await (self._writing or self._group).done.wait()
+        self._take_gathered()
+        last = self._group if self._group.entries else self._writing
+        if last is not None:
+            await last.done.wait()
         if self.failure is not None:
             raise RunStopped(str(self.failure))
 
@@ -144,16 +179,29 @@ class Recorder:
         self._wanted.set()
         self._urgent.set()
 
-    def _add(self, entry: Intent | Record, size_bytes: int) -> _Group:
+    def _add(self, entry: Intent | Record, size_bytes: int) -> None:
         group = self._group
         group.entries.append(entry)
         group.size_bytes += size_bytes
         self._waiting_bytes += size_bytes
         if len(group.entries) == 1:
             self._wanted.set()
+        self._hurry_if_large(group)
+
+    def _take_gathered(self) -> None:
+        """They go with the next group."""
+        gathering = self._gathering
+        if not gathering.records:
+            return
+        self._gathering = _Gathering()
+        self._group.entries += gathering.records
+        self._group.size_bytes += gathering.size_bytes
+        self._wanted.set()
+        self._hurry_if_large(self._group)
+
+    def _hurry_if_large(self, group: _Group) -> None:
         if len(group.entries) >= GROUP_MOST or group.size_bytes >= GROUP_BYTES:
             self._urgent.set()
-        return group
 
     async def run(self) -> None:
         """Write groups until `close`."""
@@ -163,15 +211,19 @@ class Recorder:
                 with anyio.move_on_after(GATHER_S):
                     await self._urgent.wait()
             await self._let_join()
+            is_due = self._clock.monotonic() - self._gathering.since >= GATHER_S
+            if is_due or not self._group.intents:
+                self._take_gathered()
             group, self._group = self._group, _Group()
             self._wanted, self._urgent = anyio.Event(), anyio.Event()
             self._writing = group
             await self._write(group)
             self._writing = None
             del group  # what waits for the next one need not keep the last one's bodies
-            if self._group.entries or self._is_closing:
+            is_more = bool(self._group.entries or self._gathering.records)
+            if is_more or self._is_closing:
                 self._wanted.set()
-            if self._is_closing and not self._group.entries:
+            if self._is_closing and not is_more:
                 return
 
     async def _let_join(self) -> None:

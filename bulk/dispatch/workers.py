@@ -111,17 +111,17 @@ class Workers:
 
     def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Hand an outcome to the recorder, free its lane."""
-        self._hand_over(job, work.entry, outcome, tally)
+        self._hand_over(job, work.entry, outcome, tally, has_lane=work.lane is not None or job.operation.is_read)
         if self._intake.holds(tally):
             self._recorder.hold(tally)
         self._scheduler.ended(work, outcome, tally.paid)
 
-    def _hand_over(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> None:
+    def _hand_over(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally, *, has_lane: bool = True) -> None:
         record = self.record_of(job, entry, outcome, tally)
         size = RESULT_BYTES + tally.body_bytes
         if record.save is not None and not isinstance(record.save[1], BodyFile):
             size += len(record.save[1])
-        self._recorder.record(record, size)
+        self._recorder.record(record, size, has_lane=has_lane)
         self._on_ended(job, outcome)
 
     def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:

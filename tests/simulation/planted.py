@@ -172,11 +172,11 @@ def told_before_durable() -> contextlib.AbstractContextManager[None]:
     """An outcome is reported when it is known, not when it is on disk."""
     real = recorder.Recorder.record
 
-    def record(self: recorder.Recorder, entry: Record, size_bytes: int) -> None:
+    def record(self: recorder.Recorder, entry: Record, size_bytes: int, **more: bool) -> None:
         telling = self._durable([entry])
         with contextlib.suppress(StopIteration):
             telling.send(None)  # type: ignore[attr-defined]
-        real(self, entry, size_bytes)
+        real(self, entry, size_bytes, **more)
 
     return _patched(recorder.Recorder, "record", record)
 

@@ -41,6 +41,18 @@ def test_what_is_accepted_and_never_done_ends_as_unknown(folder: Path) -> None:
     simulate(main, tick_s=10.0)
 
 
+def test_a_run_ends_with_its_last_item(folder: Path) -> None:
+    """Who records the items of skipped jobs is told that nothing more will be offered, and need not look for it."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(3)}})
+            assert (await made.run(manifest)).exit_code == 0
+            assert now() < 10.0
+
+    simulate(main, look_s=1_000.0)
+
+
 @pytest.mark.parametrize("bug", ["RuntimeError", "KeyError", "AssertionError"])
 @pytest.mark.parametrize(
     ("operation", "when", "outcome"),
