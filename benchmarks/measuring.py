@@ -56,6 +56,7 @@ def cost_of(
         RuntimeError: it ended with another exit code; the message has what it printed.
     """
     environ = {**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled already
     started = time.perf_counter()
     with on_core(CLIENT_CORE):
         started_one = subprocess.Popen(

@@ -157,7 +157,8 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
             flaw = _flaw_of_content(item.content)
             if flaw:
                 yield ItemFlaw("content", flaw)
-        yield from _flaws_of_sha(item)
+        if item.sha is not None or item.mode == "replace":
+            yield from _flaws_of_sha(item)
 
     def with_file(self, item: PutContentsItem, field: str, data: bytes) -> PutContentsItem:
         if field not in self.file_fields:

@@ -38,10 +38,12 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
         """The write. A refusal that another write may have caused comes back to be looked into, but of the last one:
         after that it is the engine that waits and starts over, so many times."""
         body: dict[str, Any] = {"message": self.message, **fields}
-        for name in ("branch", "committer", "author"):
-            value = getattr(self, name)
-            if value is not None:
-                body[name] = msgspec.to_builtins(value)
+        if self.branch is not None:
+            body["branch"] = self.branch
+        if self.committer is not None:
+            body["committer"] = msgspec.to_builtins(self.committer)
+        if self.author is not None:
+            body["author"] = msgspec.to_builtins(self.author)
         if self.before is not None:
             body["sha"] = self.before
         return Request(
@@ -74,15 +76,16 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
 def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
     """The useful part of a file write result. What a torn answer did not tell is known, all but the commit."""
     content, commit = _part(reply, "content"), _commit(reply)
+    sha = content.get("sha", ours)
     result = {
         "path": path,
-        "sha": content.get("sha", ours),
+        "sha": sha,
         "size": content.get("size", size_bytes),
         "html_url": content.get("html_url"),
         "commit": commit,
     }
     note = _torn(commit)
-    if note is None and result["sha"] != ours:
+    if note is None and sha != ours:
         note = f"the platform reports another blob than the one that was sent ({ours})"
     return succeeded(result, note=note)
 

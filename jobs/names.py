@@ -5,7 +5,7 @@ A `flaw_of_…` returns why a text can't be used, and nothing where it can. Sour
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -104,12 +104,12 @@ class DatedPerson(Person, frozen=True, kw_only=True, forbid_unknown_fields=True,
     ) = None
 
 
-def flaws_of_repository(owner: str, repo: str) -> Iterator[ItemFlaw]:
+def flaws_of_repository(owner: str, repo: str) -> Sequence[ItemFlaw]:
     """What is wrong with `owner` and `repo`."""
-    if not _is_owner(owner):
-        yield ItemFlaw("owner", flaw_of_owner(owner))
-    if not _is_repo(repo) or repo in (".", "..") or repo[-4:].lower() == ".git":
-        yield ItemFlaw("repo", flaw_of_repo(repo))
+    if _is_owner(owner) and _is_repo(repo) and repo not in (".", "..") and repo[-4:].lower() != ".git":
+        return ()  # as nearly always; asked for each item
+    found = (("owner", flaw_of_owner(owner)), ("repo", flaw_of_repo(repo)))
+    return [ItemFlaw(field, flaw) for field, flaw in found if flaw]
 
 
 def flaw_of_owner(text: str) -> str:
@@ -206,8 +206,17 @@ def flaws_of_person(field: str, person: Person | None) -> Iterator[ItemFlaw]:
 
 def flaws_of_commit(
     message: str, branch: str | None, committer: Person | None, author: Person | None
-) -> Iterator[ItemFlaw]:
+) -> Sequence[ItemFlaw]:
     """What is wrong with the words of a commit."""
+    is_plain = branch is None and committer is None and author is None and message.isascii() and message.isprintable()
+    if is_plain and message.strip():
+        return ()  # as nearly always; asked for each item
+    return [*_flaws_of_commit(message, branch, committer, author)]
+
+
+def _flaws_of_commit(
+    message: str, branch: str | None, committer: Person | None, author: Person | None
+) -> Iterator[ItemFlaw]:
     flaw = flaw_of_text(message, allowed="\t\n\r")
     if flaw or not message.strip():
         yield ItemFlaw("message", flaw or "expected a text with more than blanks")

@@ -21,7 +21,7 @@ from bulk.dispatch.beginning import Beginning
 from bulk.dispatch.echoes import Echo, folded
 from bulk.dispatch.exchange import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
 from bulk.dispatch.hold import Hold
-from bulk.dispatch.newborn import names_made
+from bulk.dispatch.newborn import may_create, names_made
 from bulk.dispatch.pauses import Why
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.rounds import Rounds, pause_s
@@ -124,9 +124,7 @@ class Drive:
                 else:
                     outcome = await life.go_on(ended, Rounds(good_answers))
             if not operation.is_read:
-                made, now = names_made(operation.new_names(item), life.effect, outcome), self._clock.monotonic()
-                self._newborn.add(made, now)
-                self._last_writes.add(operation, item, life.effect, outcome, now)
+                self._remember(operation, item, life.effect, outcome, tally)
             return outcome
         except FileError as flaw:
             if self.is_in_doubt(entry):
@@ -135,6 +133,15 @@ class Drive:
         finally:
             if hold.permit is not None:
                 self.return_unused(hold)
+
+    def _remember(
+        self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: Tally
+    ) -> None:
+        """What a write has changed, for those who come to it after this item."""
+        if may_create(operation, effect):
+            self._newborn.add(names_made(operation.new_names(item), effect, outcome), self._clock.monotonic())
+        if not tally.is_alone:
+            self._last_writes.add(operation, item, effect, outcome, self._clock.monotonic())
 
     def complete(self, operation: AnyOperation, entry: Entry) -> Item:
         """The item as it is sent: files and secrets inline, and what the plan fixes.
@@ -286,8 +293,11 @@ class _Life:
 
     async def steps(self) -> Outcome | Doubt | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
-        drive = self._drive
-        steps = drive._last_writes.steps(self._operation, self._item, drive._clock.monotonic())
+        drive, operation = self._drive, self._operation
+        if self._tally.is_alone:
+            steps = operation.steps(self._item)
+        else:
+            steps = drive._last_writes.steps(operation, self._item, drive._clock.monotonic())
         self._tally.has_read = False
         written: Request | None = None
         try:

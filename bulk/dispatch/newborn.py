@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from bulk.dispatch.recent import Recent
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
+from bulk.operation import AnyOperation, Operation
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 2.0
 
@@ -42,6 +43,11 @@ class Newborn:
         named = (self._made.find(unquote(segment).casefold()) for segment in path.split("/"))
         left_s = max((made[1] - now for made in named if made is not None), default=0.0)
         return max(0.0, min(left_s, PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(tries, 10)))
+
+
+def may_create(operation: AnyOperation, effect: Effect | None) -> bool:
+    """Whether a write with that effect can bring something new into the world: most can't."""
+    return effect in _CREATES or type(operation).new_names is not Operation.new_names
 
 
 def names_made(new_names: Iterable[str], effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:

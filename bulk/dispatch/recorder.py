@@ -33,6 +33,9 @@ GROUP_MOST = 1_000
 GROUP_BYTES = 2 * 1024 * 1024
 """Most entries of one group, and most bytes of results: bounds memory and the time of a commit."""
 
+INTENT_BYTES = 200
+"""What an intent takes in memory, about (bytes)."""
+
 ROOM_BYTES = 6 * 1024 * 1024
 """Workers wait while more than this is on its way to disk."""
 
@@ -107,23 +110,32 @@ class Recorder:
         group, gathered = self._group, self._gathering.records
         if gathered and gathered[0].job != intents[0].job:
             self._take_gathered()
-        for intent in intents:
-            self._add(intent, 200)
+        if not group.intents:
+            self._wanted.set()
+            self._urgent.set()
+        group.entries += intents
         group.intents += len(intents)
-        self._urgent.set()
+        group.size_bytes += INTENT_BYTES * len(intents)
+        self._waiting_bytes += INTENT_BYTES * len(intents)
         await group.done.wait()
         if self.failure is not None:
             raise RunStopped(str(self.failure))
 
-    def record(self, record: Record, size_bytes: int, *, has_lane: bool = True) -> None:
+    def record(self, record: Record, size_bytes: int, *, is_alone: bool = False) -> None:
         """Hand over an item that has ended.
 
         Args:
             size_bytes: about what it takes in memory.
-            has_lane: a later item of its job may read or write what it wrote.
+            is_alone: no other item of its job reads or changes what it wrote.
         """
-        if has_lane:
-            self._add(record, size_bytes)
+        self._waiting_bytes += size_bytes
+        if not is_alone:
+            group = self._group
+            if not group.entries:
+                self._wanted.set()
+            group.entries.append(record)
+            group.size_bytes += size_bytes
+            self._hurry_if_large(group)
             return
         gathering = self._gathering
         if gathering.records and gathering.records[0].job != record.job:
@@ -134,7 +146,6 @@ class Recorder:
             self._wanted.set()
         gathering.records.append(record)
         gathering.size_bytes += size_bytes
-        self._waiting_bytes += size_bytes
         if len(gathering.records) >= GROUP_MOST or gathering.size_bytes >= GROUP_BYTES:
             self._take_gathered()
 
@@ -178,15 +189,6 @@ class Recorder:
         self._is_closing = True
         self._wanted.set()
         self._urgent.set()
-
-    def _add(self, entry: Intent | Record, size_bytes: int) -> None:
-        group = self._group
-        group.entries.append(entry)
-        group.size_bytes += size_bytes
-        self._waiting_bytes += size_bytes
-        if len(group.entries) == 1:
-            self._wanted.set()
-        self._hurry_if_large(group)
 
     def _take_gathered(self) -> None:
         """They go with the next group."""

@@ -14,6 +14,7 @@ class Tally(msgspec.Struct, eq=False, gc=False):
     may_echo: a write of this item was sent again and its first send may still arrive.
     is_saved: what it ends with is going to be a file of the user's.
     has_read: a read of this item was answered since the last start of its steps.
+    is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
     """
 
     requests: int = 0
@@ -30,3 +31,4 @@ class Tally(msgspec.Struct, eq=False, gc=False):
     has_read: bool = False
     may_echo: bool = False
     is_saved: bool = False
+    is_alone: bool = False

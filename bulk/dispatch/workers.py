@@ -73,7 +73,8 @@ class Workers:
                     await anyio.lowlevel.checkpoint()
                     continue
                 job = scheduler.jobs[work.entry.job]
-                tally = Tally(is_saved=job.save is not None)
+                is_alone = work.lane is None and not job.operation.is_read
+                tally = Tally(is_saved=job.save is not None, is_alone=is_alone)
                 if work.behind:
                     await self._work_together(job, work, gate, permit, tally)
                     continue
@@ -111,17 +112,17 @@ class Workers:
 
     def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Hand an outcome to the recorder, free its lane."""
-        self._hand_over(job, work.entry, outcome, tally, has_lane=work.lane is not None or job.operation.is_read)
+        self._hand_over(job, work.entry, outcome, tally)
         if self._intake.holds(tally):
             self._recorder.hold(tally)
         self._scheduler.ended(work, outcome, tally.paid)
 
-    def _hand_over(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally, *, has_lane: bool = True) -> None:
+    def _hand_over(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> None:
         record = self.record_of(job, entry, outcome, tally)
         size = RESULT_BYTES + tally.body_bytes
         if record.save is not None and not isinstance(record.save[1], BodyFile):
             size += len(record.save[1])
-        self._recorder.record(record, size, has_lane=has_lane)
+        self._recorder.record(record, size, is_alone=tally.is_alone)
         self._on_ended(job, outcome)
 
     def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:

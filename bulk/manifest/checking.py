@@ -21,7 +21,7 @@ from bulk.manifest.copies import CopiesBuilder, CopyFinder, has_copies
 from bulk.manifest.crossing import Crossings, Spot, conflicts, decides, notes_on_names, told
 from bulk.manifest.files import FileCheck
 from bulk.manifest.flaws import Flaws
-from bulk.manifest.index import IndexBuilder, lane_key, short_63
+from bulk.manifest.index import IndexBuilder, lane_key, payload_of
 from bulk.manifest.items import UNREADABLE, ItemReader, line_of
 from bulk.manifest.lines import Bad, Given, Row, SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
@@ -176,6 +176,7 @@ class _JobChecking:
         self._files = FileCheck(whole.manifest.path.parent, job.operation) if has_files else None
         self._template = saving.Template(job.save, job.operation) if job.save is not None else None
         self._decides = decides(job)
+        self._makes = type(job.operation).new_names is not Operation.new_names
         self._resource = job.operation.resource
         self._copies: CopyFinder | None = None
         self._spool: BinaryIO | None = None
@@ -306,17 +307,15 @@ class _JobChecking:
     def _index(self, index: IndexBuilder, item: Item, count: int, line: int, offset: int, size: int) -> None:
         operation, whole = self._operation, self._whole
         lanes = operation.lanes(item)
-        text = msgspec.json.encode(item)
         if self._spool is not None:
+            text = msgspec.json.encode(item)
             kept = self._without_secrets(item, line, text) if operation.secret_fields else text
             self._spool.write(kept + b"\n")
             offset, size = self._spooled_bytes, len(kept)
             self._spooled_bytes += size + 1
-        bare = msgspec.json.encode(msgspec.structs.replace(item, id=None)) if item.id is not None else text
         keys = [lane_key(self._resource, lane) for lane in lanes]
         label = lanes[0] if lanes else ""
-        # salted, because what may hold a secret must not be guessed from its hash
-        payload = short_63(whole.salt, operation.name, bare)
+        payload = payload_of(operation, item, whole.salt)
         number, crossings = self._job.number, whole.crossings
         size_combined = operation.size_combined(item) if operation.most_combined else 0
         index.add(
@@ -333,7 +332,8 @@ class _JobChecking:
         if crossings is not None and self._decides:
             spot = Spot(number, count, offset, size, line, payload)
             crossings.add(self._resource, operation.identities(item), spot)
-            crossings.add_names(self._resource, operation.new_names(item), number)
+            if self._makes:
+                crossings.add_names(self._resource, operation.new_names(item), number)
 
     def _explain_json(self, line: int, raw: bytes) -> None:
         if self._flaws.is_full:

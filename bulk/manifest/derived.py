@@ -20,7 +20,7 @@ from bulk.manifest.crossing import Crossings, Spot, decides, told
 from bulk.manifest.deriving import mapped
 from bulk.manifest.entries import LaneIndex
 from bulk.manifest.files import FileCheck
-from bulk.manifest.index import IndexBuilder, lane_key, short_63
+from bulk.manifest.index import IndexBuilder, lane_key, payload_of
 from bulk.manifest.items import UNREADABLE, ItemReader
 from bulk.manifest.manifest import Entry, Job, Manifest
 from bulk.manifest.saving import SaveFlaw, Template
@@ -154,8 +154,7 @@ class _Indexing:
         operation = self._job.operation
         lanes = () if operation.is_read else operation.lanes(item)
         keys = [lane_key(operation.resource, lane) for lane in lanes]
-        bare = item if item.id is None else msgspec.structs.replace(item, id=None)
-        payload = short_63(operation.name, msgspec.json.encode(bare))
+        payload = payload_of(operation, item)
         label, number = lanes[0] if lanes else "", self._job.number
         self._index.add(keys, label, number, count, at, size, payload, is_last_kept=operation.keeps_only_last)
         self._against.add(item, Spot(number, count, at, size, count, payload))

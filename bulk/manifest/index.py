@@ -12,6 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
+from bulk.operation import AnyOperation, Item
+
 INDEX = "index.db"
 SCHEMA = Path(__file__).with_name("index.sql")
 
@@ -61,6 +65,19 @@ def hash_63(data: bytes) -> int:
 def short_63(*parts: object) -> int:
     """63 bits that stand for `parts` in this process alone, which takes a third of the time."""
     return hash(parts) & _MOST_63
+
+
+def payload_of(operation: AnyOperation, item: Item, salt: bytes = b"") -> int:
+    """63 bits that stand in this process for what an item asks for, its id aside.
+
+    Args:
+        salt: because what may hold a secret must not be guessed from what is kept of it.
+    """
+    bare = item if item.id is None else msgspec.structs.replace(item, id=None)
+    try:
+        return short_63(salt, operation.name, bare)
+    except TypeError:  # it holds a list or an object
+        return short_63(salt, operation.name, msgspec.json.encode(bare))
 
 
 class IndexBuilder:

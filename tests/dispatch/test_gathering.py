@@ -19,7 +19,7 @@ def test_outcomes_without_a_lane_gather_beside_intents(folder: Path) -> None:
     async def main(bench: Bench) -> None:
         for index in range(30):
             await bench.recorder.intend(samples.intent(index))
-            bench.recorder.record(samples.record(index, job=1), 100, has_lane=False)
+            bench.recorder.record(samples.record(index, job=1), 100, is_alone=True)
             came[index] = bench.clock.monotonic()
             await bench.clock.sleep(0.002)
 
@@ -40,13 +40,13 @@ def test_gathered_outcomes_go_at_once_where_that_matters(folder: Path, what: str
     async def main(bench: Bench) -> None:
         recorder, began = bench.recorder, bench.clock.monotonic()
         await recorder.intend(samples.intent(9))
-        recorder.record(samples.record(0, job=1), 100, has_lane=False)
+        recorder.record(samples.record(0, job=1), 100, is_alone=True)
         match what:
             case "intent":
                 await recorder.intend(samples.intent(1, job=0))
                 assert samples.keys(bench.folder) == [("codeowners", 0)]
             case "outcome":
-                recorder.record(samples.record(0), 100, has_lane=False)
+                recorder.record(samples.record(0), 100, is_alone=True)
                 await recorder.intend(samples.intent(2))
                 assert len(samples.keys(bench.folder)) == 2
             case "holder":
@@ -55,11 +55,11 @@ def test_gathered_outcomes_go_at_once_where_that_matters(folder: Path, what: str
                 assert samples.keys(bench.folder) == [("codeowners", 0)]
             case "many":
                 for index in range(1, module.GROUP_MOST):
-                    recorder.record(samples.record(index, job=1), 1, has_lane=False)
+                    recorder.record(samples.record(index, job=1), 1, is_alone=True)
                 await recorder.intend(samples.intent(module.GROUP_MOST))
                 assert len(samples.keys(bench.folder)) == module.GROUP_MOST
             case "large":
-                recorder.record(samples.record(1, job=1), module.GROUP_BYTES, has_lane=False)
+                recorder.record(samples.record(1, job=1), module.GROUP_BYTES, is_alone=True)
                 await recorder.intend(samples.intent(2))
                 assert len(samples.keys(bench.folder)) == 2
         assert bench.clock.monotonic() - began < GATHER_S / 2
@@ -83,7 +83,7 @@ def test_catching_up_ends_while_others_go_on(folder: Path) -> None:
             group.start_soon(go_on)
             group.start_soon(go_on)
             await bench.clock.sleep(0.052)
-            bench.recorder.record(samples.record(0, job=1), 100, has_lane=False)
+            bench.recorder.record(samples.record(0, job=1), 100, is_alone=True)
             await bench.recorder.caught_up()
             assert 0 in [index for _, index in bench.told]
             assert len(bench.told) < 30
@@ -97,7 +97,7 @@ def test_what_gathered_before_the_last_intent_is_written(folder: Path, waits: bo
     """Nothing else has to come after it."""
 
     async def main(bench: Bench) -> None:
-        bench.recorder.record(samples.record(0, job=1), 100, has_lane=False)
+        bench.recorder.record(samples.record(0, job=1), 100, is_alone=True)
         await bench.recorder.intend(samples.intent(1))
         assert not samples.keys(bench.folder)
         if waits:
