@@ -10,6 +10,9 @@ from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS, VENDORS, Assignment
 from bulk.errors import UsageError
 
+CONNECTIONS = 10_000
+"""Connections that the sandbox has room for, where the system lets it (count): more than a run may ask for."""
+
 
 def _fault_kinds() -> tuple[str, ...]:
     from bulk.sandbox.settings import FAULT_KINDS
@@ -58,8 +61,10 @@ def sandbox(**options: Any) -> int:
 
     The first line on standard output is its base URL; Ctrl-C ends it. Users and tokens: docs/sandbox.md.
     """
+    from bulk.platform.environment import room_for_connections
     from bulk.sandbox import SettingError, Settings, serve
 
+    room_for_connections(CONNECTIONS)
     try:
         settings = Settings.from_options(**options)
         loop.run(lambda: serve(settings, ready=output.out))

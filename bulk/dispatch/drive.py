@@ -294,7 +294,7 @@ class _Life:
     async def steps(self) -> Outcome | Doubt | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
         drive, operation = self._drive, self._operation
-        if self._tally.is_alone:
+        if operation.is_read or self._tally.is_alone:
             steps = operation.steps(self._item)
         else:
             steps = drive._last_writes.steps(operation, self._item, drive._clock.monotonic())

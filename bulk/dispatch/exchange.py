@@ -93,10 +93,11 @@ class Exchange:
             self.step_aside(tally)
             permit = governor.permit_nowait(gate) or await governor.permit(gate)
         # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
-        store = stored = None
+        store = stored = key = None
         if self._stores and not request.is_fresh and permit.generation == 1 and request.method == "GET":
             store = self._stores.get(gate.account.name)
-            stored = store.find(request) if store is not None else None
+            key = store.key_of(request) if store is not None else None
+            stored = store.find(request, key) if store is not None and key is not None else None
         if not tally.requests:
             tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
         tally.requests += 1
@@ -143,11 +144,12 @@ class Exchange:
         governor.answered(permit, answer, verdict)
         if (
             store is not None
+            and key is not None
             and verdict.kind is _ACCEPTED
             and answer.status == 200
             and type(answer.body) is not BodyFile
         ):
-            store.keep(request, answer, answer.raw)
+            store.keep(request, answer, answer.raw, key)
         return Tried(reply=answer, verdict=verdict)
 
     @property

@@ -29,6 +29,7 @@ class Concurrency:
     best_s: best latency seen; it forgets slowly, so that a platform that got slower for good is not throttled for ever.
     mean_s: moving mean of latency (seconds).
     is_busy: it was this process that had too much to serve, when the limit fell last.
+    is_capped: this machine can't hold as many connections as the user allows.
     """
 
     most: int
@@ -38,6 +39,7 @@ class Concurrency:
     mean_s: float = 0.0
     is_starting: bool = True
     is_busy: bool = False
+    is_capped: bool = False
     calm_after: float = 0.0
 
     def __post_init__(self) -> None:
@@ -56,10 +58,13 @@ class Concurrency:
     @property
     def obstacle(self) -> str:
         """Why there is no room, for people."""
-        return "concurrency, as this process is busy" if self.is_busy else "concurrency"
+        if self.is_busy:
+            return "concurrency, as this process is busy"
+        return "concurrency, as few files may be open" if self.is_capped and self.limit >= self.most else "concurrency"
 
     def cap(self, most: int) -> None:
         """This machine can't hold more connections than that."""
+        self.is_capped = self.is_capped or most < self.most
         self.most = min(self.most, most)
         self.limit = min(self.limit, float(self.most))
 
@@ -71,7 +76,7 @@ class Concurrency:
         self.best_s = latency_s if latency_s < self.best_s else self.best_s + 0.0001 * (latency_s - self.best_s)
         if self.limit >= self.most or self.in_flight + 1 < int(self.limit):
             return
-        if self.mean_s > max(SLOW_FLOOR_S, SLOW_FACTOR * self.best_s):
+        if self.mean_s > SLOW_FLOOR_S and self.mean_s > SLOW_FACTOR * self.best_s:
             self.is_starting = self.is_busy = False
             return
         self.limit = min(float(self.most), self.limit + (1.0 if self.is_starting else 1.0 / self.limit))

@@ -1,4 +1,5 @@
-"""Answers that were kept, read from the store's file: one that is asked for, and ahead of that those written after it.
+"""Answers that were kept, in the store's file: how they lie there, and how they are read again, one that is asked for
+and ahead of that those written after it.
 
 A second run of the same work asks in the order in which the first one kept, so what lies behind an answer in the file
 is what is asked for next: read together, an answer costs a third of what it costs alone. What came late is kept late,
@@ -7,7 +8,8 @@ never much in memory.
 """
 
 import sqlite3
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
 
 AHEAD_MOST, AHEAD_FIRST = 64, 8
 """Answers that are read ahead at once, and the first time (count): twice as many each time that they were used."""
@@ -25,17 +27,83 @@ VIEW_FINDS = 256
 """So many answers are looked up in one view of the file (count): beginning one takes longer than a look. A view that
 stays open would keep the write-ahead log of another process growing."""
 
+TOGETHER = 64
+"""So many rows are written by one statement (count)."""
+
 NOTED_BY = 3
 """So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
 
+VERSION = 3
+"""Of the tables; those of an earlier one are begun anew, because what they hold is only a saving."""
+
+SCHEMA = (
+    "DROP TABLE IF EXISTS answer",
+    "DROP TABLE IF EXISTS place",
+    """
+CREATE TABLE answer (
+    number INTEGER PRIMARY KEY,  -- grows: what lies behind an answer was kept after it
+    key BLOB NOT NULL,           -- method, path, query and media, hashed
+    etag TEXT,
+    last_modified TEXT,
+    status INTEGER NOT NULL,
+    content_type TEXT,
+    link TEXT,                   -- the next page: a 304 need not repeat it
+    body BLOB NOT NULL,          -- decompressed
+    used_at INTEGER NOT NULL     -- UTC epoch seconds
+)""",
+    "CREATE INDEX answer_used ON answer (used_at)",
+    # no index of `answer`: what is kept at one time lies all over it, so it is small, and written in its own order
+    """
+CREATE TABLE place (
+    hash INTEGER PRIMARY KEY,    -- part of the key
+    number INTEGER NOT NULL      -- of the answer
+)""",
+    "CREATE TRIGGER replaced AFTER UPDATE ON place BEGIN DELETE FROM answer WHERE number = old.number; END",
+    f"PRAGMA user_version = {VERSION}",
+)
+
 Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str | None, bytes, int]
-"""rowid, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
+"""number, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
 
 _NOWHERE = -2 * NEAR_ROWS
 
-_COLUMNS = "rowid, key, etag, last_modified, status, content_type, link, body, used_at"
-_ONE = f"SELECT {_COLUMNS} FROM answer WHERE hash = ? AND key = ?"
-_AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE rowid > ? ORDER BY rowid LIMIT ?"
+_COLUMNS = "number, key, etag, last_modified, status, content_type, link, body, used_at"
+_ONE = f"SELECT {_COLUMNS} FROM place JOIN answer USING (number) WHERE hash = ? AND key = ?"
+_AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE number > ? ORDER BY number LIMIT ?"
+_KEEP = "INSERT INTO answer (key, etag, last_modified, status, content_type, link, body, used_at) VALUES {rows}"
+_PLACE = "INSERT INTO place VALUES {rows} ON CONFLICT (hash) DO UPDATE SET number = excluded.number"
+_TOUCH = "UPDATE answer SET used_at = ? WHERE number = (SELECT number FROM place WHERE hash = ?) AND key = ?"
+
+
+def write_answers(writer: sqlite3.Connection, rows: Collection[Row], touched: Mapping[bytes, int]) -> None:
+    """Keep answers in the order of `rows`, within a transaction; what was kept under their keys goes.
+
+    Args:
+        rows: with the hash of the key where the table has the number.
+        touched: when others were used last (UTC epoch seconds), by their keys.
+    """
+    if rows:
+        _insert(writer, _KEEP, [row[1:] for row in rows])
+        (last,) = writer.execute("SELECT max(number) FROM answer").fetchone()
+        numbers = range(last - len(rows) + 1, last + 1)
+        # in their own order each page is read and written once, not once for each answer
+        _insert(writer, _PLACE, sorted(zip((row[0] for row in rows), numbers, strict=True)))
+    writer.executemany(_TOUCH, [(at, hash_of(key), key) for key, at in touched.items()])
+
+
+def _insert(writer: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Many rows in each statement: after each one another thread may run, which has to be waited for."""
+    for start in range(0, len(rows), TOGETHER):
+        together = rows[start : start + TOGETHER]
+        places = ",".join([f"({','.join('?' * len(rows[0]))})"] * len(together))
+        writer.execute(statement.format(rows=places), [value for row in together for value in row])
+
+
+def drop_unused(writer: sqlite3.Connection, before: int) -> None:
+    """Let go of answers that were not used since then (UTC epoch seconds), within a transaction."""
+    unused = writer.execute("SELECT key FROM answer WHERE used_at < ?", (before,))
+    writer.executemany("DELETE FROM place WHERE hash = ?", ((hash_of(key),) for (key,) in unused))
+    writer.execute("DELETE FROM answer WHERE used_at < ?", (before,))
 
 
 class KeptAnswers:

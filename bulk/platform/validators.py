@@ -24,7 +24,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 from bulk.clock import Clock
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.bodies import Unreadable, read_body
-from bulk.platform.kept import KeptAnswers, hash_of
+from bulk.platform.kept import SCHEMA, VERSION, KeptAnswers, Row, drop_unused, hash_of, write_answers
 from bulk.platform.secrets import Secret
 
 BODY_BYTES = 8 * 1024 * 1024
@@ -44,7 +44,7 @@ LOCKED_S = 5.0
 
 GROUP_ROWS, GROUP_BYTES, GROUP_S = 1_000, 4 * 1024 * 1024, 1.0
 """`flush_some` lets so many answers come together, or so many bytes of bodies; after so long (seconds) it takes what
-there is. What is kept lies all over the index, so that the same pages are written again for each group."""
+there is. Their places lie all over a table, so that the same pages of it are written again for each group."""
 
 PAGE_BYTES = 16_384
 """Of a new file: several answers fit into one."""
@@ -58,29 +58,7 @@ LOG_ROWS = 5_000
 LOG_TRIES = 20
 """So often that is tried, while another process is reading."""
 
-_SCHEMA = (
-    "DROP TABLE IF EXISTS answer",  # of an earlier version: what it kept is only a saving
-    """
-CREATE TABLE answer (
-    hash INTEGER UNIQUE,       -- part of the key: what is kept lies all over this index, so it has to be small
-    key BLOB NOT NULL,         -- method, path, query and media, hashed
-    etag TEXT,
-    last_modified TEXT,
-    status INTEGER NOT NULL,
-    content_type TEXT,
-    link TEXT,                 -- the next page: a 304 need not repeat it
-    body BLOB NOT NULL,        -- decompressed
-    used_at INTEGER NOT NULL   -- UTC epoch seconds
-)""",
-    "CREATE INDEX answer_used ON answer (used_at)",
-)
-_VERSION = 2
-_KEEP = (
-    "INSERT OR REPLACE INTO answer (hash, key, etag, last_modified, status, content_type, link, body, used_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_TOUCH = "UPDATE answer SET used_at = ? WHERE hash = ? AND key = ?"
-
+_READ = Effect.READ
 _IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"))
 
 _LOG = logging.getLogger(__name__)
@@ -127,7 +105,7 @@ class ValidatorStore:
     ) -> None:
         self._clock = clock or Clock()
         self._path = directory / f"{_name(base_url, vendor, api_version, secret)}.db"
-        self._pending: dict[bytes, tuple[Stored, float]] = {}
+        self._pending: dict[bytes, Row] = {}  # with the hash of the key where the file has a number
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
         self._logged = self._tries = self._data_version = 0
@@ -143,14 +121,22 @@ class ValidatorStore:
         except (OSError, sqlite3.Error, ValueError) as error:  # the last: of a damaged file
             self._give_up("can't be used", error)
 
-    def find(self, request: Request) -> Stored | None:
-        """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises."""
-        if self._kept is None or not self.is_open or not _may_be_kept(request):
+    def key_of(self, request: Request) -> bytes | None:
+        """What its answer is kept under; None where it is neither kept nor looked for."""
+        return _key(request) if self.is_open and _may_be_kept(request) else None
+
+    def find(self, request: Request, key: bytes | None = None) -> Stored | None:
+        """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises.
+
+        Args:
+            key: of `key_of`, where it is known already.
+        """
+        key = key or self.key_of(request)
+        if key is None or self._kept is None or not self.is_open:
             return None
-        key = _key(request)
         waiting = self._pending.get(key)
         if waiting is not None:
-            return waiting[0]
+            return _stored(waiting, request.media)
         if key in self._dropped:
             return None
         try:
@@ -160,26 +146,25 @@ class ValidatorStore:
             return None
         if row is None:
             return None
-        _, _, etag, last_modified, status, content_type, link, body, used_at = row
         now = int(self._clock.now())
-        if now - used_at > TOUCH_S:
+        if now - row[8] > TOUCH_S:
             with self._buffers:
                 self._touched[key] = now
-        return Stored(key, request.media, etag, last_modified, status, content_type, link, body)
+        return _stored(row, request.media)
 
     def reply_from(self, stored: Stored, reply_304: Reply) -> Reply:
         """The kept answer as if it had come again, with the headers of the 304 that confirmed it.
 
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
         """
-        kept: dict[str, str] = {}
+        behind: dict[str, str] = {}
         if stored.content_type is not None:
-            kept["content-type"] = stored.content_type
+            behind["content-type"] = stored.content_type
         if stored.link is not None:
-            kept["link"] = stored.link
-        headers = _Both(reply_304.headers, kept)
+            behind["link"] = stored.link
+        headers = _Both(reply_304.headers, behind)
         named = reply_304.headers.get("content-type")
-        body = read_body(stored.media, stored.status, kept if named is None else {"content-type": named}, stored.body)
+        body = read_body(stored.media, stored.status, behind if named is None else {"content-type": named}, stored.body)
         if isinstance(body, Unreadable):
             self._pending.pop(stored.key, None)
             self._dropped.add(stored.key)
@@ -187,13 +172,15 @@ class ValidatorStore:
             status=stored.status, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id
         )
 
-    def keep(self, request: Request, reply: Reply, raw: bytes) -> None:
+    def keep(self, request: Request, reply: Reply, raw: bytes, key: bytes | None = None) -> None:
         """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
 
         Args:
             raw: the body's bytes, decompressed.
+            key: of `key_of`, where it is known already.
         """
-        if not self.is_open or not _may_be_kept(request):
+        key = key or self.key_of(request)
+        if key is None or not self.is_open:
             return
         if reply.status != 200 or reply.is_truncated or reply.is_unchanged or isinstance(reply.body, Unreadable):
             return
@@ -206,14 +193,14 @@ class ValidatorStore:
         if "no-store" in headers.get("cache-control", "").lower():
             return
         content_type, link = headers.get("content-type"), headers.get("link")
-        if not all(map(_is_text, (etag, last_modified, content_type, link))):
-            return
-        key = _key(request)
+        for value in (etag, last_modified, content_type, link):
+            if value is not None and not value.isascii() and not _is_text(value):
+                return
         if self._kept is not None:
             self._kept.note(key)
-        stored = Stored(key, request.media, etag, last_modified, 200, content_type, link, raw)
+        now = int(self._clock.now())
         with self._buffers:
-            self._pending[key] = stored, self._clock.now()
+            self._pending[key] = hash_of(key), key, etag, last_modified, 200, content_type, link, raw, now
             self._pending_bytes += len(raw)
         self._dropped.discard(key)
 
@@ -232,21 +219,16 @@ class ValidatorStore:
             with self._buffers:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
-            rows = [
-                (hash_of(key), key, a.etag, a.last_modified, a.status, a.content_type, a.link, a.body, int(at))
-                for key, (a, at) in pending.items()
-            ]
             try:
                 self._notice_others(self._writer)
-                if not rows and not touched:
+                if not pending and not touched:
                     return
                 with self._writer:  # whatever happens, another process that shares the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
-                    self._writer.executemany(_KEEP, rows)
-                    self._writer.executemany(_TOUCH, [(at, hash_of(key), key) for key, at in touched.items()])
+                    write_answers(self._writer, pending.values(), touched)
                 if self._kept is not None:
                     self._kept.is_stale = True
-                    self._logged += len(rows) + len(touched)
+                    self._logged += len(pending) + len(touched)
                     if self._logged >= LOG_ROWS:
                         self._empty_log(self._writer, self._kept)
             except sqlite3.Error as error:
@@ -259,11 +241,11 @@ class ValidatorStore:
             self._kept.others_wrote()
         self._data_version = version
 
-    def _empty_log(self, writer: sqlite3.Connection, kept: KeptAnswers) -> None:
+    def _empty_log(self, writer: sqlite3.Connection, looking: KeptAnswers) -> None:
         """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
         look, and the log is emptied by a later flush. Otherwise it would grow with the items, to ten times the file.
         """
-        if kept.is_without_view:
+        if looking.is_without_view:
             writer.execute("PRAGMA busy_timeout = 0")
             (is_busy, _, _) = writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
             writer.execute(f"PRAGMA busy_timeout = {int(LOCKED_S * 1_000)}")
@@ -271,7 +253,7 @@ class ValidatorStore:
             if is_busy and self._tries < LOG_TRIES:
                 return
             self._logged = self._tries = 0
-        kept.is_without_view = self._logged > 0
+        looking.is_without_view = self._logged > 0
 
     def close(self) -> None:
         """Write what is left, and let go of the file."""
@@ -293,7 +275,7 @@ class ValidatorStore:
         _make_private(self._path)
         writer = self._writer = self._connect(LOCKED_S)
         version = writer.execute("PRAGMA user_version").fetchone()[0]
-        if version > _VERSION:
+        if version > VERSION:
             raise sqlite3.DatabaseError(f"it has version {version}, from a later version of Bulk")
         writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         for attempt in Retrying(retry=_IS_LOCKED, stop=stop_after_delay(LOCKED_S), wait=wait_fixed(0.01), reraise=True):
@@ -303,10 +285,10 @@ class ValidatorStore:
         writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
         with writer:  # of several that open an older file, one begins it anew
             writer.execute("BEGIN IMMEDIATE")
-            if writer.execute("PRAGMA user_version").fetchone()[0] < _VERSION:
-                for statement in (*_SCHEMA, f"PRAGMA user_version = {_VERSION}"):
+            if writer.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+                for statement in SCHEMA:
                     writer.execute(statement)
-        writer.execute("DELETE FROM answer WHERE used_at < ?", (int(self._clock.now() - UNUSED_S),))
+            drop_unused(writer, int(self._clock.now() - UNUSED_S))
         reader = self._connect(LOCKED_S)
         self._kept = KeptAnswers(reader)
         reader.execute("PRAGMA query_only = ON")
@@ -376,10 +358,15 @@ def _key(request: Request) -> bytes:
     return hashlib.blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _is_text(value: str | None) -> bool:
+def _stored(row: Row, media: Media) -> Stored:
+    _, key, etag, last_modified, status, content_type, link, body, _ = row
+    return Stored(key, media, etag, last_modified, status, content_type, link, body)
+
+
+def _is_text(value: str) -> bool:
     """Whether a header's value came as UTF-8: else it holds halves of surrogate pairs."""
-    return value is None or value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+    return not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def _may_be_kept(request: Request) -> bool:
-    return request.method == "GET" and request.effect is Effect.READ and not request.is_fresh
+    return request.method == "GET" and request.effect is _READ and not request.is_fresh

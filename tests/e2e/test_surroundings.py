@@ -1,12 +1,16 @@
 """What surrounds a run: certificates, proxies, open files, full disks, modes of files, base URLs."""
 
+import contextlib
 import datetime
+import http.client
 import json
 import stat
+import subprocess
 from collections import Counter
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
@@ -138,6 +142,22 @@ def test_few_open_files_are_enough_for_many_jobs(tmp_path: Path, figure) -> None
     figure(f"{len(jobs)} jobs with a file each, 80 open files: {made} effects")
     assert Counter(line["outcome"] for line in home.results("run")) == {"succeeded": 4 * count}
     assert made == 2 * count
+
+
+def test_the_sandbox_has_room_for_many_connections(tmp_path: Path) -> None:
+    """Where the system allows few open files at first, and more on request, who rehearses gets all of its answers."""
+    command = within("ulimit -S -n 64", "sandbox", "--state", str(tmp_path / "state"))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, contextlib.ExitStack() as held:
+        try:
+            assert process.stdout is not None
+            url = urlsplit(process.stdout.readline().strip())
+            for _ in range(120):
+                connection = http.client.HTTPConnection(url.netloc, timeout=5)
+                held.callback(connection.close)
+                connection.request("GET", f"{url.path}/rate_limit", headers={"User-Agent": "many"})
+                assert connection.getresponse().read()
+        finally:
+            process.terminate()
 
 
 def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(tmp_path: Path, figure) -> None:

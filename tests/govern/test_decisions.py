@@ -231,14 +231,19 @@ def test_latency_is_a_moving_mean_and_the_best_is_forgotten_slowly() -> None:
 
 
 def test_this_machine_may_hold_less() -> None:
-    """failures.md row 51: fewer open files than the user allows; a later, larger word raises nothing."""
+    """failures.md row 51: fewer open files than the user allows; a later, larger word raises nothing. Who waits is told
+    so, once all that there is room for is allowed."""
     one = Concurrency(64)
     one.cap(100)
-    assert (one.most, one.allowed) == (64, 16)
+    assert (one.most, one.allowed, one.obstacle) == (64, 16, "concurrency")
+    one.cap(20)
+    assert (one.most, one.allowed, one.obstacle) == (20, 16, "concurrency")
     one.cap(10)
-    assert (one.most, one.allowed) == (10, 10)
+    assert (one.most, one.allowed, one.obstacle) == (10, 10, "concurrency, as few files may be open")
     one.cap(30)
-    assert (one.most, one.allowed) == (10, 10)
+    assert (one.most, one.allowed, one.obstacle) == (10, 10, "concurrency, as few files may be open")
+    one.suffered(1.0)
+    assert (one.allowed, one.obstacle) == (5, "concurrency")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bulk.model import Reply, Request
-from bulk.platform.kept import AHEAD_BYTES, NEAR_ROWS, WAITING_MOST, KeptAnswers, hash_of
-from bulk.platform.validators import _SCHEMA
+from bulk.platform.kept import (
+    AHEAD_BYTES,
+    NEAR_ROWS,
+    SCHEMA,
+    WAITING_MOST,
+    KeptAnswers,
+    Row,
+    drop_unused,
+    hash_of,
+    write_answers,
+)
 from tests.platform.kept_answers import store
 
 ITEMS = 400
@@ -18,20 +27,20 @@ ITEMS = 400
 def file():
     """A store's file with `ITEMS` answers of 1,000 bytes."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in _SCHEMA:
+    for statement in SCHEMA:
         connection.execute(statement)
-    rows = [
-        (hash_of(_key(number)), _key(number), '"e"', 200, b"%d" % number + b"x" * 1_000, 1_800_000_000)
-        for number in range(ITEMS)
-    ]
-    fill = "INSERT INTO answer (hash, key, etag, status, body, used_at) VALUES (?, ?, ?, ?, ?, ?)"
-    connection.executemany(fill, rows)
+    write_answers(connection, [_row(number) for number in range(ITEMS)], {})
     yield connection
     connection.close()
 
 
 def _key(number: int) -> bytes:
     return number.to_bytes(8, "big") * 2
+
+
+def _row(number: int, used_at: int = 1_800_000_000) -> Row:
+    body = b"%d" % number + b"x" * 1_000
+    return hash_of(_key(number)), _key(number), '"e"', None, 200, None, None, body, used_at
 
 
 def looks(file: sqlite3.Connection, numbers: list[int]) -> int:
@@ -43,6 +52,32 @@ def looks(file: sqlite3.Connection, numbers: list[int]) -> int:
         assert row is not None
         assert row[7].startswith(b"%dx" % number)
     return len(asked)
+
+
+def held(file: sqlite3.Connection) -> list[int]:
+    """How many answers and places the file has, and how many of these lead to an answer (count)."""
+    joined = "SELECT count(*) FROM place JOIN answer USING (number)"
+    queries = ("SELECT count(*) FROM answer", "SELECT count(*) FROM place", joined)
+    return [file.execute(query).fetchone()[0] for query in queries]
+
+
+def test_what_is_kept_anew_takes_the_place_of_the_old(file):
+    """Nothing of the old answers stays, whatever the order, also of one that shares its hash with another key."""
+    write_answers(file, [_row(number) for number in range(ITEMS - 1, -1, -3)], {})
+    assert held(file) == [ITEMS, ITEMS, ITEMS]
+    write_answers(file, [(hash_of(_key(7)), b"with the same hash", None, "now", 200, None, None, b"", 0)], {})
+    assert held(file) == [ITEMS, ITEMS, ITEMS]
+    assert KeptAnswers(file).find(_key(7)) is None
+
+
+def test_what_nobody_used_is_dropped_with_its_place(file):
+    """What was used since, or kept since, stays."""
+    now = 1_800_000_001
+    write_answers(file, [_row(number, now) for number in range(ITEMS, ITEMS + 20)], {_key(3): now, _key(9_999): now})
+    drop_unused(file, now)
+    assert held(file) == [21, 21, 21]
+    assert KeptAnswers(file).find(_key(3)) is not None
+    assert looks(file, list(range(ITEMS, ITEMS + 20))) <= 20
 
 
 def test_neighbours_are_read_together(file):
