@@ -64,7 +64,7 @@ def sandbox(**options: Any) -> int:
     from bulk.platform.environment import room_for_connections
     from bulk.sandbox import SettingError, Settings, serve
 
-    room_for_connections(CONNECTIONS)
+    room_for_connections(CONNECTIONS)  # raises the limit of open files
     try:
         settings = Settings.from_options(**options)
         loop.run(lambda: serve(settings, ready=output.out))

@@ -21,7 +21,7 @@ from bulk.ledger.records import Intent, Record, StoredTally
 from bulk.status import RunStatus
 
 GATHER_S = 0.02
-"""Outcomes gather this long before they are written: of writes without a lane always, others unless an intent waits."""
+"""Outcomes gather this long before they are written: of writes that are alone always, others unless an intent waits."""
 
 JOIN_PASSES = 4
 """Turns of the event loop that a group waits at most for others, as long as each brings some (count)."""
@@ -126,7 +126,7 @@ class Recorder:
 
         Args:
             size_bytes: about what it takes in memory.
-            is_alone: no other item of its job reads or changes what it wrote.
+            is_alone: see `Tally.is_alone`.
         """
         self._waiting_bytes += size_bytes
         if not is_alone:
@@ -146,7 +146,7 @@ class Recorder:
             self._wanted.set()
         gathering.records.append(record)
         gathering.size_bytes += size_bytes
-        if len(gathering.records) >= GROUP_MOST or gathering.size_bytes >= GROUP_BYTES:
+        if _is_large(len(gathering.records), gathering.size_bytes):
             self._take_gathered()
 
     def hold(self, holder: object) -> None:
@@ -202,7 +202,7 @@ class Recorder:
         self._hurry_if_large(self._group)
 
     def _hurry_if_large(self, group: _Group) -> None:
-        if len(group.entries) >= GROUP_MOST or group.size_bytes >= GROUP_BYTES:
+        if _is_large(len(group.entries), group.size_bytes):
             self._urgent.set()
 
     async def run(self) -> None:
@@ -274,3 +274,7 @@ class Recorder:
         self._ledger.commit(group.entries, status, group.tallies)
         if self._flush is not None:
             self._flush()
+
+
+def _is_large(entries: int, size_bytes: int) -> bool:
+    return entries >= GROUP_MOST or size_bytes >= GROUP_BYTES
