@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test endpoints check formatted linted typed layered declared used collected
-.PHONY: bench soak coverage mutation format reference constraints clean
+.PHONY: bench compiled compiled-test soak coverage mutation format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
@@ -22,6 +22,8 @@ help:
 	@echo 'make mutation     breaks the pure core in every small way; at least 90% of it must be noticed'
 	@echo 'make soak         the tests that take hours'
 	@echo 'make bench        the benchmarks'
+	@echo 'make compiled     what a compiled wheel installs, in build/compiled; needs a C compiler'
+	@echo 'make compiled-test  the tests again, with what is compiled'
 	@echo 'make format       put every file in the common format'
 	@echo 'make reference    write docs/operations-reference.md from the code'
 	@echo 'make constraints  pin what a fresh environment installs today'
@@ -62,8 +64,25 @@ used: $(VENV)/.development
 collected: $(VENV)/.development
 	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null 2>&1 || true
 
+# Where nothing can be compiled, what is interpreted is measured, and the table says so.
 bench: $(VENV)/.development
+	@$(MAKE) compiled || echo 'There is no C compiler that works: what is measured is not compiled.'
 	$(BIN)/python -m benchmarks
+
+compiled: build/compiled/.ready
+
+build/compiled/.ready: $(VENV)/.development hatch_build.py $(wildcard bulk/*.py bulk/*/*.py jobs/*.py)
+	rm -rf build/compiled
+	HATCH_BUILD_HOOKS_ENABLE=1 $(PIP) --no-deps --no-build-isolation --target build/compiled .
+	@touch $@
+
+# A copy of the working copy with what is compiled beside the sources.
+compiled-test: build/compiled/.ready
+	rm -rf build/tested && mkdir build/tested
+	tar -cf - --exclude './.*' --exclude ./build --exclude ./runs --exclude __pycache__ . .ci .github .gitignore | tar -xf - -C build/tested
+	cd build/compiled && find . -name '*.so' | tar -cf - -T - | tar -xf - -C ../tested
+	cd build/tested && ../../$(BIN)/python -c 'from bulk.govern import governor; assert governor.__file__.endswith(".so")'
+	cd build/tested && ../../$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m 'not soak and not interpreted'
 
 # All of it at least 95%, branches counted; the pure core 100%.
 coverage: $(VENV)/.development
@@ -93,7 +112,7 @@ constraints:
 	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
 	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,dev]'
 	{ echo '# Every version that is installed, direct or not. Written by `make constraints`.'; \
-	  $(VENV)-pins/bin/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools; } > constraints.txt
+	  $(VENV)-pins/bin/python -m pip list --format=freeze --exclude-editable --exclude pip; } > constraints.txt
 	rm -rf $(VENV)-pins
 
 clean:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
-from benchmarks.measuring import ROOT
+from benchmarks.measuring import ROOT, is_compiled
 
 CLAIMS = (
     "throughput",
@@ -84,7 +84,8 @@ def known_rows() -> dict[str, list[str]]:
 def write(rows: dict[str, list[str]]) -> None:
     """The table, each benchmark's rows below a mark with its name; and most of it in the README."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"  # noqa: TID251 - not the engine
-    about = f"Last written {today} (Python {platform.python_version()}, {os.cpu_count()} cores)."
+    how = "compiled with mypyc" if is_compiled() else "not compiled"
+    about = f"Last written {today} (Python {platform.python_version()}, {os.cpu_count()} cores, {how})."
     text = (
         f"# What was measured\n\n{about} Ratios compare what ran in turns in the same run; medians, least and most.\n"
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.measuring import ROOT, row
+from benchmarks.measuring import ROOT, environment, row
 from bulk.manifest.checking import check
 from bulk.manifest.entries import EntryStream
 from bulk.manifest.reading import Overrides, read_manifest
@@ -37,7 +37,7 @@ def main() -> None:
     print(f"{'items':>12}  {heads}", flush=True)
     for size in sizes:
         command = [sys.executable, "-m", "benchmarks.checking", "--one", str(size)]
-        subprocess.run(command, check=True, cwd=ROOT)
+        subprocess.run(command, check=True, cwd=ROOT, env=environment())
 
 
 def one(size: int) -> None:

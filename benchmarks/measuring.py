@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+COMPILED = ROOT / "build" / "compiled"
+"""What a compiled wheel installs, where `make compiled` made it."""
 
 _CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE, CLIENT_CORE = _CORES[0], _CORES[-1]
@@ -34,6 +36,27 @@ class Cost:
     cpu_s: float
     peak_mb: float
     output: str = ""
+
+
+def is_compiled() -> bool:
+    """Whether what is measured is compiled.
+
+    Raises:
+        SystemExit: it is, from sources that have changed since.
+    """
+    made = COMPILED / ".ready"
+    if not made.exists():
+        return False
+    newest = max(path.stat().st_mtime for name in ("bulk", "jobs") for path in (ROOT / name).rglob("*.py"))
+    if newest > made.stat().st_mtime:
+        raise SystemExit("build/compiled is older than the sources: run `make compiled`, or delete it")
+    return True
+
+
+def environment() -> dict[str, str]:
+    """That of a process that is measured: Bulk as a compiled wheel installs it, where there is one."""
+    path = f"{COMPILED}{os.pathsep}{ROOT}" if is_compiled() else str(ROOT)
+    return {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}  # else the current folder would come first
 
 
 @contextlib.contextmanager
@@ -55,7 +78,7 @@ def cost_of(
     Raises:
         RuntimeError: it ended with another exit code; the message has what it printed.
     """
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})}
+    environ = {**environment(), **(environ or {})}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled already
     started = time.perf_counter()
     with on_core(CLIENT_CORE):

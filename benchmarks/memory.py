@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.canned_platform import canned_platform
-from benchmarks.measuring import ROOT, row
+from benchmarks.measuring import environment, row
 from benchmarks.throughput import CASES, Case, Ours
 
 SIZES, STORED_SIZES = (10_000, 10_000_000), (10_000, 1_000_000)
@@ -28,7 +28,7 @@ FILES_GROWTH_MB = 160.0
 
 def main() -> None:
     sizes = [int(text.replace("_", "")) for text in sys.argv[1:]]
-    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ.update(environment())
     for case, chosen in (("reads", sizes or SIZES), ("stored", sizes or STORED_SIZES)):
         print(f"{'items':>12}  {'items/s':>9}  {'peak MB':>8}  {'ratio':>6}")
         measure_items(CASES[case], chosen)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.measuring import ROOT, row
+from benchmarks.measuring import ROOT, environment, row
 
 SIZES = (10_000, 10_000_000)
 SHAPES = ("first", "scattered", "killed", "touched")
@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("sizes", nargs="*", type=lambda text: int(text.replace("_", "")))
     parser.add_argument("--shape", action="append", choices=SHAPES)
     given = parser.parse_args()
-    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ.update(environment())
     heads = ("first request s", "of 5 s", "CPU s", "loop p99 ms", "most ms", "stopped s")
     print(f"{'items':>12}  {'shape':>9}  {'  '.join(heads)}", flush=True)
     for size in given.sizes or SIZES:

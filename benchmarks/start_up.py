@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.measuring import row
+from benchmarks.measuring import environment, row
 
 ROUNDS = 15
 CLAIM_S = 0.3
@@ -28,7 +28,7 @@ def main() -> int:
 def took(*arguments: str) -> float:
     """Seconds that a cold process takes."""
     started = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True, env=environment())
     return time.perf_counter() - started
 
 

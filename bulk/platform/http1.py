@@ -9,7 +9,7 @@ Source: RFC 9112; performance.md; failures.md rows 8, 57, 58.
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import aiohttp
 from aiohttp import EMPTY_PAYLOAD
@@ -146,7 +146,8 @@ class Line:
         kept = self._kept()
         connection = kept[0] if kept is not None else await self._connect(self._place, [], NO_TIMEOUT)
         try:
-            protocol = kept[1] if kept is not None else connection.protocol
+            # any: aiohttp's annotation of what it reads holds for its parser in Python only, not for that in C
+            protocol: Any = kept[1] if kept is not None else connection.protocol
             way = protocol.transport if protocol is not None else None
             # a peer that closed, or that sent what nobody asked for, while the connection was idle
             if protocol is None or way is None or way.is_closing() or protocol.should_close:

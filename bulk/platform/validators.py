@@ -365,7 +365,7 @@ def _stored(row: Row, media: Media) -> Stored:
 
 def _is_text(value: str) -> bool:
     """Whether a header's value came as UTF-8: else it holds halves of surrogate pairs."""
-    return not any("\ud800" <= char <= "\udfff" for char in value)
+    return not any(chr(0xD800) <= char <= chr(0xDFFF) for char in value)
 
 
 def _may_be_kept(request: Request) -> bool:

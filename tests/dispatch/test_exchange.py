@@ -54,6 +54,7 @@ def tries_until_over(first: Tried, served: Served, grows: bool, *, most: int = 1
     return count
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("first", "grows", "count"),
     [
@@ -74,6 +75,7 @@ def test_how_often_a_read_is_tried(first: Tried, grows: bool, count: int) -> Non
     assert tries_until_over(first, Served(), grows) == count
 
 
+@pytest.mark.interpreted
 def test_pauses_grow_to_a_cap_and_are_jittered() -> None:
     """Doubling from 0.2 s to 30 s, then jittered by up to a half; short where the governor does the waiting."""
     patience, dice = Patience(Served(), LOST), random.Random(1)  # type: ignore[arg-type]

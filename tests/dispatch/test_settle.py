@@ -36,6 +36,8 @@ SETTLE_S = 5.0
 READ = Request(method="GET", path="/thing")
 CONFLICT = failed(ErrorCode.CONFLICT, "it is there")
 
+pytestmark = pytest.mark.interpreted
+
 
 class HandClock(Clock):
     """Moved by pauses alone."""

@@ -88,6 +88,7 @@ def test_a_bug_of_an_operation_ends_its_item_only(
         simulate(main)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("place", ["worker", "ledger"])
 def test_a_bug_of_the_engine_ends_the_run_loud(folder: Path, place: str) -> None:
     """failures.md row 76: an exception in a worker, or in the recorder's commit, ends the run with that exception, not

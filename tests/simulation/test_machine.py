@@ -51,6 +51,7 @@ def _see(bug: Any, most: int) -> None:
         run_state_machine_as_test(Machine, settings=settings(CHEAP, max_examples=most))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("bug", SEEN_AT_ONCE, ids=lambda each: each.__name__)
 def test_the_machine_sees_the_bug(bug: Any) -> None:
     """With a planted bug switched on, one of the same 20 orders breaks a promise."""

@@ -255,6 +255,7 @@ def test_the_scenario_passes_without_a_bug(folder: Path, scenario: Callable[[Pat
     scenario(folder)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("bug", planted.EVERY, ids=lambda each: each.__name__)
 def test_the_bug_is_seen(folder: Path, bug: Any, figure: Callable[[str], None]) -> None:
     """With the bug switched on, the same scenario fails within 5 s, and says which promise is broken."""

@@ -41,6 +41,7 @@ def no_memory(real: Callable[..., Any], nth: int) -> Callable[..., Any]:
     return call
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("nth", [1, 4])
 @pytest.mark.parametrize("place", PLACES)
 def test_no_memory_is_as_good_as_killed(folder: Path, place: str, nth: int) -> None:
