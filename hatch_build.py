@@ -6,7 +6,6 @@ Needs a C compiler. What is compiled goes into the wheel, beside the sources, an
 runs what stands there. Which modules they are stands in pyproject.toml.
 """
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,8 @@ class CompileBuildHook(BuildHookInterface[Any]):
         from mypyc.build import mypycify  # needed by nobody who compiles nothing
         from setuptools import Distribution
 
-        self._folder = Path(tempfile.mkdtemp(prefix="bulk-compile-"))
-        generated, built, objects = (self._folder / name for name in ("c", "built", "objects"))
+        self._folder = tempfile.TemporaryDirectory(prefix="bulk-compile-")
+        generated, built, objects = (Path(self._folder.name, name) for name in ("c", "built", "objects"))
         extensions = mypycify(list(self.config["modules"]), target_dir=str(generated), debug_level="0")
         command = Distribution({"name": "bulk", "ext_modules": extensions}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = str(built), str(objects)
@@ -38,4 +37,4 @@ class CompileBuildHook(BuildHookInterface[Any]):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing behind."""
         if version != "editable":
-            shutil.rmtree(self._folder)
+            self._folder.cleanup()

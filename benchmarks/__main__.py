@@ -85,7 +85,8 @@ def write(rows: dict[str, list[str]]) -> None:
     """The table, each benchmark's rows below a mark with its name; and most of it in the README."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"  # noqa: TID251 - not the engine
     how = "compiled with mypyc" if is_compiled() else "not compiled"
-    about = f"Last written {today} (Python {platform.python_version()}, {os.cpu_count()} cores, {how})."
+    where = f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    about = f"Last written {today} ({where}; what ran then was {how})."
     text = (
         f"# What was measured\n\n{about} Ratios compare what ran in turns in the same run; medians, least and most.\n"
     )
