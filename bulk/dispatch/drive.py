@@ -117,12 +117,12 @@ class Drive:
             life = _Life(self, operation, entry, item, gate, tally, hold, doubt)
             outcome = None if doubt is None else await life.settled_first()
             if outcome is None:
-                good_answers = self._exchange.good_answers
+                served = self._exchange.served
                 ended = await life.steps()
                 if doubt is None and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # as nearly always
                     outcome = ended
                 else:
-                    outcome = await life.go_on(ended, Rounds(good_answers))
+                    outcome = await life.go_on(ended, Rounds(served))
             if not operation.is_read:
                 self._remember(operation, item, life.effect, outcome, tally)
             return outcome
@@ -225,7 +225,7 @@ class _Life:
                         return outcome
             else:
                 return await self._in_the_light_of_doubt(ended)
-            if not rounds.is_another(self._drive._exchange.good_answers):
+            if not rounds.is_another(self._drive._exchange.served):
                 break
             await self._pause(rounds.number, Why.ROUND)
             ended = await self._when_it_is_there(await self.steps())

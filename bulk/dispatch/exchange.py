@@ -1,7 +1,7 @@
 """One request until it is decided: permit, send, judge, tell the governor, and for reads again after a failure.
 
 Retries are entered only after a first failure (tenacity stands off the path of a request that goes well). A failure
-counts against the item only where the platform served others meanwhile, or after very many; a platform in trouble
+counts against the item as far as the platform served others meanwhile, or after very many; a platform in trouble
 costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 10, 13, 19, 24, 25, 78.
 """
 
@@ -16,6 +16,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
 from bulk.dispatch.pauses import Pauses, Why
+from bulk.dispatch.rounds import Served, is_enough, weight
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Governor
@@ -153,9 +154,9 @@ class Exchange:
         return Tried(reply=answer, verdict=verdict)
 
     @property
-    def good_answers(self) -> int:
-        """Answers that the platform gave in good health, to whom ever (count)."""
-        return self._governor.good_answers
+    def served(self) -> Served:
+        """Answers that the platform gave in good health, to whom ever, and failures (counts)."""
+        return self._governor.served
 
     def step_aside(self, tally: Tally) -> None:
         """The item is about to wait for something other than an answer: others may have the room that it would need."""
@@ -288,15 +289,16 @@ class Patience:
 
     def __init__(self, governor: Governor, first: Tried) -> None:
         self._governor = governor
-        self._good_answers = governor.good_answers
-        self._counted = self._uncounted = 0
+        self._served = governor.served
+        self._weights = 0.0
+        self._tries = 0
         self._unexplained = 0
         self._limited = 0
         self._pauses = 0
         self._is_last_waited_for = False
-        self.note(first, counts=True)
+        self.note(first, is_first=True)
 
-    def note(self, tried: Tried, counts: bool = False) -> None:
+    def note(self, tried: Tried, is_first: bool = False) -> None:
         """Take in what came of a send."""
         self._is_last_waited_for = tried.kind in WAITED_FOR or tried.kind is VerdictKind.UNEXPLAINED
         if tried.kind is VerdictKind.UNEXPLAINED:
@@ -304,18 +306,16 @@ class Patience:
         elif tried.kind in WAITED_FOR:
             self._limited += 1
         elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
-            if counts or self._governor.good_answers > self._good_answers:
-                self._counted += 1
-            else:
-                self._uncounted += 1
-            self._good_answers = self._governor.good_answers
+            self._tries += 1
+            self._weights += 1.0 if is_first else weight(self._served, self._governor.served)
+            self._served = self._governor.served
 
     @property
     def is_over(self) -> bool:
         """Whether the newest answer is the last word."""
-        if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES or self._counted >= READ_TRIES:
+        if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
             return True
-        return self._uncounted >= TRIES_IN_TROUBLE
+        return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
 
     def pause_s(self, dice: random.Random) -> float:
         """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""

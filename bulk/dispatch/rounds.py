@@ -1,7 +1,11 @@
-"""How often an item starts over after lost answers and conflicts, and how long it pauses before.
+"""How often an item starts over after lost answers and conflicts, how long it pauses before, and how much a failure
+counts.
 
 Pure. Source: failures.md rows 22, 25, 78.
 """
+
+Served = tuple[int, int]
+"""Answers that anybody has got so far, and failures (counts)."""
 
 RESTARTS = 8
 """So often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
@@ -9,25 +13,35 @@ RESTARTS_IN_TROUBLE = 50
 """So often while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 
 
-class Rounds:
-    """Those of one item. At first a round counts only where the platform served others meanwhile: one in trouble costs
-    nobody an item.
-
-    Args:
-        good_answers: that anybody has got so far (count).
+def weight(before: Served, after: Served) -> float:
+    """How much the last one of these failures counts against its item: the share that the platform served of all others
+    meanwhile, from 0.0 (nobody) to 1.0. One in trouble costs nobody an item, nor does one that serves a few.
     """
+    good = after[0] - before[0]
+    others = good + max(0, after[1] - before[1] - 1)
+    return good / others if others else 0.0
 
-    __slots__ = ("_counted", "_good_answers", "number")
 
-    def __init__(self, good_answers: int) -> None:
-        self._good_answers = good_answers
-        self._counted = self.number = 0
+def is_enough(weights: float, most: int) -> bool:
+    """Whether failures of such weights together are as many as `most`, to the nearest whole number."""
+    return weights >= most - 0.5
 
-    def is_another(self, good_answers: int) -> bool:
+
+class Rounds:
+    """Those of one item. Each counts by its `weight`. `served`: before the first one."""
+
+    __slots__ = ("_served", "_weights", "number")
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._weights = 0.0
+        self.number = 0
+
+    def is_another(self, served: Served) -> bool:
         """Whether there is one more round after this one; its `number` counts from 0."""
-        self._counted += good_answers > self._good_answers
-        self._good_answers = good_answers
-        if self._counted >= RESTARTS or self.number >= RESTARTS_IN_TROUBLE:
+        self._weights += weight(self._served, served)
+        self._served = served
+        if is_enough(self._weights, RESTARTS) or self.number >= RESTARTS_IN_TROUBLE:
             return False
         self.number += 1
         return True

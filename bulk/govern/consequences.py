@@ -20,6 +20,12 @@ SUFFERING = frozenset(
 )
 """Signs that fewer requests at once would be better."""
 
+PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY))
+"""Answers that only a token gets that the platform takes; an error page may be any proxy's."""
+
+FAILURES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR, VerdictKind.BAD_RESPONSE))
+"""Answers that do nobody any good, and don't say that it is a matter of time or of rights."""
+
 
 def follow(
     permit: Permit, verdict: Verdict, now: float, concurrency: Concurrency, unexplained_s: float

@@ -18,7 +18,7 @@ from bulk.govern import pacing
 from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter, refused
 from bulk.govern.buckets import Bucket
 from bulk.govern.concurrency import Concurrency
-from bulk.govern.consequences import follow
+from bulk.govern.consequences import FAILURES, PROVING, follow
 from bulk.govern.lifetimes import Lifetime
 from bulk.govern.platform_time import PlatformTime
 from bulk.govern.policy import Draining, Policy
@@ -30,14 +30,10 @@ from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers, 
 UNPACED_FIRST = 32
 """So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
 
-
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
 _PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
 _USABLE = (_PROVEN, _UNPROVEN)
-
-PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY))
-"""Answers that only a token gets that the platform takes; an error page may be any proxy's."""
 
 
 class Governor:
@@ -57,7 +53,7 @@ class Governor:
         self.time = PlatformTime.from_local(clock.now(), clock.monotonic())
         self.answers = 0
         self.pulse = Pulse(self.concurrency, clock)
-        self.good_answers = 0
+        self.good_answers = self.failures = 0
         self._work_left, self._stop = work_left, stop
         self._gates: list[Gate] = []
         self._paused_until, self._paused_why = 0.0, ""
@@ -281,6 +277,7 @@ class Governor:
             if permit.gate.bucket is not None:
                 permit.gate.bucket.give_back(permit.window)
             permit.gate.used -= 1
+        self.failures += failure.kind is not FailureKind.NOT_SENT
         self.concurrency.suffered(now)
         self.unanswered(failure)
         self._pump(permit.gate)
@@ -313,14 +310,21 @@ class Governor:
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.strikes = 0
-            self.good_answers += 1
+            self.good_answers += not reply.is_truncated
+            self.failures += reply.is_truncated
             self.concurrency.answered(now - permit.granted)
         else:
+            self.failures += kind in FAILURES
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
                 self._paused_until = max(self._paused_until, paused_until)
                 self._paused_why = "platform busy (Retry-After)"
         self._pump(gate)
+
+    @property
+    def served(self) -> tuple[int, int]:
+        """Good answers that anybody has got so far, and failures (counts)."""
+        return self.good_answers, self.failures
 
     def heard(self, reply: Reply, sent: float, received: float) -> None:
         """Any answer at all: the platform is in reach, and its clock was seen."""

@@ -41,14 +41,14 @@ class Served:
     """How often the platform served anybody: all that patience asks of the governor."""
 
     def __init__(self) -> None:
-        self.good_answers = 0
+        self.served = (0, 0)
 
 
-def tries_until_over(first: Tried, served: Served, grows: bool, *, most: int = 10_000) -> int:
+def tries_until_over(first: Tried, served: Served, grows: bool, *, fails: int = 0, most: int = 10_000) -> int:
     """How often `first` may come again before patience is over."""
     patience, count = Patience(served, first), 1  # type: ignore[arg-type]  # it asks for nothing else
     while not patience.is_over and count < most:
-        served.good_answers += grows
+        served.served = (served.served[0] + grows, served.served[1] + 1 + fails)
         patience.note(first)
         count += 1
     return count
@@ -59,10 +59,10 @@ def tries_until_over(first: Tried, served: Served, grows: bool, *, most: int = 1
     ("first", "grows", "count"),
     [
         (tried(VerdictKind.SERVER_ERROR), True, READ_TRIES),
-        (tried(VerdictKind.SERVER_ERROR), False, TRIES_IN_TROUBLE + 1),
+        (tried(VerdictKind.SERVER_ERROR), False, TRIES_IN_TROUBLE),
         (tried(VerdictKind.BAD_RESPONSE), True, READ_TRIES),
         (LOST, True, READ_TRIES),
-        (LOST, False, TRIES_IN_TROUBLE + 1),
+        (LOST, False, TRIES_IN_TROUBLE),
         (NOT_SENT, True, 10_000),
         (tried(VerdictKind.UNEXPLAINED, 403), True, UNEXPLAINED_TRIES),
         (tried(VerdictKind.LIMITED_PRIMARY, 403), True, LIMITED_TRIES),
@@ -73,6 +73,14 @@ def test_how_often_a_read_is_tried(first: Tried, grows: bool, count: int) -> Non
     """At most six failures while the platform serves others, many more while it serves nobody; what never left does
     not count; limits and unexplained refusals have counts of their own."""
     assert tries_until_over(first, Served(), grows) == count
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("fails", "count"), [(0, READ_TRIES), (1, 10), (3, 19), (8, 42), (19, TRIES_IN_TROUBLE)])
+def test_a_platform_that_serves_a_few_costs_nobody_a_read(fails: int, count: int) -> None:
+    """failures.md row 25: each try counts as far as others were served meanwhile; `fails`: for each who was."""
+    first = tried(VerdictKind.SERVER_ERROR)
+    assert tries_until_over(first, Served(), grows=True, fails=fails) == count
 
 
 @pytest.mark.interpreted
