@@ -11,7 +11,7 @@ _SIMPLE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 """Names that need no encoding and can't climb: nearly all of them."""
 _is_simple_path = re.compile(rf"{_SIMPLE.pattern}(?:/{_SIMPLE.pattern})*").fullmatch
 _holds_control = re.compile(r"[\x00-\x1f\x7f]").search
-_holds_surrogate = re.compile("[\ud800-\udfff]").search
+_holds_surrogate = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]").search
 
 
 def segment(name: str | int) -> str:

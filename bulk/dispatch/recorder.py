@@ -259,7 +259,7 @@ class Recorder:
                 self.failure = refusal
                 self._stop(RunStopped(str(refusal)))
             else:
-                await self._durable([entry for entry in group.entries if isinstance(entry, Record)])
+                await self._durable([entry for entry in group.entries if type(entry) is Record])
                 break
         if group.holders and self._released is not None:
             await self._released(group.holders)
@@ -270,7 +270,7 @@ class Recorder:
 
     def _commit(self, group: _Group, status: RunStatus | None) -> None:
         if group.tallies is None:
-            group.tallies = self._tally([entry for entry in group.entries if isinstance(entry, Record)])
+            group.tallies = self._tally([entry for entry in group.entries if type(entry) is Record])
         self._ledger.commit(group.entries, status, group.tallies)
         if self._flush is not None:
             self._flush()

@@ -1,9 +1,7 @@
 """What is counted about one item while it is worked on."""
 
-import msgspec
 
-
-class Tally(msgspec.Struct, eq=False, gc=False):
+class Tally:
     """Attributes:
     requests: all requests of the item (count); a bucket has `paid` for so many of them.
     sends: of the request that is under way or decided (count).
@@ -32,3 +30,9 @@ class Tally(msgspec.Struct, eq=False, gc=False):
     may_echo: bool = False
     is_saved: bool = False
     is_alone: bool = False
+
+    def __init__(self, *, is_saved: bool = False, is_alone: bool = False) -> None:
+        if is_saved:
+            self.is_saved = True
+        if is_alone:
+            self.is_alone = True

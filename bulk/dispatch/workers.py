@@ -159,7 +159,9 @@ class Workers:
             error=error and ItemError(ErrorCode(error["code"]), error["message"], error["http_status"], 0),
             http_status=line["http_status"],
         )
-        record = self.record_of(job, entry, outcome, Tally(request_id=line["request_id"]))
+        tally = Tally()
+        tally.request_id = line["request_id"]
+        record = self.record_of(job, entry, outcome, tally)
         self._recorder.record(record, RESULT_BYTES + size_bytes)
         self._on_ended(job, outcome)
         self._scheduler.mark_ended(job.number, entry.index, outcome)

@@ -163,8 +163,8 @@ class Ledger:
             RunDirectoryError: another process has taken the run over, or the ledger is damaged.
             ValueError: an item of the group has an outcome already. Nothing of the group was kept.
         """
-        intents = [entry for entry in batch if isinstance(entry, Intent)]
-        records = [entry for entry in batch if isinstance(entry, Record)]
+        intents = [entry for entry in batch if type(entry) is Intent]
+        records = [entry for entry in batch if type(entry) is Record]
         lines, lengths = results.encode_all(record.finished for record in records)
         with self._lock:
             self._check_presence()

@@ -4,9 +4,7 @@ The ledger says which bytes of the file count. Bytes that it does not point to (
 that was run again) mean nothing and are never read. Source: interface.md §5, design.md §6.
 """
 
-import functools
 import hashlib
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -26,6 +24,11 @@ DEPTH_MOST = 200
 
 _KINDS = {kind: kind.value for kind in OutcomeKind}
 """A member of an enumeration takes longer to write than all else in a short line."""
+
+_SECONDS: dict[int, str] = {}
+_SECONDS_MOST = 64
+_MILLIS = [f".{millis:03d}Z" for millis in range(1_000)]
+"""How a second begins, for those that were written last, and how it ends."""
 
 READ_BYTES = 1024 * 1024
 """Most bytes of neighbouring lines that are read at once."""
@@ -128,14 +131,16 @@ def _digits(value: int) -> str:
 
 def _iso(at: float) -> str:
     # iso_utc with the second remembered: most of a group of lines began in the same one; it rounds the fraction alone
-    fraction, whole = math.modf(at)
-    second, micros = divmod(int(whole) * 1_000_000 + round(fraction * 1_000_000), 1_000_000)
-    return f"{_iso_second(second)}.{micros // 1000:03d}Z"
-
-
-@functools.lru_cache(maxsize=64)
-def _iso_second(second: int) -> str:
-    return iso_utc(float(second)).partition(".")[0]
+    second = int(at // 1.0)
+    micros = int((at - second) * 1_000_000.0 + 0.5)
+    if micros == 1_000_000:
+        second, micros = second + 1, 0
+    text = _SECONDS.get(second)
+    if text is None:
+        if len(_SECONDS) >= _SECONDS_MOST:
+            _SECONDS.clear()
+        text = _SECONDS[second] = iso_utc(float(second)).partition(".")[0]
+    return text + _MILLIS[micros // 1_000]
 
 
 def lines_at(fd: int, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:

@@ -60,7 +60,7 @@ class Answering(Protocol):
 class Arrived:
     """The head of an answer; either `release` or `close` ends it."""
 
-    __slots__ = ("_connection", "_has_body", "_line", "content", "headers", "status")
+    __slots__ = ("_connection", "_has_body", "_line", "_protocol", "content", "headers", "status")
 
     def __init__(
         self,
@@ -69,10 +69,11 @@ class Arrived:
         content: aiohttp.StreamReader,
         line: "Line",
         connection: Connection,
+        protocol: ResponseHandler,
         has_body: bool,
     ) -> None:
         self.status, self.headers, self.content = status, headers, content
-        self._line, self._has_body = line, has_body
+        self._line, self._protocol, self._has_body = line, protocol, has_body
         self._connection: Connection | None = connection
 
     def release(self) -> None:
@@ -84,7 +85,7 @@ class Arrived:
         if self._has_body and (connection.transport is None or connection.transport.get_write_buffer_size()):
             connection.close()
         else:
-            self._line.keep(connection)
+            self._line.keep(connection, self._protocol)
 
     def close(self) -> None:
         """Give the answer up, and its connection, unless it was released: that one is another's by now."""
@@ -107,10 +108,9 @@ class Line:
         self.host = self._place.headers["Host"]
         self.idle: deque[tuple[Connection, ResponseHandler, float]] = deque()
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
         """It can serve the next request, if both sides want that."""
-        protocol = connection.protocol
-        if protocol is None or protocol.should_close:
+        if protocol.should_close:
             connection.close()
         else:
             self.idle.append((connection, protocol, self._monotonic()))
@@ -162,7 +162,7 @@ class Line:
                 message, content = await protocol.read()
                 status = message.code
                 if status >= 200 or status < 100 or status == 101:  # others announce the answer
-                    return Arrived(status, message.headers, content, self, connection, body is not None)
+                    return Arrived(status, message.headers, content, self, connection, protocol, body is not None)
         except Withheld:
             connection.release()
             raise

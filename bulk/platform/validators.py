@@ -59,6 +59,7 @@ LOG_TRIES = 20
 """So often that is tried, while another process is reading."""
 
 _READ = Effect.READ
+_NOTHING_HASHED = hashlib.blake2b(digest_size=16)  # a copy of one costs less than a new one
 _IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"))
 
 _LOG = logging.getLogger(__name__)
@@ -355,7 +356,9 @@ def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -
 
 def _key(request: Request) -> bytes:
     about = f"{request.method}\0{request.path}\0{request.query}\0{request.media}"
-    return hashlib.blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    hashed = _NOTHING_HASHED.copy()
+    hashed.update(about.encode("utf-8", "surrogatepass"))
+    return hashed.digest()
 
 
 def _stored(row: Row, media: Media) -> Stored:

@@ -9,17 +9,17 @@ import bisect
 import heapq
 import math
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from itertools import accumulate
 from operator import attrgetter
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from bulk.ledger.records import StoredTally
-from bulk.model import Finished, OutcomeKind
+from bulk.model import Finished
 from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline
+from bulk.report.tallied import IS_FINE, JobState, Line, RunState, read_line
 
 MOST_PROBLEMS = 20
 MOST_SLOW = 5
@@ -29,41 +29,14 @@ MOST_LABEL = 120
 
 _STEPS = 1 / math.log(1.05)
 _MOST_STEP = 500  # 1.05 ** 500 ms is longer than a year
-_RESULT = b',"result":'
 _WHOLE_RUN = -1
 _PLACE = attrgetter("index")
-_IS_FINE = frozenset((OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED))
 _PLACES = {kind: place for place, kind in enumerate(OUTCOMES)}
 _GRAVITY = {"failed": 0, "unknown": 1, "skipped": 2}
 
 
-class _Error(msgspec.Struct):
-    code: str
-    message: str = ""
-    http_status: int | None = None
-    attempts: int = 0
-
-
-class _Line(msgspec.Struct):
-    """The part of a line of `results.jsonl` (interface.md §5) that the report needs; the rest is not even decoded."""
-
-    job: str
-    index: int
-    outcome: Literal["succeeded", "unchanged", "failed", "skipped", "unknown"]
-    id: str | None = None
-    item: msgspec.Raw = msgspec.Raw(b"{}")
-    http_status: int | None = None
-    attempts: int = 0
-    started_at: datetime = datetime.fromtimestamp(0, UTC)
-    elapsed_ms: float = 0.0
-    error: _Error | None = None
-
-
-_decode = msgspec.json.Decoder(_Line).decode
-
-
 class _Wrong(Protocol):
-    """What `_Error` and `model.ItemError` have in common."""
+    """What `tallied.LineError` and `model.ItemError` have in common."""
 
     @property
     def code(self) -> str: ...
@@ -75,38 +48,7 @@ class _Wrong(Protocol):
     def attempts(self) -> int: ...
 
 
-_Ended: TypeAlias = _Line | Finished
-
-
-class _JobState(msgspec.Struct, array_like=True):
-    first_at: float | None
-    last_at: float | None
-    not_modified: int
-    steps: dict[int, int]
-    slow: list[SlowItem]
-    problems: dict[str, list[ProblemItem]]
-    examples: dict[str, ProblemItem]
-
-
-class _RunState(msgspec.Struct, array_like=True):
-    length_s: float
-    bins: list[list[int]]
-
-
-def _read(line: bytes) -> _Line:
-    """The head of the line is enough for what went well: results may be megabytes, and are skipped unread.
-
-    Where an item itself has a field `result`, the head is not a whole JSON object, and the line is decoded as it is.
-    """
-    end = line.find(_RESULT)
-    if end > 0:
-        try:
-            found = _decode(line[:end] + b"}")
-        except msgspec.DecodeError:
-            return _decode(line)
-        if found.outcome in _IS_FINE:
-            return found
-    return _decode(line)
+_Ended: TypeAlias = Line | Finished
 
 
 class JobTally:
@@ -146,7 +88,7 @@ class JobTally:
             self._steps[min(step, _MOST_STEP)] += 1
             if elapsed_ms > self._slow_from_ms:
                 self._keep_slow(line, elapsed_ms)
-        if line.error is not None and line.outcome not in _IS_FINE:
+        if line.error is not None and line.outcome not in IS_FINE:
             self._keep_problem(line, line.error)
 
     def _keep_slow(self, line: "_Ended", elapsed_ms: float) -> None:
@@ -196,7 +138,7 @@ class JobTally:
         steps = {step: seen for step, seen in enumerate(self._steps) if seen}
         slow = [entry[2] for entry in self._slow]
         return msgspec.json.encode(
-            _JobState(self.first_at, self.last_at, self.not_modified, steps, slow, self._problems, self.examples)
+            JobState(self.first_at, self.last_at, self.not_modified, steps, slow, self._problems, self.examples)
         )
 
     def restore(self, stored: StoredTally) -> None:
@@ -205,7 +147,7 @@ class JobTally:
         Raises:
             msgspec.DecodeError: it is none.
         """
-        found = msgspec.json.decode(stored.json, type=_JobState)
+        found = msgspec.json.decode(stored.json, type=JobState)
         self.items, self.first_at, self.last_at = stored.items, found.first_at, found.last_at
         self.not_modified, self._problems, self.examples = found.not_modified, found.problems, found.examples
         for step, seen in found.steps.items():
@@ -264,7 +206,7 @@ class Tally:
             if stored is not None and number in stored:
                 self.jobs[name].restore(stored[number])
         if stored is not None and _WHOLE_RUN in stored:
-            self._items, whole = stored[_WHOLE_RUN].items, msgspec.json.decode(stored[_WHOLE_RUN].json, type=_RunState)
+            self._items, whole = stored[_WHOLE_RUN].items, msgspec.json.decode(stored[_WHOLE_RUN].json, type=RunState)
             self._bins.length_s, self._bins.counts = whole.length_s, whole.bins
 
     def read(self, lines: Iterable[bytes]) -> None:
@@ -275,7 +217,7 @@ class Tally:
         """
         active, bins = self._time.of, self._bins
         for raw in lines:
-            line = _read(raw)
+            line = read_line(raw)
             job = self.jobs.get(line.job)
             if job is None:
                 continue
@@ -298,7 +240,7 @@ class Tally:
         if not changed:
             return {}
         found = {self._numbers[name]: StoredTally(self.jobs[name].items, self.jobs[name].state) for name in changed}
-        whole = _RunState(self._bins.length_s, self._bins.counts)
+        whole = RunState(self._bins.length_s, self._bins.counts)
         return {**found, _WHOLE_RUN: StoredTally(self._items, msgspec.json.encode(whole))}
 
     @property

@@ -19,6 +19,7 @@ from bulk.report.active_time import ActiveTime
 from bulk.report.files import as_json, from_json
 from bulk.report.record import OUTCOMES, exit_code
 from bulk.report.report import fold
+from bulk.report.tallied import read_line
 from bulk.report.tally import Tally
 from bulk.status import Wait
 from tests.report.ledgers import START, bucket, finished, job_status
@@ -277,7 +278,7 @@ def test_reading_the_head_is_reading_the_line(item, result, outcome, own):
     """What is read of a line without decoding its result is the same as what decoding all of it gives."""
     line = encode(finished(7, outcome, item=item, result=result, id=own))
     whole = msgspec.json.decode(line)
-    read = tally._read(line)
+    read = read_line(line)
     assert (read.job, read.index, read.outcome, read.id) == (whole["job"], 7, outcome, whole["id"])
     assert msgspec.json.decode(read.item) == whole["item"]
     assert (read.error and read.error.code) == (whole["error"] and whole["error"]["code"])

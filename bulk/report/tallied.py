@@ -1,0 +1,75 @@
+"""What a tally takes in and keeps: what it needs of a line of results, and its own state as the ledger stores it."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from bulk.model import OutcomeKind
+from bulk.report.record import ProblemItem, SlowItem
+
+IS_FINE = frozenset((OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED))
+
+_RESULT = b',"result":'
+
+
+class LineError(msgspec.Struct):
+    """`error` of a line."""
+
+    code: str
+    message: str = ""
+    http_status: int | None = None
+    attempts: int = 0
+
+
+class Line(msgspec.Struct):
+    """The part of a line of `results.jsonl` (interface.md §5) that the report needs; the rest is not even decoded."""
+
+    job: str
+    index: int
+    outcome: Literal["succeeded", "unchanged", "failed", "skipped", "unknown"]
+    id: str | None = None
+    item: msgspec.Raw = msgspec.Raw(b"{}")
+    http_status: int | None = None
+    attempts: int = 0
+    started_at: datetime = datetime.fromtimestamp(0, UTC)
+    elapsed_ms: float = 0.0
+    error: LineError | None = None
+
+
+_decode = msgspec.json.Decoder(Line).decode
+
+
+def read_line(line: bytes) -> Line:
+    """The head of the line is enough for what went well: results may be megabytes, and are skipped unread.
+
+    Where an item itself has a field `result`, the head is not a whole JSON object, and the line is decoded as it is.
+    """
+    end = line.find(_RESULT)
+    if end > 0:
+        try:
+            found = _decode(line[:end] + b"}")
+        except msgspec.DecodeError:
+            return _decode(line)
+        if found.outcome in IS_FINE:
+            return found
+    return _decode(line)
+
+
+class JobState(msgspec.Struct, array_like=True):
+    """Of a `JobTally`."""
+
+    first_at: float | None
+    last_at: float | None
+    not_modified: int
+    steps: dict[int, int]
+    slow: list[SlowItem]
+    problems: dict[str, list[ProblemItem]]
+    examples: dict[str, ProblemItem]
+
+
+class RunState(msgspec.Struct, array_like=True):
+    """Of a whole `Tally`: its timeline."""
+
+    length_s: float
+    bins: list[list[int]]
