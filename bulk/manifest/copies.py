@@ -72,8 +72,8 @@ class CopyFinder:
         if not self._until_written:
             self._write()
 
-    def found(self) -> Iterator[tuple[int, int]]:
-        """(index of a copy, index of the first item that asks for the same), in no order."""
+    def found(self, job: int) -> Iterator[tuple[int, int, int]]:
+        """(`job`, index of a copy, index of the first item that asks for the same), in no order."""
         for number, part in enumerate(self._parts):
             data = b"".join(os.pread(self._fd, size, at) for at, size in self._places[number]) + part
             digests = [data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _RECORD_BYTES)]
@@ -85,7 +85,7 @@ class CopyFinder:
                 index = int.from_bytes(data[at + _DIGEST_BYTES : at + _RECORD_BYTES], "big")
                 first = firsts.setdefault(digest, index)
                 if first != index:
-                    yield index, first
+                    yield job, index, first
 
     def _write(self) -> None:
         if self._fd < 0:
@@ -96,7 +96,8 @@ class CopyFinder:
             self._end += len(part)
         data = memoryview(b"".join(self._parts))
         while data:
-            data = data[os.write(self._fd, data) :]
+            written = os.write(self._fd, data)
+            data = data[written:]
         for part in self._parts:
             part.clear()
         self._until_written = _HELD_BYTES // _RECORD_BYTES
@@ -122,7 +123,7 @@ class CopiesBuilder:
     def add(self, job: int, finder: CopyFinder) -> int:
         """What was found in one job; returns how many copies there are."""
         count = 0
-        rows = ((job, *pair) for pair in finder.found())
+        rows = finder.found(job)
         for first in rows:
             database = self._open()
             database.execute("INSERT INTO found VALUES (?, ?, ?)", first)

@@ -93,7 +93,8 @@ def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:
     while field:
         if field in lines:
             return lines[field]
-        field = field[: max(field.rfind("."), field.rfind("["), 0)]
+        end = max(field.rfind("."), field.rfind("["), 0)
+        field = field[:end]
     return lines.get("", otherwise)
 
 

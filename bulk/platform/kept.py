@@ -102,8 +102,13 @@ def _insert(writer: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any
 def drop_unused(writer: sqlite3.Connection, before: int) -> None:
     """Let go of answers that were not used since then (UTC epoch seconds), within a transaction."""
     unused = writer.execute("SELECT key FROM answer WHERE used_at < ?", (before,))
-    writer.executemany("DELETE FROM place WHERE hash = ?", ((hash_of(key),) for (key,) in unused))
+    # not written as a comprehension: compiled, that would be a list of them all
+    writer.executemany("DELETE FROM place WHERE hash = ?", map(_hash_in, unused))
     writer.execute("DELETE FROM answer WHERE used_at < ?", (before,))
+
+
+def _hash_in(row: tuple[bytes]) -> tuple[int]:
+    return (hash_of(row[0]),)
 
 
 class KeptAnswers:

@@ -74,6 +74,7 @@ def test_a_file_that_changed_is_not_believed(tmp_path, text):
         read_again(checked, workspace)
 
 
+@pytest.mark.interpreted
 def test_there_is_a_bound(tmp_path, monkeypatch):
     """More secrets than memory shall hold are refused; the message names the field and no secret."""
     monkeypatch.setattr(withheld, "MOST_ITEMS", 1)
