@@ -132,7 +132,7 @@ class IndexBuilder:
             lanes: keys of the lanes that it writes; none: nothing else needs to wait for it.
             label: name of the first.
             at, size: where its JSON can be read again (bytes).
-            payload: `short_63` of what it asks for.
+            payload: what it asks for (`payload_of`).
             is_last_kept: of its lane the last item alone may remain, so that each needs the name.
             size_combined: what it takes of a combined request (count); 0: it is sent alone.
         """
