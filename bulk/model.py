@@ -196,6 +196,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SUCCEEDED, _UNCHANGED = OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED
+SUCCESSFUL = frozenset((_SUCCEEDED, _UNCHANGED))
+"""The item is as it was asked for."""
 
 
 def succeeded(result: Any, *, note: str | None = None, payload: bytes | BodyFile | None = None) -> Outcome:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bulk.model import Outcome, OutcomeKind
+from bulk.model import SUCCESSFUL, Outcome
 from bulk.operation import Conflict, ItemT, Operation
 
 
@@ -25,7 +25,7 @@ class OneFile(Operation[ItemT]):
 
     def left(self, item: Any, outcome: Outcome) -> str | None:
         """The blob; empty where the file is gone."""
-        if outcome.kind not in (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED):
+        if outcome.kind not in SUCCESSFUL:
             return None
         if not hasattr(item, "content"):
             return ""

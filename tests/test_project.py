@@ -112,7 +112,7 @@ def compiled_otherwise(code: str) -> list[str]:
 
 
 def test_what_is_compiled_does_what_is_written() -> None:
-    """In the modules that are compiled nothing is written in a way that the compiler takes otherwise."""
+    """Modules that are compiled have no call in a slice, and no comprehension of rows for a table."""
     assert compiled_otherwise("data = data[write(data) :]") == ["write(data):"]
     assert compiled_otherwise("one.executemany(text, ((key,) for key in keys))")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]

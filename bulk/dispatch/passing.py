@@ -32,7 +32,7 @@ from bulk.manifest.copies import Copies, copies_name
 from bulk.manifest.entries import EntryStream, LaneIndex
 from bulk.manifest.manifest import Job
 from bulk.manifest.summary import index_name, is_spooled
-from bulk.model import ErrorCode, OutcomeKind, failed, skipped
+from bulk.model import SUCCESSFUL, ErrorCode, failed, skipped
 
 SKIP_BATCH = 500
 COPY_BATCH = 256
@@ -42,8 +42,6 @@ SUPERSEDED_BATCH = 16
 """Superseded items that are read at once (count): they may be large."""
 LOOK_S = 0.25
 """How often it looks whether the run is over, though it is told (seconds)."""
-
-_SUCCESSFUL = frozenset((OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED))
 
 
 class Passing:
@@ -241,7 +239,7 @@ class Passing:
     def _made(self, job: Job) -> int:
         assert job.derivation is not None, "only such jobs are made"
         view = LedgerView(self._workspace)
-        lines = view.finished(kinds=_SUCCESSFUL, job=job.derivation.job)
+        lines = view.finished(kinds=SUCCESSFUL, job=job.derivation.job)
         try:
             beside = {name: self._only(view, name) for name in job.derivation.also}
             known = {name: line for name, line in beside.items() if line is not None}
@@ -251,7 +249,7 @@ class Passing:
 
     def _only(self, view: LedgerView, name: str) -> Mapping[str, Any] | None:
         """The result of a job that has one; None where none of its items succeeded, or several did."""
-        first = list(islice(view.finished(kinds=_SUCCESSFUL, job=name), 2))
+        first = list(islice(view.finished(kinds=SUCCESSFUL, job=name), 2))
         return first[0] if len(first) == 1 else None
 
     async def _goes_on(self, workers: Workers) -> bool:

@@ -23,12 +23,11 @@ from bulk.govern.policy import Draining
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.saving import saved_path
-from bulk.model import BodyFile, ErrorCode, Finished, ItemError, Outcome, OutcomeKind
+from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, Finished, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
 from bulk.platform.credentials import redact
 from bulk.platform.intake import Intake
 
-SAVED_KINDS = (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED)
 RESULT_BYTES = 1_500
 """What a finished item takes in memory beside its payload, about (bytes)."""
 
@@ -196,7 +195,7 @@ class Workers:
             error=error,
         )
         save: tuple[str, bytes | BodyFile] | None = None
-        if job.save is not None and outcome.kind in SAVED_KINDS:
+        if job.save is not None and outcome.kind in SUCCESSFUL:
             payload = outcome.payload
             content = payload if isinstance(payload, BodyFile) else job.operation.saved_bytes(outcome)
             save = (saved_path(job, entry.item), content)

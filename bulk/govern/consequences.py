@@ -24,7 +24,7 @@ PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMI
 """Answers that only a token gets that the platform takes; an error page may be any proxy's."""
 
 FAILURES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR, VerdictKind.BAD_RESPONSE))
-"""Answers that do nobody any good, and don't say that it is a matter of time or of rights."""
+"""Answers that serve nobody, and have nothing to do with limits or with the credential."""
 
 
 def follow(

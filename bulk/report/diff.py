@@ -21,7 +21,7 @@ from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
-from bulk.model import OutcomeKind
+from bulk.model import SUCCESSFUL, OutcomeKind
 from bulk.report.diff_fields import FieldDifference, canonical, differences, without
 from bulk.report.diff_record import KINDS, Change, Ending, JobDiff, Side, Summary
 from bulk.report.figures import counted
@@ -205,7 +205,7 @@ class _Comparison:
 
     def _outcome(self, line: _Line) -> str:
         """The outcome as it is compared: in a second audit, `unchanged` is what `succeeded` was in the first."""
-        is_done = line.outcome in (OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED)
+        is_done = line.outcome in SUCCESSFUL
         return _DONE if is_done or "outcome" in self._ignored else line.outcome.value
 
     def _enter(self, run: int, job: int) -> int:

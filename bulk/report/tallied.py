@@ -5,10 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from bulk.model import OutcomeKind
+from bulk.model import SUCCESSFUL
 from bulk.report.record import ProblemItem, SlowItem
-
-IS_FINE = frozenset((OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED))
 
 _RESULT = b',"result":'
 
@@ -51,7 +49,7 @@ def read_line(line: bytes) -> Line:
             found = _decode(line[:end] + b"}")
         except msgspec.DecodeError:
             return _decode(line)
-        if found.outcome in IS_FINE:
+        if found.outcome in SUCCESSFUL:
             return found
     return _decode(line)
 

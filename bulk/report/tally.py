@@ -16,10 +16,10 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from bulk.ledger.records import StoredTally
-from bulk.model import Finished
+from bulk.model import SUCCESSFUL, Finished
 from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline
-from bulk.report.tallied import IS_FINE, JobState, Line, RunState, read_line
+from bulk.report.tallied import JobState, Line, RunState, read_line
 
 MOST_PROBLEMS = 20
 MOST_SLOW = 5
@@ -88,7 +88,7 @@ class JobTally:
             self._steps[min(step, _MOST_STEP)] += 1
             if elapsed_ms > self._slow_from_ms:
                 self._keep_slow(line, elapsed_ms)
-        if line.error is not None and line.outcome not in IS_FINE:
+        if line.error is not None and line.outcome not in SUCCESSFUL:
             self._keep_problem(line, line.error)
 
     def _keep_slow(self, line: "_Ended", elapsed_ms: float) -> None:

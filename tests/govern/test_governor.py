@@ -187,6 +187,46 @@ def test_a_token_that_ends_midway_is_renewed_once_and_tried_alone() -> None:
     run_virtual(main)
 
 
+@pytest.mark.parametrize(
+    ("came", "served"),
+    [
+        (VerdictKind.ACCEPTED, (1, 0)),
+        (VerdictKind.REFUSED, (1, 0)),
+        ("truncated", (0, 1)),
+        (VerdictKind.SERVER_ERROR, (0, 1)),
+        (VerdictKind.BAD_RESPONSE, (0, 1)),
+        (VerdictKind.BUSY, (0, 1)),
+        (FailureKind.LOST, (0, 1)),
+        (FailureKind.NOT_SENT, (0, 0)),
+        (VerdictKind.LIMITED_SECONDARY, (0, 0)),
+        (VerdictKind.UNAUTHORIZED, (0, 0)),
+        (VerdictKind.REDIRECTED, (0, 0)),
+    ],
+)
+def test_who_is_served(came: object, served: tuple[int, int]) -> None:
+    """failures.md row 25: good answers, and failures; limits, tokens and what never left are neither."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock)
+        platform.is_off = True
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=1)
+        async with anyio.create_task_group() as services:
+            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.gate)
+            permit = await bench.governor.permit(bench.gate)
+            if isinstance(came, FailureKind):
+                bench.governor.failed(permit, Failure(kind=came, code=ErrorCode.CONNECTION, message="why"))
+            else:
+                kind = came if isinstance(came, VerdictKind) else VerdictKind.ACCEPTED
+                reply = Reply(status=200, headers={}, is_truncated=came == "truncated")
+                bench.governor.answered(permit, reply, Verdict(kind))
+            services.cancel_scope.cancel()
+        assert bench.governor.served == served
+
+    run_virtual(main)
+
+
 def test_retry_after_silences_everything() -> None:
     """`Retry-After: 3`: nothing is sent for 3 s, `/rate_limit` neither."""
 

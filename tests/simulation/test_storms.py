@@ -24,6 +24,11 @@ def test_every_invariant_holds(folder: Path, first: int, figure: Callable[[str],
     figure(f"{TOGETHER} seeds, {requests:,} requests, {runs} runs, {seconds:,.0f} virtual s: 0 broken")
 
 
+def test_outages_that_come_and_go_cost_no_item(folder: Path) -> None:
+    """failures.md row 25: a read meets three outages with good spells between them, and then two lost answers."""
+    pass_seed(2_689, folder, items=200)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("first", range(1_000, 1_000 + SOAK_SEEDS, 100))
