@@ -7,11 +7,12 @@ costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 from urllib.parse import urljoin
 
 import anyio
-import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
@@ -44,12 +45,21 @@ WAITED_FOR = frozenset(
 """The request had no effect and did not count: the governor holds the next permit back until it may be sent again."""
 
 
-class Tried(msgspec.Struct, frozen=True, gc=False):
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Tried:
     """What came of one send: an answer and how to treat it, or a failure."""
 
-    reply: Reply | None = None
-    verdict: Verdict | None = None
-    failure: Failure | None = None
+    reply: Final[Reply | None]
+    verdict: Final[Verdict | None]
+    failure: Final[Failure | None]
+
+    def __init__(
+        self,
+        reply: Reply | None = None,
+        verdict: Verdict | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        self.reply, self.verdict, self.failure = reply, verdict, failure
 
     @property
     def kind(self) -> VerdictKind | None:
@@ -135,7 +145,7 @@ class Exchange:
                 return Tried(reply=reply, verdict=verdict)
             governor.answered(permit, answer, judge(request, answer, self._vendor))
             # a 304 that was not asked for: once more without conditions (failures.md row 13)
-            fresh = msgspec.structs.replace(request, is_fresh=True)
+            fresh = replace(request, is_fresh=True)
             return (
                 Tried(reply=answer, verdict=judge(request, answer, self._vendor))
                 if request.is_fresh
@@ -217,7 +227,7 @@ class Exchange:
             if target is None:
                 return _led_astray(tried, "redirected away from the platform; not followed")
             path, _, query = target.partition("?")
-            request = msgspec.structs.replace(request, path=path, query=query)
+            request = replace(request, path=path, query=query)
             tried = await self.once(request, gate, tally)
         is_still = tried.kind is VerdictKind.REDIRECTED
         return _led_astray(tried, "redirected too often") if is_still else tried

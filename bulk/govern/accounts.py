@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Protocol
 
 import anyio
-import msgspec
 from aiolimiter import AsyncLimiter
 
 from bulk.errors import CredentialRefused
@@ -56,7 +55,7 @@ class Trust(StrEnum):
 _PROVEN = Trust.PROVEN
 
 
-class Permit(msgspec.Struct, eq=False, gc=False):
+class Permit:
     """Leave to send one request.
 
     Attributes:
@@ -65,12 +64,11 @@ class Permit(msgspec.Struct, eq=False, gc=False):
         granted: monotonic seconds.
     """
 
-    gate: "Gate"
-    token: Secret
-    window: int
-    mark: int
-    generation: int
-    granted: float
+    __slots__ = ("gate", "generation", "granted", "mark", "token", "window")
+
+    def __init__(self, gate: "Gate", token: Secret, window: int, mark: int, generation: int, granted: float) -> None:
+        self.gate, self.token, self.window, self.mark = gate, token, window, mark
+        self.generation, self.granted = generation, granted
 
 
 @dataclass(slots=True, eq=False)

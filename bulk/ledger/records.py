@@ -1,8 +1,9 @@
 """What goes into a ledger and comes out of it: frozen words, no I/O."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -33,7 +34,8 @@ class Intent(msgspec.Struct, frozen=True):
     sent_at: float
 
 
-class Record(msgspec.Struct, frozen=True):
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Record:
     """An item that has ended, on its way to disk.
 
     Attributes:
@@ -42,10 +44,19 @@ class Record(msgspec.Struct, frozen=True):
         may_echo: its write was sent again and the first send may still arrive, so that its intent stays.
     """
 
-    job: int
-    finished: Finished
-    save: tuple[str, bytes | BodyFile] | None = None
-    may_echo: bool = False
+    job: Final[int]
+    finished: Final[Finished]
+    save: Final[tuple[str, bytes | BodyFile] | None]
+    may_echo: Final[bool]
+
+    def __init__(
+        self,
+        job: int,
+        finished: Finished,
+        save: tuple[str, bytes | BodyFile] | None = None,
+        may_echo: bool = False,
+    ) -> None:
+        self.job, self.finished, self.save, self.may_echo = job, finished, save, may_echo
 
 
 Entry: TypeAlias = Intent | Record

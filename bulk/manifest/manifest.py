@@ -6,9 +6,7 @@ Source: interface.md §2.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, Final
 
 from bulk.operation import AnyOperation, Item
 
@@ -155,7 +153,8 @@ class Manifest:
     limit: int | None = None
 
 
-class Entry(msgspec.Struct, frozen=True):
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Entry:
     """One item on its way to a worker.
 
     Attributes:
@@ -165,7 +164,16 @@ class Entry(msgspec.Struct, frozen=True):
         file_digests: file field -> SHA-256 (hex) of the file when it was checked (failures.md row 59).
     """
 
-    job: int
-    index: int
-    item: Item
-    file_digests: Mapping[str, str] = {}
+    job: Final[int]
+    index: Final[int]
+    item: Final[Item]
+    file_digests: Final[Mapping[str, str]]
+
+    def __init__(
+        self,
+        job: int,
+        index: int,
+        item: Item,
+        file_digests: Mapping[str, str] = {},
+    ) -> None:
+        self.job, self.index, self.item, self.file_digests = job, index, item, file_digests

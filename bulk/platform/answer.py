@@ -1,6 +1,8 @@
 """What the transport is given beside a request, and what it gives back."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 from bulk.model import Reply
 
@@ -17,11 +19,34 @@ class Stored(Protocol):
         """`Last-Modified`, verbatim."""
 
 
-class Answer(Reply, frozen=True, kw_only=True):
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Answer(Reply):
     """A Reply with its bytes, for the store of validators.
 
     Attributes:
         raw: the body, decompressed; empty where it was not read to its end.
     """
 
-    raw: bytes = b""
+    raw: Final[bytes]
+
+    def __init__(
+        self,
+        *,
+        status: int,
+        headers: Mapping[str, str],
+        body: Any = None,
+        is_unchanged: bool = False,
+        is_truncated: bool = False,
+        request_id: str | None = None,
+        raw: bytes = b"",
+    ) -> None:
+        Reply.__init__(
+            self,
+            status=status,
+            headers=headers,
+            body=body,
+            is_unchanged=is_unchanged,
+            is_truncated=is_truncated,
+            request_id=request_id,
+        )
+        self.raw = raw

@@ -4,9 +4,9 @@ A web page is never taken for JSON, and nothing of a body that can't be used is 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import orjson
 
 from bulk.model import Media
@@ -18,7 +18,8 @@ _AS_BYTES = (Media.RAW, Media.HTML)
 _BOM = b"\xef\xbb\xbf"
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Unreadable:
     """Stands in `Reply.body` of a 2xx answer whose body can't be used; `wire.judge` makes a verdict of it.
 
     Attributes:

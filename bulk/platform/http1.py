@@ -102,11 +102,11 @@ class Line:
     """
 
     def __init__(self, connector: aiohttp.BaseConnector, base: URL, monotonic: Callable[[], float]) -> None:
-        self._connect, self._monotonic = connector.connect, monotonic
+        self._connect, self._loop, self._monotonic = connector.connect, connector._loop, monotonic
         # tells the pool where to connect to; it is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
-        self.idle: deque[tuple[Connection, ResponseHandler, float]] = deque()
+        self.idle: deque[tuple[Connection, Any, float]] = deque()
 
     def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
         """It can serve the next request, if both sides want that."""
@@ -115,12 +115,15 @@ class Line:
         else:
             self.idle.append((connection, protocol, self._monotonic()))
 
-    def _kept(self) -> tuple[Connection, ResponseHandler] | None:
-        """The connection that was idle longest, and not too long."""
+    def _kept(self) -> tuple[Connection, Any] | None:
+        """The connection that was idle longest, and not too long, and that is as it was when it was kept."""
         idle = self.idle
         while idle:
             connection, protocol, since = idle.popleft()
-            if protocol.is_connected() and self._monotonic() - since <= KEEP_ALIVE_S:
+            way = protocol.transport
+            # a peer that closed, or that sent what nobody asked for
+            is_usable = way is not None and not way.is_closing() and not protocol._buffer
+            if is_usable and self._monotonic() - since <= KEEP_ALIVE_S:
                 return connection, protocol
             connection.close()
         return None
@@ -148,18 +151,19 @@ class Line:
         try:
             # any: aiohttp's annotation of what it reads holds for its parser in Python only, not for that in C
             protocol: Any = kept[1] if kept is not None else connection.protocol
-            way = protocol.transport if protocol is not None else None
-            # a peer that closed, or that sent what nobody asked for, while the connection was idle
-            if protocol is None or way is None or way.is_closing() or protocol.should_close:
+            if kept is None and (protocol is None or protocol.should_close or not protocol.is_connected()):
                 raise ConnectionStale
             if flight.may_leave is not None and not flight.may_leave():
                 raise Withheld
             if kept is None:  # the parser of a kept one goes on where the last answer ended
                 protocol.set_response_params(read_until_eof=True, auto_decompress=False)
             flight.is_written = True
-            way.write(head if body is None else head + body)
+            protocol.transport.write(head if body is None else head + body)
             while True:
-                message, content = await protocol.read()
+                if not protocol._buffer and protocol._exception is None:
+                    waiter = protocol._waiter = self._loop.create_future()
+                    await waiter
+                (message, content), _ = protocol._buffer.popleft()
                 status = message.code
                 if status >= 200 or status < 100 or status == 101:  # others announce the answer
                     return Arrived(status, message.headers, content, self, connection, protocol, body is not None)

@@ -16,9 +16,10 @@ import stat
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-import msgspec
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from bulk.clock import Clock
@@ -65,7 +66,8 @@ _IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname",
 _LOG = logging.getLogger(__name__)
 
 
-class Stored(msgspec.Struct, frozen=True):
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Stored:
     """One answer that was kept.
 
     Attributes:
@@ -74,14 +76,28 @@ class Stored(msgspec.Struct, frozen=True):
         body: decompressed bytes, as they came.
     """
 
-    key: bytes
-    media: Media
-    etag: str | None
-    last_modified: str | None
-    status: int
-    content_type: str | None
-    link: str | None
-    body: bytes
+    key: Final[bytes]
+    media: Final[Media]
+    etag: Final[str | None]
+    last_modified: Final[str | None]
+    status: Final[int]
+    content_type: Final[str | None]
+    link: Final[str | None]
+    body: Final[bytes]
+
+    def __init__(
+        self,
+        key: bytes,
+        media: Media,
+        etag: str | None,
+        last_modified: str | None,
+        status: int,
+        content_type: str | None,
+        link: str | None,
+        body: bytes,
+    ) -> None:
+        self.key, self.media, self.etag, self.last_modified = key, media, etag, last_modified
+        self.status, self.content_type, self.link, self.body = status, content_type, link, body
 
 
 class ValidatorStore:

@@ -8,11 +8,12 @@ Source: open-points.md (limits, error body); specification.md, Errors; failures.
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -104,7 +105,8 @@ class VerdictKind(StrEnum):
     REDIRECTED = "redirected"  # a read leads elsewhere
 
 
-class Verdict(msgspec.Struct, frozen=True):
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Verdict:
     """What `judge` says.
 
     Attributes:
@@ -114,11 +116,22 @@ class Verdict(msgspec.Struct, frozen=True):
         location: where a read was redirected to, as the platform wrote it; see `within_base`.
     """
 
-    kind: VerdictKind
-    code: ErrorCode | None = None
-    message: str = ""
-    retry_after_s: float | None = None
-    location: str | None = None
+    kind: Final[VerdictKind]
+    code: Final[ErrorCode | None]
+    message: Final[str]
+    retry_after_s: Final[float | None]
+    location: Final[str | None]
+
+    def __init__(
+        self,
+        kind: VerdictKind,
+        code: ErrorCode | None = None,
+        message: str = "",
+        retry_after_s: float | None = None,
+        location: str | None = None,
+    ) -> None:
+        self.kind, self.code, self.message, self.retry_after_s = kind, code, message, retry_after_s
+        self.location = location
 
 
 _ACCEPTED = Verdict(VerdictKind.ACCEPTED)

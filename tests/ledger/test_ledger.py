@@ -1,6 +1,7 @@
 import contextlib
 import shutil
 import sqlite3
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -86,7 +87,7 @@ def test_a_write_that_may_arrive_twice_keeps_its_intent(tmp_path):
     """Its item has ended and needs no settling; the next process still hears of what may be on its way."""
     with opened(tmp_path / "run") as ledger:
         ledger.commit([intent(0), intent(1), intent(2)])
-        late = msgspec.structs.replace(record(0, job=1), may_echo=True)
+        late = replace(record(0, job=1), may_echo=True)
         ledger.commit([late, record(1, job=1), record(2, OutcomeKind.UNKNOWN, job=1)])
     with opened(tmp_path / "run") as ledger:
         assert ledger.open_intents() == {}

@@ -2,6 +2,7 @@ import json
 import math
 import os
 import tracemalloc
+from dataclasses import replace
 from types import MappingProxyType
 
 import msgspec
@@ -74,7 +75,7 @@ def test_a_line_is_the_promised_one():
 
 def test_an_error_is_an_object_in_the_promised_order():
     """`error` has code, message, http_status and attempts."""
-    ended = msgspec.structs.replace(finished(3), error=ItemError(ErrorCode.CONFLICT, "other sha", 409, 8))
+    ended = replace(finished(3), error=ItemError(ErrorCode.CONFLICT, "other sha", 409, 8))
     error = '"error":{"code":"conflict","message":"other sha","http_status":409,"attempts":8}}\n'
     assert results.encode(ended).decode().endswith(error)
 
@@ -84,14 +85,14 @@ def test_an_error_is_an_object_in_the_promised_order():
 @example(at=0.9999999)
 def test_times_are_those_of_the_clock(at: float):
     """`started_at` is what `iso_utc` makes of it, to the millisecond."""
-    ended = msgspec.structs.replace(finished(0), started_at=at)
+    ended = replace(finished(0), started_at=at)
     assert json.loads(results.encode(ended))["started_at"] == iso_utc(at)
 
 
 @given(value=anything)
 def test_no_value_breaks_a_line(value: object):
     """Whatever a result holds, its line is one line of JSON that orjson reads back, with all its keys."""
-    line = results.encode(msgspec.structs.replace(finished(0, result=value), id="\ud800", item={"a": value}))
+    line = results.encode(replace(finished(0, result=value), id="\ud800", item={"a": value}))
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     assert list(orjson.loads(line)) == [

@@ -4,9 +4,9 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from bulk.model import Effect, Media, Reply, Request
@@ -304,7 +304,7 @@ def small_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(number: int) -> Request:
     """One of many requests."""
-    return msgspec.structs.replace(GET, path=f"/repos/acme/api-{number}/readme")
+    return replace(GET, path=f"/repos/acme/api-{number}/readme")
 
 
 def fill(one: ValidatorStore, numbers: range) -> None:

@@ -6,6 +6,7 @@ Each is the smallest change that a tired engineer could make. A harness that can
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -125,9 +126,8 @@ def conditional_read_back() -> contextlib.AbstractContextManager[None]:
 
 
 def _stale(request: Request) -> Request:
-    import msgspec
 
-    return msgspec.structs.replace(request, is_fresh=False)
+    return replace(request, is_fresh=False)
 
 
 def budget_given_back_when_lost() -> contextlib.AbstractContextManager[None]:
