@@ -21,7 +21,8 @@ def segment(name: str | int) -> str:
         ValueError: it is empty, `.` or `..`, or holds a control character or a lone surrogate.
     """
     text = str(name)
-    if _SIMPLE.fullmatch(text):
+    # the first is quicker, and stricter
+    if (text.isascii() and text.replace("-", "").isalnum()) or _SIMPLE.fullmatch(text):
         return text
     flaw = flaw_of_segment(text)
     if flaw:

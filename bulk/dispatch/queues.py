@@ -33,7 +33,6 @@ class Stream(Protocol):
         """
 
 
-@dataclass(slots=True, eq=False)
 class Work:
     """One item handed to a worker, with the lane that it holds.
 
@@ -41,9 +40,10 @@ class Work:
         behind: items behind it in that lane that may share its requests (`Operation.steps_combined`).
     """
 
-    entry: Entry
-    lane: Lane | None = None
-    behind: tuple[Entry, ...] = ()
+    __slots__ = ("behind", "entry", "lane")
+
+    def __init__(self, entry: Entry, lane: Lane | None = None, behind: tuple[Entry, ...] = ()) -> None:
+        self.entry, self.lane, self.behind = entry, lane, behind
 
     @property
     def items(self) -> int:

@@ -1,7 +1,6 @@
 """How words become rows of the ledger's tables and back. Every query here is small; schema.sql explains the columns."""
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -110,14 +109,14 @@ def outcome_rows(
         words: the numbers of outcomes and codes.
     """
     rows: list[tuple[Any, ...]] = []
-    items: Counter[tuple[int, int, int]] = Counter()
-    sizes: Counter[tuple[int, int, int]] = Counter()
+    items: dict[tuple[int, int, int], int] = {}
+    sizes: dict[tuple[int, int, int], int] = {}
     for record, length in zip(records, lengths, strict=True):
         ended = record.finished
         key = (record.job, words[ended.outcome], 0 if ended.error is None else words[ended.error.code])
         rows.append((record.job, ended.index, key[1], key[2], ended.http_status, ended.attempts, position, length))
-        items[key] += 1
-        sizes[key] += length
+        items[key] = items.get(key, 0) + 1
+        sizes[key] = sizes.get(key, 0) + length
         position += length
     return rows, [(*key, count, sizes[key]) for key, count in items.items()]
 

@@ -11,12 +11,12 @@ class Stored(Protocol):
     """What the transport needs of a stored answer: its validators, sent back as they came."""
 
     @property
-    def etag(self) -> str | None:
-        """`ETag` with its quotes, also a weak one."""
+    def etag(self) -> str:
+        """`ETag` with its quotes, also a weak one; empty where there was none."""
 
     @property
-    def last_modified(self) -> str | None:
-        """`Last-Modified`, verbatim."""
+    def last_modified(self) -> str:
+        """`Last-Modified`, verbatim; empty where there was none."""
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

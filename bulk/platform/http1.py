@@ -8,7 +8,7 @@ Source: RFC 9112; performance.md; failures.md rows 8, 57, 58.
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import aiohttp
@@ -206,19 +206,19 @@ def target_of(base_path: str, path: str, query: str) -> str:
     return f"{base_path}{path}?{query}"
 
 
-def header_lines(headers: Mapping[str, str]) -> bytes:
+def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
     """Header lines, each with its end.
 
     Raises:
         ValueError: a value would break its line.
     """
     lines = ""
-    for name, value in headers.items():
+    for name, value in headers:
         if not value.isprintable() and _BREAKING.search(value) is not None:  # the first is quicker, and stricter
             raise ValueError(f"the header {name} holds a control character")
         lines += f"{name}: {value}\r\n"
     # what came as bytes that are no UTF-8 goes back as the same bytes
-    return lines.encode("utf-8", "surrogateescape")
+    return lines.encode() if lines.isascii() else lines.encode("utf-8", "surrogateescape")
 
 
 def line_start(method: str) -> bytes:

@@ -33,7 +33,7 @@ TOGETHER = 64
 NOTED_BY = 3
 """So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
 
-VERSION = 3
+VERSION = 4
 """Of the tables; those of an earlier one are begun anew, because what they hold is only a saving."""
 
 SCHEMA = (
@@ -43,11 +43,7 @@ SCHEMA = (
 CREATE TABLE answer (
     number INTEGER PRIMARY KEY,  -- grows: what lies behind an answer was kept after it
     key BLOB NOT NULL,           -- method, path, query and media, hashed
-    etag TEXT,
-    last_modified TEXT,
-    status INTEGER NOT NULL,
-    content_type TEXT,
-    link TEXT,                   -- the next page: a 304 need not repeat it
+    head TEXT NOT NULL,          -- ETag, Last-Modified, Content-Type, Link, a line each, empty where there was none
     body BLOB NOT NULL,          -- decompressed
     used_at INTEGER NOT NULL     -- UTC epoch seconds
 )""",
@@ -62,15 +58,16 @@ CREATE TABLE place (
     f"PRAGMA user_version = {VERSION}",
 )
 
-Row: TypeAlias = tuple[int, bytes, str | None, str | None, int, str | None, str | None, bytes, int]
-"""number, key, etag, last_modified, status, content_type, link, body, used_at; see the table `answer`."""
+Row: TypeAlias = tuple[int, bytes, str, bytes, int]
+"""number, key, head, body, used_at; see the table `answer`. Few columns, because for each of them Python lets other
+threads run."""
 
 _NOWHERE = -2 * NEAR_ROWS
 
-_COLUMNS = "number, key, etag, last_modified, status, content_type, link, body, used_at"
+_COLUMNS = "number, key, head, body, used_at"
 _ONE = f"SELECT {_COLUMNS} FROM place JOIN answer USING (number) WHERE hash = ? AND key = ?"
 _AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE number > ? ORDER BY number LIMIT ?"
-_KEEP = "INSERT INTO answer (key, etag, last_modified, status, content_type, link, body, used_at) VALUES {rows}"
+_KEEP = "INSERT INTO answer (key, head, body, used_at) VALUES {rows}"
 _PLACE = "INSERT INTO place VALUES {rows} ON CONFLICT (hash) DO UPDATE SET number = excluded.number"
 _TOUCH = "UPDATE answer SET used_at = ? WHERE number = (SELECT number FROM place WHERE hash = ?) AND key = ?"
 
@@ -169,7 +166,7 @@ class KeptAnswers:
                 return None
         row = self._ahead.pop(key, None)
         if row is not None:
-            self._bytes -= len(row[7])
+            self._bytes -= len(row[3])
         else:
             if self._finds_left < 0 and not self.is_without_view:
                 self._new_view()
@@ -200,17 +197,17 @@ class KeptAnswers:
         cursor = self._connection.execute(_AHEAD, (self._end, self._count))
         for row in cursor:
             self._end = row[0]
-            size += len(row[7])
+            size += len(row[3])
             if self._end != rowid:
                 replaced = ahead.pop(row[1], None)  # another process has kept it anew
                 ahead[row[1]] = row
-                self._bytes += len(row[7]) - (len(replaced[7]) if replaced is not None else 0)
+                self._bytes += len(row[3]) - (len(replaced[3]) if replaced is not None else 0)
             if size >= AHEAD_BYTES:
                 break
         cursor.close()
         unused = 0
         while len(ahead) > WAITING_MOST or self._bytes > 2 * AHEAD_BYTES:
-            self._bytes -= len(ahead.pop(next(iter(ahead)))[7])
+            self._bytes -= len(ahead.pop(next(iter(ahead)))[3])
             unused += 1
         self._count = AHEAD_FIRST if unused * 2 > self._count else min(AHEAD_MOST, self._count * 2)
 

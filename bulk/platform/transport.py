@@ -7,7 +7,7 @@ Source: design.md §7; performance.md; failures.md rows 1-6, 8-11, 15, 24, 26, 2
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -152,14 +152,13 @@ class Transport:
         """
         data = None if request.body is None else orjson.dumps(request.body)
         target = target_of(self._base_path, request.path, request.query)
-        validators = _validators(stored) if stored is not None and not request.is_fresh else None
+        conditions = _conditions(stored) if stored is not None and not request.is_fresh else ()
         if self._line is None or (data is not None and len(data) >= STREAMED_BYTES):
-            return await self._send_by_session(request, token, target, data, validators, may_leave, holder)
+            return await self._send_by_session(request, token, target, data, conditions, may_leave, holder)
         line = self._line
         start, lines = self._head(line, request, token, data is not None)
-        conditions = b"" if validators is None else header_lines(validators)
         length = b"" if data is None else b"Content-Length: %d\r\n" % len(data)
-        head = b"%b%b%b%b%b\r\n" % (start, target.encode(), lines, conditions, length)
+        head = b"%b%b%b%b%b\r\n" % (start, target.encode(), lines, header_lines(conditions), length)
         flight = self._deadlines.begin(may_leave)
         return await self._exchange(request, flight, line.send(head, data, flight), self._place, holder)
 
@@ -169,7 +168,7 @@ class Transport:
         token: Secret,
         target: str,
         data: bytes | None,
-        validators: Mapping[str, str] | None,
+        conditions: Sequence[tuple[str, str]],
         may_leave: Callable[[], bool] | None,
         holder: Holder | None,
     ) -> Answer | Failure:
@@ -177,7 +176,7 @@ class Transport:
         assert self._session is not None, "the transport is open"
         if self._line is not None:
             self._line.lend()
-        headers = CIMultiDict({**self._headers(request, token, data is not None), **(validators or {})})
+        headers = CIMultiDict({**self._headers(request, token, data is not None), **dict(conditions)})
         options: dict[str, Any] = {}
         if data is not None:
             options["data"] = data if len(data) < STREAMED_BYTES else io.BytesIO(data)
@@ -318,7 +317,7 @@ class Transport:
                 headers[_LENGTH] = "0"
             if len(self._heads) >= _HEADS:
                 self._heads.clear()
-            head = self._heads[key] = line_start(request.method), b" HTTP/1.1\r\n" + header_lines(headers)
+            head = self._heads[key] = line_start(request.method), b" HTTP/1.1\r\n" + header_lines(headers.items())
         return head
 
     def _headers(self, request: Request, token: Secret, has_body: bool) -> dict[str, str]:
@@ -364,12 +363,11 @@ class Transport:
         return self._outside
 
 
-def _validators(stored: Stored) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if stored.etag is not None:
-        found["If-None-Match"] = stored.etag
-    if stored.last_modified is not None:
-        found["If-Modified-Since"] = stored.last_modified
+def _conditions(stored: Stored) -> list[tuple[str, str]]:
+    """The header lines with which an answer is asked for that may be the stored one."""
+    found = [("If-None-Match", stored.etag)] if stored.etag else []
+    if stored.last_modified:
+        found.append(("If-Modified-Since", stored.last_modified))
     return found
 
 

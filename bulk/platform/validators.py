@@ -31,6 +31,9 @@ from bulk.platform.secrets import Secret
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept."""
 
+KEPT_STATUS = 200
+"""Of every answer that is kept."""
+
 BUFFER_BYTES = 64 * 1024 * 1024
 """Most bytes of bodies that wait for `flush`; above, nothing is taken in."""
 
@@ -71,33 +74,24 @@ class Stored:
     """One answer that was kept.
 
     Attributes:
-        etag: with its quotes, weak or strong, as it came; None where there was none. last_modified: likewise.
-        link: the `Link` header; content_type: the `Content-Type`.
+        etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
+        content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
         body: decompressed bytes, as they came.
     """
 
     key: Final[bytes]
     media: Final[Media]
-    etag: Final[str | None]
-    last_modified: Final[str | None]
-    status: Final[int]
-    content_type: Final[str | None]
-    link: Final[str | None]
+    etag: Final[str]
+    last_modified: Final[str]
+    content_type: Final[str]
+    link: Final[str]
     body: Final[bytes]
 
     def __init__(
-        self,
-        key: bytes,
-        media: Media,
-        etag: str | None,
-        last_modified: str | None,
-        status: int,
-        content_type: str | None,
-        link: str | None,
-        body: bytes,
+        self, key: bytes, media: Media, etag: str, last_modified: str, content_type: str, link: str, body: bytes
     ) -> None:
         self.key, self.media, self.etag, self.last_modified = key, media, etag, last_modified
-        self.status, self.content_type, self.link, self.body = status, content_type, link, body
+        self.content_type, self.link, self.body = content_type, link, body
 
 
 class ValidatorStore:
@@ -164,7 +158,7 @@ class ValidatorStore:
         if row is None:
             return None
         now = int(self._clock.now())
-        if now - row[8] > TOUCH_S:
+        if now - row[4] > TOUCH_S:
             with self._buffers:
                 self._touched[key] = now
         return _stored(row, request.media)
@@ -175,19 +169,17 @@ class ValidatorStore:
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
         """
         behind: dict[str, str] = {}
-        if stored.content_type is not None:
+        if stored.content_type:
             behind["content-type"] = stored.content_type
-        if stored.link is not None:
+        if stored.link:
             behind["link"] = stored.link
         headers = _Both(reply_304.headers, behind)
         named = reply_304.headers.get("content-type")
-        body = read_body(stored.media, stored.status, behind if named is None else {"content-type": named}, stored.body)
+        body = read_body(stored.media, KEPT_STATUS, behind if named is None else {"content-type": named}, stored.body)
         if isinstance(body, Unreadable):
             self._pending.pop(stored.key, None)
             self._dropped.add(stored.key)
-        return Reply(
-            status=stored.status, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id
-        )
+        return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)
 
     def keep(self, request: Request, reply: Reply, raw: bytes, key: bytes | None = None) -> None:
         """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
@@ -199,25 +191,26 @@ class ValidatorStore:
         key = key or self.key_of(request)
         if key is None or not self.is_open:
             return
-        if reply.status != 200 or reply.is_truncated or reply.is_unchanged or isinstance(reply.body, Unreadable):
+        is_whole = not reply.is_truncated and not isinstance(reply.body, Unreadable)
+        if reply.status != KEPT_STATUS or reply.is_unchanged or not is_whole:
             return
         headers = reply.headers
-        etag, last_modified = headers.get("etag"), headers.get("last-modified")
-        if etag is None and last_modified is None:
+        etag, last_modified = headers.get("etag", ""), headers.get("last-modified", "")
+        if not etag and not last_modified:
             return
         if len(raw) > BODY_BYTES or self._pending_bytes + len(raw) > BUFFER_BYTES:
             return
         if "no-store" in headers.get("cache-control", "").lower():
             return
-        content_type, link = headers.get("content-type"), headers.get("link")
-        for value in (etag, last_modified, content_type, link):
-            if value is not None and not value.isascii() and not _is_text(value):
-                return
+        lines = (etag, last_modified, headers.get("content-type", ""), headers.get("link", ""))
+        head = "\n".join(lines)
+        if head.count("\n") >= len(lines) or (not head.isascii() and not _is_text(head)):
+            return
         if self._kept is not None:
             self._kept.note(key)
         now = int(self._clock.now())
         with self._buffers:
-            self._pending[key] = hash_of(key), key, etag, last_modified, 200, content_type, link, raw, now
+            self._pending[key] = hash_of(key), key, head, raw, now
             self._pending_bytes += len(raw)
         self._dropped.discard(key)
 
@@ -378,12 +371,13 @@ def _key(request: Request) -> bytes:
 
 
 def _stored(row: Row, media: Media) -> Stored:
-    _, key, etag, last_modified, status, content_type, link, body, _ = row
-    return Stored(key, media, etag, last_modified, status, content_type, link, body)
+    _, key, head, body, _ = row
+    lines = head.split("\n")
+    return Stored(key, media, lines[0], lines[1], lines[2], lines[3], body)
 
 
 def _is_text(value: str) -> bool:
-    """Whether a header's value came as UTF-8: else it holds halves of surrogate pairs."""
+    """Whether headers came as UTF-8: else they hold halves of surrogate pairs."""
     return not any(chr(0xD800) <= char <= chr(0xDFFF) for char in value)
 
 
