@@ -218,7 +218,7 @@ def test_superseded_items_are_no_failure() -> None:
     one, skipped = scheduler(jobs, [1, 1])
     work = take(one)
     assert work is not None
-    one.ended(work, Outcome(kind="skipped", error=failed(ErrorCode.SUPERSEDED, "later one").error), 0)  # type: ignore[arg-type]
+    one.ended(work, skipped(ErrorCode.SUPERSEDED, "later one"), 0)
     assert not skipped
     assert one.states[1] is JobState.RUNNING
 

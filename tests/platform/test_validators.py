@@ -151,6 +151,7 @@ NOT_KEPT = {
     "from the store": (GET, reply(is_unchanged=True), b""),
     "not to be stored": (GET, reply({"etag": '"e"', "cache-control": "private, No-Store"}), RAW),
     "too long": (GET, reply(), b"x" * (BODY_BYTES + 1)),
+    "with a header of two lines": (GET, reply({"etag": '"e"', "link": "<x>\n<y>"}), RAW),
 }
 
 
