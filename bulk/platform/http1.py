@@ -160,7 +160,9 @@ class Line:
             flight.is_written = True
             protocol.transport.write(head if body is None else head + body)
             while True:
-                if not protocol._buffer and protocol._exception is None:
+                if not protocol._buffer:  # as its own `read`, which is a coroutine more
+                    if protocol._exception is not None:
+                        raise protocol._exception
                     waiter = protocol._waiter = self._loop.create_future()
                     await waiter
                 (message, content), _ = protocol._buffer.popleft()

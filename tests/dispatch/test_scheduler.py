@@ -11,7 +11,7 @@ from bulk.dispatch.progress import JobProgress, JobState
 from bulk.dispatch.queues import FAR_ROWS, TURNS, Feed, Tier
 from bulk.dispatch.scheduler import DONE_LANES, Scheduler, Work
 from bulk.manifest.manifest import Entry, Job
-from bulk.model import ErrorCode, Outcome, failed, succeeded
+from bulk.model import ErrorCode, failed, skipped, succeeded
 from bulk.operation import Item, Operation
 
 
@@ -117,7 +117,7 @@ def take(one: Scheduler, credential: str = "default", category: str = "core") ->
     return one.take(one.queues[(credential, category)])
 
 
-DONE: Outcome = succeeded({})
+DONE = succeeded({})
 
 
 @given(
@@ -215,11 +215,11 @@ def test_a_job_starts_while_another_one_is_in_flight() -> None:
 def test_superseded_items_are_no_failure() -> None:
     """An item that a later one supersedes does not keep the next job from starting."""
     jobs = [Job(0, "a", Read()), Job(1, "b", Read(), needs=("a",))]
-    one, skipped = scheduler(jobs, [1, 1])
+    one, left_out = scheduler(jobs, [1, 1])
     work = take(one)
     assert work is not None
     one.ended(work, skipped(ErrorCode.SUPERSEDED, "later one"), 0)
-    assert not skipped
+    assert not left_out
     assert one.states[1] is JobState.RUNNING
 
 

@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bulk.model import Effect, Failure, FailureKind, Request
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Request
 from bulk.platform.answer import Answer
 from tests.platform.conftest import acquired
 from tests.platform.raw_server import Peer, answer, serving
@@ -109,3 +109,29 @@ async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, to
         assert isinstance(second, Answer)
         assert (second.body, server.connections, transport.sent) == ({"whose": "own"}, 2, 2)
         assert not acquired(transport)
+
+
+async def test_what_breaks_behind_an_announcement_is_a_lost_answer(open_transport, token):
+    """Where nonsense follows a 103 before anybody has looked at it, the request is lost, and its connection closed."""
+    arrived = anyio.Event()
+
+    async def conversation(peer: Peer) -> None:
+        while await peer.request() is not None:
+            arrived.set()
+
+    answers = []
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+
+        async def send() -> None:
+            answers.append(await transport.send(request_of("PUT"), token))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(send)
+            await arrived.wait()
+            [protocol] = acquired(transport)
+            protocol.data_received(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+            protocol.data_received(b"nonsense\r\n\r\n")
+        assert not acquired(transport)
+    [failure] = answers
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.code) == (FailureKind.LOST, ErrorCode.BAD_RESPONSE)
