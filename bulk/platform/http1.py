@@ -16,14 +16,16 @@ from aiohttp import EMPTY_PAYLOAD
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
-from multidict import CIMultiDictProxy
+from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
+from bulk.platform.bodies import WITHOUT_BODY
 from bulk.platform.deadlines import Flight
 from bulk.platform.failures import ConnectionStale, Withheld
 
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")
+_LENGTH = istr("Content-Length")
 
 KEEP_ALIVE_S = 4.0
 """An idle connection is given up before servers do it (5 s and more are usual): what meets a closing one is lost."""
@@ -106,6 +108,7 @@ class Line:
         # tells the pool where to connect to; it is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
+        self._reads_to_end = False
         self.idle: deque[tuple[Connection, Any, float]] = deque()
 
     def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
@@ -139,6 +142,17 @@ class Line:
         while self.idle:
             self.idle.popleft()[0].close()
 
+    def _cut(self, protocol: ResponseHandler) -> aiohttp.StreamReader:
+        """For an answer that may go on until the connection ends, which its parser was not told to expect: a body that
+        broke off. Nobody sends such answers but where something old lies between; they are read from now on, and until
+        then an answer without a body needs no reader.
+        """
+        self._reads_to_end = True
+        self.close()  # the parsers of those that are idle were told otherwise
+        content = aiohttp.StreamReader(protocol, SMALL_BYTES, loop=self._loop)
+        content.set_exception(aiohttp.ClientPayloadError())
+        return content
+
     async def send(self, head: bytes, body: bytes | None, flight: Flight) -> Arrived:
         """Write a request, once, and wait for the head of its answer.
 
@@ -156,7 +170,7 @@ class Line:
             if flight.may_leave is not None and not flight.may_leave():
                 raise Withheld
             if kept is None:  # the parser of a kept one goes on where the last answer ended
-                protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+                protocol.set_response_params(read_until_eof=self._reads_to_end, auto_decompress=False)
             flight.is_written = True
             protocol.transport.write(head if body is None else head + body)
             while True:
@@ -168,6 +182,8 @@ class Line:
                 (message, content), _ = protocol._buffer.popleft()
                 status = message.code
                 if status >= 200 or status < 100 or status == 101:  # others announce the answer
+                    if content is EMPTY_PAYLOAD and status not in WITHOUT_BODY and _LENGTH not in message.headers:
+                        content = self._cut(protocol)
                     return Arrived(status, message.headers, content, self, connection, protocol, body is not None)
         except Withheld:
             connection.release()
