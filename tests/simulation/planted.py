@@ -126,7 +126,6 @@ def conditional_read_back() -> contextlib.AbstractContextManager[None]:
 
 
 def _stale(request: Request) -> Request:
-
     return replace(request, is_fresh=False)
 
 
