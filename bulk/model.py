@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+import orjson
+
 JSON_BODY_BYTES = 32 * 1024 * 1024
 """Most bytes of a JSON answer after decompression; more is a `bad_response` (failures.md row 29)."""
 
@@ -130,7 +132,8 @@ class Reply:
         headers: names in lower case.
         body: the decoded JSON value; bytes for raw and html, or a BodyFile where the request takes one; None where
             there is none.
-        is_unchanged: the platform said 304 and the body comes from the store.
+        is_unchanged: the platform said 304 and the body comes from the store. It is an Encoded where the item ends
+            with it as it is; no operation sees that one.
         is_truncated: the status was seen, the body broke on the way; `body` is None.
         request_id: the platform's own id of the request.
     """
@@ -154,6 +157,32 @@ class Reply:
     ) -> None:
         self.status, self.headers, self.body, self.is_unchanged = status, headers, body, is_unchanged
         self.is_truncated, self.request_id = is_truncated, request_id
+
+
+class Encoded:
+    """A JSON value as the text that stands in results, on one line: to write it again nobody has to decode it.
+
+    Attributes:
+        text: UTF-8.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: bytes) -> None:
+        self.text: Final[bytes] = text
+
+    @classmethod
+    def of(cls, value: Any) -> "Encoded | None":
+        """That value; None where it is nested too deeply to be written as it is."""
+        try:
+            # within a list, as it is within a line
+            return cls(orjson.dumps([value])[1:-1])
+        except TypeError:
+            return None
+
+    def decoded(self) -> Any:
+        """The value."""
+        return orjson.loads(self.text)
 
 
 class FailureKind(StrEnum):
@@ -225,7 +254,7 @@ class Outcome:
     """How an item ended, as its operation tells it.
 
     Attributes:
-        result: a JSON value for `results.jsonl`.
+        result: a JSON value for `results.jsonl`, or an Encoded.
         payload: what `save` writes where it is not in `result` (raw and html).
         http_status: of the answer that decided; the engine fills it in where the operation did not.
     """

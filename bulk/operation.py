@@ -68,6 +68,8 @@ class Operation(Generic[ItemT]):
         is_read: changes nothing, needs no intent, no lane and no settling.
         is_momentary: its answer is of the moment, so that asking again has a point: of a read that is not, equal items
             of a job are sent once.
+        result_is_reply: where an item ended with the body of its only reply as its result, any other item that asks for
+            the same and gets the same does so too: what a 304 confirms is written down again without being decoded.
         is_irreversible: the plan says so.
         most_requests: most requests of one item when no answer is lost (count); the budget is planned with it.
         least_requests: fewest of one item (count).
@@ -86,6 +88,7 @@ class Operation(Generic[ItemT]):
     category: ClassVar[str] = "core"
     is_read: ClassVar[bool] = True
     is_momentary: ClassVar[bool] = False
+    result_is_reply: ClassVar[bool] = False
     is_irreversible: ClassVar[bool] = False
     least_requests: ClassVar[int] = 1
     most_requests: ClassVar[int] = 1

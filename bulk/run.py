@@ -13,7 +13,7 @@ import os
 import random
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -42,7 +42,7 @@ from bulk.ledger.records import Record, StoredTally
 from bulk.manifest.checking import Checked
 from bulk.manifest.entries import LaneIndex
 from bulk.manifest.manifest import Job
-from bulk.model import Effect, Failure, Finished, Outcome, OutcomeKind, Reply, Request
+from bulk.model import Effect, Encoded, Failure, Finished, Outcome, OutcomeKind, Reply, Request
 from bulk.overview import Overview
 from bulk.platform.credentials import Credential, Secret
 from bulk.platform.intake import Intake
@@ -209,8 +209,9 @@ class Run:
             ) as transport:
                 await self._with(transport, stores)
         finally:
-            for store in stores.values():
-                store.close()
+            with anyio.CancelScope(shield=True):
+                for store in stores.values():
+                    await self._around.disk(store.close)  # what it still has to write may take a while
             self._index.close()
             self._passing.close()
             self._intake.clear()
@@ -321,7 +322,7 @@ class Run:
 
     async def _durable(self, records: Sequence[Record]) -> None:
         if self._listener is not None:
-            await self._listener.durable([record.finished for record in records])
+            await self._listener.durable([_decoded(record.finished) for record in records])
 
     def _add_to_tally(self, records: Sequence[Record]) -> Mapping[int, StoredTally]:
         return self._tally.add(record.finished for record in records) if self._tally is not None else {}
@@ -375,6 +376,12 @@ class Run:
         if ended.get(OutcomeKind.UNKNOWN):
             return Ended(6, "")
         return Ended(1 if any(progress.unsuccessful for progress in self._progress) else 0, "")
+
+
+def _decoded(finished: Finished) -> Finished:
+    """As somebody sees it who is no file."""
+    result = finished.result
+    return replace(finished, result=result.decoded()) if type(result) is Encoded else finished
 
 
 async def _to_the_end(recorder: Recorder) -> None:

@@ -62,6 +62,7 @@ class GetContents(Operation[GetContentsItem]):
 
     name = "contents.get"
     Item = GetContentsItem
+    result_is_reply = True
     example: ClassVar = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "media_type": "raw"}
 
     def check(self, item: GetContentsItem) -> Iterator[ItemFlaw]:

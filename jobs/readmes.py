@@ -33,6 +33,7 @@ class GetReadme(Operation[ReadmeItem]):
 
     name = "readme.get"
     Item = ReadmeItem
+    result_is_reply = True
     example: ClassVar = {"owner": "acme-eng", "repo": "hello-world"}
 
     def check(self, item: ReadmeItem) -> Iterator[ItemFlaw]:

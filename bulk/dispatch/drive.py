@@ -35,6 +35,7 @@ from bulk.manifest.manifest import Entry
 from bulk.manifest.secret_fields import load_secrets
 from bulk.model import (
     Effect,
+    Encoded,
     ErrorCode,
     FailureKind,
     Lost,
@@ -44,6 +45,7 @@ from bulk.model import (
     Request,
     failed,
     succeeded,
+    unchanged,
     unknown,
 )
 from bulk.operation import AnyOperation, FileError, Item, Operation
@@ -309,6 +311,8 @@ class _Life:
                     if isinstance(reply, Outcome):
                         steps.close()
                         return reply
+                    if type(reply.body) is Encoded:  # an item of this operation ended so before, and nothing changed
+                        return unchanged(reply.body)
                     self._tally.has_read = True
                 else:
                     self.effect = request.effect
@@ -318,6 +322,8 @@ class _Life:
                         return answer
                     reply, written = answer, request
                 request = advance(steps, reply, Outcome)
+                if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
+                    return drive._exchange.note_result(request, reply, self._gate, self._tally)
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             log.warning("%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw)

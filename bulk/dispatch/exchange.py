@@ -140,7 +140,9 @@ class Exchange:
         if answer.status == 304:
             if store is not None and stored is not None:
                 self.from_store += 1
-                reply = store.reply_from(stored, answer)
+                tally.body_bytes += len(stored.body)
+                # of what was asked for first: what comes later, the operation has to look at
+                reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
                 governor.answered(permit, answer, verdict := judge(request, reply, self._vendor))
                 return Tried(reply=reply, verdict=verdict)
             governor.answered(permit, answer, judge(request, answer, self._vendor))
@@ -160,8 +162,15 @@ class Exchange:
             and answer.status == 200
             and type(answer.body) is not BodyFile
         ):
-            store.keep(request, answer, answer.raw, key)
+            tally.kept_as = key if store.keep(request, answer, answer.raw, key) else None
         return Tried(reply=answer, verdict=verdict)
+
+    def note_result(self, outcome: Outcome, reply: Reply, gate: Gate, tally: Tally) -> Outcome:
+        """How an item ended after `reply`, which was kept: where it is the answer as it came, the store is told."""
+        store, key = self._stores.get(gate.account.name), tally.kept_as
+        if store is None or key is None or tally.requests != 1:
+            return outcome
+        return store.note_result(key, tally.result_of, reply, outcome)
 
     @property
     def served(self) -> Served:

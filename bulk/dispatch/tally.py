@@ -12,6 +12,8 @@ class Tally:
     may_echo: a write of this item was sent again and its first send may still arrive.
     is_saved: what it ends with is going to be a file of the user's.
     has_read: a read of this item was answered since the last start of its steps.
+    result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
+    kept_as: the key under which the newest answer was kept; None: it was not.
     is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
     """
 
@@ -30,9 +32,13 @@ class Tally:
     may_echo: bool = False
     is_saved: bool = False
     is_alone: bool = False
+    result_of: str = ""
+    kept_as: bytes | None = None
 
-    def __init__(self, *, is_saved: bool = False, is_alone: bool = False) -> None:
+    def __init__(self, *, is_saved: bool = False, is_alone: bool = False, result_of: str = "") -> None:
         if is_saved:
             self.is_saved = True
         if is_alone:
             self.is_alone = True
+        if result_of:
+            self.result_of = result_of

@@ -73,7 +73,8 @@ class Workers:
                     continue
                 job = scheduler.jobs[work.entry.job]
                 is_alone = work.lane is None and not job.operation.is_read
-                tally = Tally(is_saved=job.save is not None, is_alone=is_alone)
+                result_of = job.operation.name if job.operation.result_is_reply and job.save is None else ""
+                tally = Tally(is_saved=job.save is not None, is_alone=is_alone, result_of=result_of)
                 if work.behind:
                     await self._work_together(job, work, gate, permit, tally)
                     continue

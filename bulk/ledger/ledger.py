@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bulk.errors import RunDirectoryError, RunStopped
+from bulk.inserting import insert
 from bulk.ledger import compaction, database, results, saving
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, unusable
@@ -47,7 +48,6 @@ INTERRUPTED = frozenset((130, 143))
 
 _ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
 _CLOSE_INTENT = "DELETE FROM intents WHERE job = ? AND idx = ?"
-_ADD_OUTCOME = "INSERT INTO outcomes VALUES (?,?,?,?,?,?,?,?)"
 _ADD_COUNT = """
     INSERT INTO counts VALUES (?,?,?,?,?) ON CONFLICT (job, outcome, code)
     DO UPDATE SET items = items + excluded.items, bytes = bytes + excluded.bytes
@@ -182,7 +182,7 @@ class Ledger:
                 with self._transaction() as connection:
                     self._check_epoch(connection, self._file.end)
                     connection.executemany(_ADD_INTENT, [intent_row(intent) for intent in intents])
-                    connection.executemany(_ADD_OUTCOME, rows)
+                    insert(connection, "outcomes", rows)
                     connection.executemany(_CLOSE_INTENT, closed)
                     connection.executemany(_ADD_COUNT, sums)
                     connection.executemany(_SET_TALLY, [(job, *tally) for job, tally in tallies.items()])

@@ -16,7 +16,7 @@ import orjson
 
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
-from bulk.model import Finished, OutcomeKind
+from bulk.model import Encoded, Finished, OutcomeKind
 from bulk.private import open_private, write_all
 
 DEPTH_MOST = 200
@@ -84,12 +84,14 @@ def dump(value: Any, option: int = 0) -> bytes:
     object by `<its type>`, and what is nested deeper than `DEPTH_MOST` by `<nested too deeply>`.
     """
     try:
-        return orjson.dumps(value, _as_dict, option)
+        return orjson.dumps(value, _known, option)
     except TypeError:
         return orjson.dumps(_plain(value, 0), None, option)
 
 
-def _as_dict(value: Any) -> Any:
+def _known(value: Any) -> Any:
+    if type(value) is Encoded:
+        return orjson.Fragment(value.text)
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError
@@ -98,6 +100,8 @@ def _as_dict(value: Any) -> Any:
 def _plain(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool | float):
         return value
+    if isinstance(value, Encoded):
+        return _plain(value.decoded(), depth)
     if isinstance(value, Enum):
         return _plain(value.value, depth)
     if isinstance(value, str):
@@ -228,6 +232,7 @@ class ResultsFile:
                 raise RunDirectoryError(f"{self.path} was changed by another process; this one has stopped writing")
             write_all(self.fd, lines)
             os.fdatasync(self.fd)
+            _let_go(self.fd, position, len(lines))
         except OSError:
             self._cut(position)
             raise
@@ -253,6 +258,16 @@ class ResultsFile:
             os.ftruncate(self.fd, end)
         except OSError:
             self.end = os.fstat(self.fd).st_size  # the next lines go behind what could not be cut off
+
+
+def _let_go(fd: int, position: int, size: int) -> None:
+    """The system need not keep these bytes in memory: they are on disk, and hardly ever read soon.
+
+    Else a long run drives all else out of the system's memory, and every page that it writes is a new one: on a virtual
+    machine that takes ten times as long as to write into the same ones again (benchmarks/changes.md).
+    """
+    if hasattr(os, "posix_fadvise"):  # not on macOS
+        os.posix_fadvise(fd, position, size, os.POSIX_FADV_DONTNEED)
 
 
 def _digest(data: bytes | bytearray) -> bytes:

@@ -29,7 +29,8 @@ def _fastest() -> Any:
     return isal_zlib
 
 
-_BACKEND = _fastest()
+ZLIB = _fastest()
+"""The module to use for everything that zlib does."""
 
 
 class CodingBroken(Exception):
@@ -98,7 +99,7 @@ class _Decoder:
             self._begin(data)
         try:
             part: bytes = self._member.decompress(data, most)
-        except (zlib.error, _BACKEND.error, ValueError):
+        except (zlib.error, ZLIB.error, ValueError):
             raise CodingBroken("it is not in its coding") from None
         if self._member.eof:
             return part, self._member.unused_data or None
@@ -111,4 +112,4 @@ class _Decoder:
             raise CodingBroken("something follows its end")
         # some servers send deflate without the zlib wrapper that RFC 9110 §8.4.1.2 wants
         is_wrapped = data[0] & 0xF == _DEFLATE_METHOD
-        self._member = _BACKEND.decompressobj(_GZIP if not is_deflate else _ZLIB if is_wrapped else _RAW)
+        self._member = ZLIB.decompressobj(_GZIP if not is_deflate else _ZLIB if is_wrapped else _RAW)

@@ -8,8 +8,10 @@ never much in memory.
 """
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
+
+from bulk.inserting import insert
 
 AHEAD_MOST, AHEAD_FIRST = 64, 8
 """Answers that are read ahead at once, and the first time (count): twice as many each time that they were used."""
@@ -27,13 +29,10 @@ VIEW_FINDS = 256
 """So many answers are looked up in one view of the file (count): beginning one takes longer than a look. A view that
 stays open would keep the write-ahead log of another process growing."""
 
-TOGETHER = 64
-"""So many rows are written by one statement (count)."""
-
 NOTED_BY = 3
 """So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
 
-VERSION = 4
+VERSION = 5
 """Of the tables; those of an earlier one are begun anew, because what they hold is only a saving."""
 
 SCHEMA = (
@@ -43,8 +42,8 @@ SCHEMA = (
 CREATE TABLE answer (
     number INTEGER PRIMARY KEY,  -- grows: what lies behind an answer was kept after it
     key BLOB NOT NULL,           -- method, path, query and media, hashed
-    head TEXT NOT NULL,          -- ETag, Last-Modified, Content-Type, Link, a line each, empty where there was none
-    body BLOB NOT NULL,          -- decompressed
+    head TEXT NOT NULL,          -- lines, see stored.py
+    body BLOB NOT NULL,          -- decompressed, or as results have it
     used_at INTEGER NOT NULL     -- UTC epoch seconds
 )""",
     "CREATE INDEX answer_used ON answer (used_at)",
@@ -67,8 +66,6 @@ _NOWHERE = -2 * NEAR_ROWS
 _COLUMNS = "number, key, head, body, used_at"
 _ONE = f"SELECT {_COLUMNS} FROM place JOIN answer USING (number) WHERE hash = ? AND key = ?"
 _AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE number > ? ORDER BY number LIMIT ?"
-_KEEP = "INSERT INTO answer (key, head, body, used_at) VALUES {rows}"
-_PLACE = "INSERT INTO place VALUES {rows} ON CONFLICT (hash) DO UPDATE SET number = excluded.number"
 _TOUCH = "UPDATE answer SET used_at = ? WHERE number = (SELECT number FROM place WHERE hash = ?) AND key = ?"
 
 
@@ -80,20 +77,13 @@ def write_answers(writer: sqlite3.Connection, rows: Collection[Row], touched: Ma
         touched: when others were used last (UTC epoch seconds), by their keys.
     """
     if rows:
-        _insert(writer, _KEEP, [row[1:] for row in rows])
+        insert(writer, "answer (key, head, body, used_at)", [row[1:] for row in rows])
         (last,) = writer.execute("SELECT max(number) FROM answer").fetchone()
         numbers = range(last - len(rows) + 1, last + 1)
         # in their own order each page is read and written once, not once for each answer
-        _insert(writer, _PLACE, sorted(zip((row[0] for row in rows), numbers, strict=True)))
+        places = sorted(zip((row[0] for row in rows), numbers, strict=True))
+        insert(writer, "place", places, "ON CONFLICT (hash) DO UPDATE SET number = excluded.number")
     writer.executemany(_TOUCH, [(at, hash_of(key), key) for key, at in touched.items()])
-
-
-def _insert(writer: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Many rows in each statement: after each one another thread may run, which has to be waited for."""
-    for start in range(0, len(rows), TOGETHER):
-        together = rows[start : start + TOGETHER]
-        places = ",".join([f"({','.join('?' * len(rows[0]))})"] * len(together))
-        writer.execute(statement.format(rows=places), [value for row in together for value in row])
 
 
 def drop_unused(writer: sqlite3.Connection, before: int) -> None:

@@ -14,19 +14,18 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from bulk.clock import Clock
-from bulk.model import Effect, Media, Reply, Request
+from bulk.model import Effect, Encoded, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.bodies import Unreadable, read_body
 from bulk.platform.kept import SCHEMA, VERSION, KeptAnswers, Row, drop_unused, hash_of, write_answers
 from bulk.platform.secrets import Secret
+from bulk.platform.stored import BothHeaders, Stored, as_result, head_of
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept."""
@@ -62,36 +61,11 @@ LOG_ROWS = 5_000
 LOG_TRIES = 20
 """So often that is tried, while another process is reading."""
 
-_READ = Effect.READ
+_READ, _SUCCEEDED = Effect.READ, OutcomeKind.SUCCEEDED
 _NOTHING_HASHED = hashlib.blake2b(digest_size=16)  # a copy of one costs less than a new one
 _IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"))
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(init=False, slots=True, unsafe_hash=True)
-class Stored:
-    """One answer that was kept.
-
-    Attributes:
-        etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
-        content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
-        body: decompressed bytes, as they came.
-    """
-
-    key: Final[bytes]
-    media: Final[Media]
-    etag: Final[str]
-    last_modified: Final[str]
-    content_type: Final[str]
-    link: Final[str]
-    body: Final[bytes]
-
-    def __init__(
-        self, key: bytes, media: Media, etag: str, last_modified: str, content_type: str, link: str, body: bytes
-    ) -> None:
-        self.key, self.media, self.etag, self.last_modified = key, media, etag, last_modified
-        self.content_type, self.link, self.body = content_type, link, body
 
 
 class ValidatorStore:
@@ -147,7 +121,7 @@ class ValidatorStore:
             return None
         waiting = self._pending.get(key)
         if waiting is not None:
-            return _stored(waiting, request.media)
+            return Stored(waiting, request.media)
         if key in self._dropped:
             return None
         try:
@@ -161,28 +135,37 @@ class ValidatorStore:
         if now - row[4] > TOUCH_S:
             with self._buffers:
                 self._touched[key] = now
-        return _stored(row, request.media)
+        return Stored(row, request.media)
 
-    def reply_from(self, stored: Stored, reply_304: Reply) -> Reply:
+    def reply_from(self, stored: Stored, reply_304: Reply, operation: str = "") -> Reply:
         """The kept answer as if it had come again, with the headers of the 304 that confirmed it.
 
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
+
+        Args:
+            operation: whose items may end with the body as it was kept, as an `Encoded`; empty: it is decoded.
         """
         behind: dict[str, str] = {}
         if stored.content_type:
             behind["content-type"] = stored.content_type
         if stored.link:
             behind["link"] = stored.link
-        headers = _Both(reply_304.headers, behind)
+        headers = BothHeaders(reply_304.headers, behind)
         named = reply_304.headers.get("content-type")
-        body = read_body(stored.media, KEPT_STATUS, behind if named is None else {"content-type": named}, stored.body)
+        body: Any = None
+        if stored.is_result_of(operation):
+            body = Encoded(stored.body)
+        else:
+            about = behind if named is None else {"content-type": named}
+            body = read_body(stored.media, KEPT_STATUS, about, stored.body)
         if isinstance(body, Unreadable):
             self._pending.pop(stored.key, None)
             self._dropped.add(stored.key)
         return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)
 
-    def keep(self, request: Request, reply: Reply, raw: bytes, key: bytes | None = None) -> None:
+    def keep(self, request: Request, reply: Reply, raw: bytes, key: bytes | None = None) -> bool:
         """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
+        Returns whether it is.
 
         Args:
             raw: the body's bytes, decompressed.
@@ -190,22 +173,21 @@ class ValidatorStore:
         """
         key = key or self.key_of(request)
         if key is None or not self.is_open:
-            return
+            return False
         is_whole = not reply.is_truncated and not isinstance(reply.body, Unreadable)
         if reply.status != KEPT_STATUS or reply.is_unchanged or not is_whole:
-            return
+            return False
         headers = reply.headers
         etag, last_modified = headers.get("etag", ""), headers.get("last-modified", "")
         if not etag and not last_modified:
-            return
+            return False
         if len(raw) > BODY_BYTES or self._pending_bytes + len(raw) > BUFFER_BYTES:
-            return
+            return False
         if "no-store" in headers.get("cache-control", "").lower():
-            return
-        lines = (etag, last_modified, headers.get("content-type", ""), headers.get("link", ""))
-        head = "\n".join(lines)
-        if head.count("\n") >= len(lines) or (not head.isascii() and not _is_text(head)):
-            return
+            return False
+        head = head_of(etag, last_modified, headers.get("content-type", ""), headers.get("link", ""))
+        if head is None:
+            return False
         if self._kept is not None:
             self._kept.note(key)
         now = int(self._clock.now())
@@ -213,6 +195,25 @@ class ValidatorStore:
             self._pending[key] = hash_of(key), key, head, raw, now
             self._pending_bytes += len(raw)
         self._dropped.discard(key)
+        return True
+
+    def note_result(self, key: bytes, operation: str, reply: Reply, outcome: Outcome) -> Outcome:
+        """An item of `operation` ended so after `reply`, which was just kept under that key and was its only one.
+
+        Where its result is the body as it came, that is kept as it is going to be written: for this outcome as well.
+        """
+        if outcome.result is not reply.body or outcome.kind is not _SUCCEEDED or outcome.payload is not None:
+            return outcome
+        result = Encoded.of(reply.body)
+        if result is None:
+            return outcome
+        text = result.text
+        with self._buffers:
+            row = self._pending.get(key)
+            if row is not None:  # else it is on its way to disk as it came
+                self._pending[key] = row[0], key, as_result(row[2], operation, text), text, row[4]
+                self._pending_bytes += len(text) - len(row[3])
+        return Outcome(kind=outcome.kind, result=result, http_status=outcome.http_status)
 
     def flush_some(self) -> None:
         """`flush`, where enough has come together or the last time is long enough ago."""
@@ -320,29 +321,6 @@ class ValidatorStore:
             _LOG.warning("the cache of answers %s (%s): %s", what, reason, advice)
 
 
-class _Both(Mapping[str, str]):
-    """The headers of a 304, and behind them those that were kept. Names in lower case."""
-
-    __slots__ = ("_first", "_second")
-
-    def __init__(self, first: Mapping[str, str], second: Mapping[str, str]) -> None:
-        self._first, self._second = first, second
-
-    def __getitem__(self, name: str) -> str:
-        value = self._first.get(name)
-        return self._second[name] if value is None else value
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._first or name in self._second
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self._first
-        yield from (name for name in self._second if name not in self._first)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 def _make_private(path: Path) -> None:
     """Have a file that is closed to others whatever the umask is; SQLite gives its side files the same mode.
 
@@ -368,17 +346,6 @@ def _key(request: Request) -> bytes:
     hashed = _NOTHING_HASHED.copy()
     hashed.update(about.encode("utf-8", "surrogatepass"))
     return hashed.digest()
-
-
-def _stored(row: Row, media: Media) -> Stored:
-    _, key, head, body, _ = row
-    lines = head.split("\n")
-    return Stored(key, media, lines[0], lines[1], lines[2], lines[3], body)
-
-
-def _is_text(value: str) -> bool:
-    """Whether headers came as UTF-8: else they hold halves of surrogate pairs."""
-    return not any(chr(0xD800) <= char <= chr(0xDFFF) for char in value)
 
 
 def _may_be_kept(request: Request) -> bool:

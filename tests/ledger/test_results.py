@@ -15,7 +15,7 @@ from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
 from bulk.ledger import results
 from bulk.ledger.results import ResultsFile
-from bulk.model import ErrorCode, Finished, ItemError, OutcomeKind
+from bulk.model import Encoded, ErrorCode, Finished, ItemError, OutcomeKind
 from tests.ledger.samples import finished
 
 EXAMPLE = (
@@ -71,6 +71,16 @@ def test_a_line_is_the_promised_one():
         )
     )
     assert line.decode() == EXAMPLE
+
+
+@pytest.mark.parametrize("item", [{"owner": "acme"}, {"owner": "\ud800"}], ids=["plain", "what JSON can't hold"])
+def test_a_result_that_is_text_already_is_the_same_line(item: dict[str, str]):
+    """An Encoded stands in the line as its value would, also where the line has to be written piece by piece."""
+    value = {"name": "README.md", "entries": [1, 2.5, None, "ü"]}
+    encoded = Encoded.of(value)
+    assert encoded is not None
+    text, plain = (results.encode(replace(finished(0), item=item, result=each)) for each in (encoded, value))
+    assert text == plain
 
 
 def test_an_error_is_an_object_in_the_promised_order():
@@ -170,6 +180,28 @@ def test_a_torn_tail_is_cut_off_and_a_missing_part_is_refused(tmp_path):
     with pytest.raises(RunDirectoryError, match="8 bytes and the ledger knows 9"):
         ResultsFile.open(path, 9)
     assert path.read_bytes() == b'{"a":1}\n'
+
+
+def is_in_memory(fd: int) -> bool:
+    """Whether the system can give the beginning of that file without asking the disk."""
+    try:
+        return os.preadv(fd, [bytearray(4_096)], 0, os.RWF_NOWAIT) > 0
+    except BlockingIOError:
+        return False
+
+
+def test_lines_that_are_on_disk_need_no_memory(tmp_path):
+    """What was written and synced is let go of, as far as the file system does that at all."""
+    lines = b'{"index":0}\n' * 100_000
+    with open(tmp_path / "other", "w+b", buffering=0) as other:
+        other.write(lines)
+        os.fsync(other.fileno())
+        os.posix_fadvise(other.fileno(), 0, len(lines), os.POSIX_FADV_DONTNEED)
+        is_kept_anyway = is_in_memory(other.fileno())
+    file = ResultsFile.open(tmp_path / "results.jsonl", 0)
+    file.append(lines)
+    assert is_in_memory(file.fd) == is_kept_anyway
+    file.close()
 
 
 def test_a_link_in_place_of_the_file_is_not_followed(tmp_path):
