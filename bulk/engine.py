@@ -71,7 +71,7 @@ async def run_manifest(
     """
     around = surroundings or Surroundings(handles_signals=True)
     around.cache = cache
-    manifest = read_manifest(path, overrides, environ)
+    manifest = await _beside(around.disk, lambda: read_manifest(path, overrides, environ))
     return await execute(manifest, Origin.of(manifest), run_dir, display, environ, around, stdin=stdin)
 
 
@@ -92,7 +92,8 @@ async def retry_run(
     around = surroundings or Surroundings(handles_signals=True)
     around.cache = cache
     origin = Origin.load(run_dir)
-    manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ)
+    path, overridden = Path(origin.manifest), origin.overrides(overrides)
+    manifest = await _beside(around.disk, lambda: read_manifest(path, overridden, environ))
     return await execute(manifest, origin, run_dir, display, environ, around, is_retry=True)
 
 
