@@ -136,6 +136,7 @@ class Reply:
             with it as it is; no operation sees that one.
         is_truncated: the status was seen, the body broke on the way; `body` is None.
         request_id: the platform's own id of the request.
+        raw: the body, decompressed, for the store of validators; empty where it was not read to its end.
     """
 
     status: Final[int]
@@ -144,6 +145,7 @@ class Reply:
     is_unchanged: Final[bool]
     is_truncated: Final[bool]
     request_id: Final[str | None]
+    raw: Final[bytes]
 
     def __init__(
         self,
@@ -154,9 +156,10 @@ class Reply:
         is_unchanged: bool = False,
         is_truncated: bool = False,
         request_id: str | None = None,
+        raw: bytes = b"",
     ) -> None:
         self.status, self.headers, self.body, self.is_unchanged = status, headers, body, is_unchanged
-        self.is_truncated, self.request_id = is_truncated, request_id
+        self.is_truncated, self.request_id, self.raw = is_truncated, request_id, raw
 
 
 class Encoded:

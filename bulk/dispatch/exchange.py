@@ -162,7 +162,7 @@ class Exchange:
             and answer.status == 200
             and type(answer.body) is not BodyFile
         ):
-            tally.kept_as = key if store.keep(request, answer, answer.raw, key) else None
+            tally.kept_as = key if store.keep(request, answer, key) else None
         return Tried(reply=answer, verdict=verdict)
 
     def note_result(self, outcome: Outcome, reply: Reply, gate: Gate, tally: Tally) -> Outcome:

@@ -22,9 +22,8 @@ from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
 from bulk.clock import Clock
-from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Request
+from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Reply, Request
 from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host
-from bulk.platform.answer import Answer, Stored
 from bulk.platform.bodies import Unreadable, read_body
 from bulk.platform.coding import ACCEPTED, CodingBroken
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
@@ -33,6 +32,7 @@ from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, Res
 from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
 from bulk.platform.intake import TOO_LONG, Holder, Intake, TooLong, read_alone
 from bulk.platform.secrets import Secret
+from bulk.platform.stored import Stored
 from bulk.platform.wire import header_name, request_headers
 
 DNS_S = 30
@@ -141,7 +141,7 @@ class Transport:
         stored: Stored | None = None,
         may_leave: Callable[[], bool] | None = None,
         holder: Holder | None = None,
-    ) -> Answer | Failure:
+    ) -> Reply | Failure:
         """Send `request` once, with the validators of `stored`, and read its answer. A 304 comes back as a 304.
 
         Args:
@@ -171,7 +171,7 @@ class Transport:
         conditions: Sequence[tuple[str, str]],
         may_leave: Callable[[], bool] | None,
         holder: Holder | None,
-    ) -> Answer | Failure:
+    ) -> Reply | Failure:
         """`send` with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
         assert self._session is not None, "the transport is open"
         if self._line is not None:
@@ -196,7 +196,7 @@ class Transport:
 
     async def download(
         self, url: str, max_bytes: int, *, takes_file: bool = False, holder: Holder | None = None
-    ) -> Answer | Failure:
+    ) -> Reply | Failure:
         """Get what lies at an absolute URL that the platform gave, without a token. Redirects are not followed.
 
         A URL that must not be followed (other scheme, user name in it, private address that is not the platform's own
@@ -219,7 +219,7 @@ class Transport:
 
     async def _exchange(
         self, request: Request, flight: Flight, opening: Awaitable[Answering], place: str, holder: Holder | None
-    ) -> Answer | Failure:
+    ) -> Reply | Failure:
         """The answer whose head `opening` brings, or what became of it; ends `flight`. `place`: for people."""
         try:
             response = await opening
@@ -273,7 +273,7 @@ class Transport:
         except (*FOREIGN, CodingBroken, RuntimeError):  # the last one: its connection is gone
             return None
 
-    def _answer(self, request: Request, response: Answering, came: bytes | BodyFile | TooLong | None) -> Answer:
+    def _answer(self, request: Request, response: Answering, came: bytes | BodyFile | TooLong | None) -> Reply:
         status = response.status
         headers: Mapping[str, str] = response.headers
         if _LINK in headers:
@@ -287,7 +287,7 @@ class Transport:
         elif came is not None:
             raw = came
             body = read_body(request.media, status, headers, raw)
-        return Answer(
+        return Reply(
             status=status,
             headers=headers,
             body=body,

@@ -163,12 +163,11 @@ class ValidatorStore:
             self._dropped.add(stored.key)
         return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)
 
-    def keep(self, request: Request, reply: Reply, raw: bytes, key: bytes | None = None) -> bool:
+    def keep(self, request: Request, reply: Reply, key: bytes | None = None) -> bool:
         """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
         Returns whether it is.
 
         Args:
-            raw: the body's bytes, decompressed.
             key: of `key_of`, where it is known already.
         """
         key = key or self.key_of(request)
@@ -177,7 +176,7 @@ class ValidatorStore:
         is_whole = not reply.is_truncated and not isinstance(reply.body, Unreadable)
         if reply.status != KEPT_STATUS or reply.is_unchanged or not is_whole:
             return False
-        headers = reply.headers
+        headers, raw = reply.headers, reply.raw
         etag, last_modified = headers.get("etag", ""), headers.get("last-modified", "")
         if not etag and not last_modified:
             return False

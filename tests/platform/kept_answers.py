@@ -40,6 +40,7 @@ def reply(headers: Mapping[str, str] | None = None, **changes: Any) -> Reply:
         "status": 200,
         "headers": {"etag": '"e1"'} if headers is None else headers,
         "body": BODY,
+        "raw": RAW,
         **changes,
     }
     return Reply(**given)

@@ -7,8 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bulk.model import Effect, ErrorCode, Failure, FailureKind, Request
-from bulk.platform.answer import Answer
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.deadlines import Deadlines
 from tests.platform.conftest import acquired, in_use
 from tests.platform.raw_server import Peer, always, answer, hang, serving
@@ -212,7 +211,7 @@ async def test_a_transport_works_on_after_a_request_was_given_up(open_transport,
             assert isinstance(slow, Failure)
             assert slow.kind is FailureKind.LOST
             quick = await transport.send(GET, token)
-            assert isinstance(quick, Answer)
+            assert isinstance(quick, Reply)
             assert quick.body == {"whose": "own"}
 
 
@@ -262,7 +261,7 @@ async def test_sending_once_more_after_each_cancellation_gives_its_own_answer(op
                     await anyio.lowlevel.checkpoint()
                 group.cancel_scope.cancel()
             reply = await transport.send(Request(method="GET", path=f"/kept/{turns}"), token)
-            assert isinstance(reply, Answer)
+            assert isinstance(reply, Reply)
             assert reply.body == {"path": f"/kept/{turns}"}
 
 

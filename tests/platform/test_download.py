@@ -8,9 +8,8 @@ import pytest
 from aiohttp.abc import AbstractResolver
 
 from bulk.errors import UsageError
-from bulk.model import ErrorCode, Failure, FailureKind, Request
+from bulk.model import ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host, is_public
-from bulk.platform.answer import Answer
 from bulk.platform.bodies import Unreadable
 from bulk.platform.secrets import redact
 from tests.platform.raw_server import Peer, always, answer, serving
@@ -24,7 +23,7 @@ async def test_a_download_from_the_own_host_carries_no_token(open_transport, tok
     async with serving(always(data)) as server, open_transport(server.base_url) as transport:
         await transport.send(GET, token)
         got = await transport.download(f"http://127.0.0.1:{server.port}/raw/a%2Fb?token=once%3D#part", 1000)
-    assert isinstance(got, Answer)
+    assert isinstance(got, Reply)
     assert (got.status, got.body) == (200, b"\x00file\xff")
     sent = server.requests[1].decode()
     assert sent.startswith("GET /raw/a%2Fb?token=once%3D HTTP/1.1\r\n")
@@ -45,9 +44,9 @@ async def test_a_download_is_capped_and_not_redirected(open_transport):
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
         long = await transport.download(f"http://127.0.0.1:{server.port}/long", 1000)
         moved = await transport.download(f"http://127.0.0.1:{server.port}/moved", 1000)
-    assert isinstance(long, Answer)
+    assert isinstance(long, Reply)
     assert isinstance(long.body, Unreadable)
-    assert isinstance(moved, Answer)
+    assert isinstance(moved, Reply)
     assert (moved.status, len(server.requests)) == (302, 2)
 
 
@@ -212,7 +211,7 @@ async def test_proxies_of_the_environment_are_ignored(open_transport, token, mon
         monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.port}")
         async with open_transport(server.base_url) as transport:
             reply = await transport.send(GET, token)
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     assert reply.body == {"via": "none"}
     assert proxy.requests == []
 
@@ -227,9 +226,9 @@ async def test_a_proxy_is_used_where_the_manifest_says_so(open_transport, token,
         async with open_transport("http://code.example.com/api/v3", trust_env=True) as transport:
             reply = await transport.send(GET, token)
             outside = await transport.download("http://files.example.org/x", 100)
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     assert reply.body == {"via": "proxy"}
-    assert isinstance(outside, Answer)
+    assert isinstance(outside, Reply)
     first, second = (request.decode() for request in proxy.requests)
     assert first.startswith("GET http://code.example.com/api/v3/x HTTP/1.1")
     assert f"Authorization: Bearer {token.reveal()}" in first
@@ -248,7 +247,7 @@ async def test_a_host_outside_the_proxy_is_reached_directly(open_transport, toke
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         async with open_transport(server.base_url, trust_env=True) as transport:
             reply = await transport.send(GET, token)
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     assert reply.body == {"via": "none"}
 
 
@@ -281,5 +280,5 @@ async def test_a_given_connector_serves_downloads_too(open_transport):
         async with open_transport("http://code.example.com/api/v3", connector=connector) as transport:
             got = await transport.download(f"http://files.example.org:{server.port}/x", 100)
         assert connector.closed
-    assert isinstance(got, Answer)
+    assert isinstance(got, Reply)
     assert got.body == b"simulated"

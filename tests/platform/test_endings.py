@@ -3,8 +3,7 @@
 import anyio
 import pytest
 
-from bulk.model import Effect, Request
-from bulk.platform.answer import Answer
+from bulk.model import Effect, Reply, Request
 from tests.platform.raw_server import Peer, answer, serving
 
 GET = Request(method="GET", path="/x")
@@ -35,11 +34,11 @@ async def test_an_answer_that_ends_with_its_connection_is_read_from_the_second_o
         open_transport(server.base_url) as transport,
     ):
         first = await transport.send(GET, token)
-        assert isinstance(first, Answer)
+        assert isinstance(first, Reply)
         assert (first.status, first.is_truncated, first.body) == (200, True, None)
         for request in (GET, PUT, GET):
             later = await transport.send(request, token)
-            assert isinstance(later, Answer)
+            assert isinstance(later, Reply)
             assert (later.status, later.is_truncated, later.body) == (200, False, {"a": 1})
     assert server.connections == len(server.requests) == 4
 
@@ -63,11 +62,11 @@ async def test_a_connection_that_was_idle_then_is_not_used_again(open_transport,
                 tasks.start_soon(transport.send, GET, token)
         assert server.connections == len(transport._line.idle) == 2
         first = await transport.send(Request(method="GET", path="/long"), token)
-        assert isinstance(first, Answer)
+        assert isinstance(first, Reply)
         assert first.is_truncated
         assert not transport._line.idle
         later = await transport.send(Request(method="GET", path="/long"), token)
-        assert isinstance(later, Answer)
+        assert isinstance(later, Reply)
         assert later.body == {"a": 1}
 
 
@@ -82,7 +81,7 @@ async def test_what_has_no_body_needs_no_length(open_transport, token, status, c
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
         for _ in range(3):
             found = await transport.send(GET, token)
-            assert isinstance(found, Answer)
+            assert isinstance(found, Reply)
             assert (found.status, found.is_truncated, found.body) == (status, False, None)
     assert server.connections == connections
 
@@ -95,7 +94,7 @@ async def test_an_empty_body_has_a_length(open_transport, token):
     ):
         for _ in range(2):
             found = await transport.send(PUT, token)
-            assert isinstance(found, Answer)
+            assert isinstance(found, Reply)
             assert (found.status, found.is_truncated, found.body) == (202, False, None)
     assert server.connections == 1
 

@@ -17,8 +17,7 @@ import trustme
 from aiohttp.abc import AbstractResolver
 
 from bulk.errors import UsageError
-from bulk.model import Effect, ErrorCode, Failure, FailureKind, Media, Request
-from bulk.platform.answer import Answer
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Media, Reply, Request
 from bulk.platform.environment import PLENTY_OF_FILES, SPARE_FILES
 from tests.platform.conftest import acquired, in_use
 from tests.platform.raw_server import Peer, always, answer, hang, once, serving, then
@@ -150,7 +149,7 @@ async def test_a_body_that_breaks_keeps_its_status(open_transport, token, reques
 
         reply = await transport.send(request_, token)
         group.cancel_scope.cancel()
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     assert (reply.status, reply.is_truncated, reply.body, reply.raw) == (201, True, None, b"")
     assert reply.request_id == "7"
 
@@ -177,7 +176,7 @@ async def test_a_body_that_cant_be_decoded_is_broken(open_transport, token, codi
     data = answer(packed, headers=f"Content-Encoding: {coding}\r\n")
     async with serving(always(data)) as server, open_transport(server.base_url) as transport:
         reply = await transport.send(Request(method="GET", path="/x", media=Media.RAW), token)
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     assert (reply.status, reply.is_truncated, reply.body) == (200, True, None)
 
 
@@ -215,7 +214,7 @@ async def test_a_dripping_body_is_given_up_and_its_status_kept(open_transport, t
     async with serving(then(drip)) as server, open_transport(server.base_url, request_timeout_s=0.5) as transport:
         await connect(transport, token)
         reply = await transport.send(PUT, token)
-        assert isinstance(reply, Answer)
+        assert isinstance(reply, Reply)
         assert (reply.status, reply.is_truncated) == (200, True)
         await server.until(lambda server: server.open_connections == 0)
 
@@ -254,7 +253,7 @@ async def test_chunks_of_wrong_length_break_the_body(open_transport, token, chun
     data = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
     async with serving(once(data)) as server, open_transport(server.base_url) as transport:
         answered = await transport.send(GET, token)
-    if isinstance(answered, Answer):
+    if isinstance(answered, Reply):
         assert answered.is_truncated
     else:
         assert answered.kind is FailureKind.LOST
@@ -273,8 +272,8 @@ async def test_a_body_after_204_is_never_taken_for_the_next_answer(open_transpor
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
         first = await transport.send(PUT, token)
         second = await transport.send(GET, token)
-    assert not isinstance(first, Answer) or (first.status, first.body) == (204, None)
-    assert not isinstance(second, Answer) or second.body != {"whose": "stray"}
+    assert not isinstance(first, Reply) or (first.status, first.body) == (204, None)
+    assert not isinstance(second, Reply) or second.body != {"whose": "stray"}
 
 
 def authority_and_server(*names: str) -> tuple[trustme.CA, ssl.SSLContext]:
@@ -293,7 +292,7 @@ async def test_a_bundle_makes_an_unknown_authority_known(open_transport, token, 
         serving(always(answer()), tls=context) as server,
         open_transport(server.base_url, ca_bundle=tmp_path / "ca.pem") as transport,
     ):
-        assert isinstance(await transport.send(GET, token), Answer)
+        assert isinstance(await transport.send(GET, token), Reply)
 
 
 async def certificate_failure(open_transport, token, context: ssl.SSLContext, bundle: Path | None) -> Failure:

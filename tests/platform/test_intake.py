@@ -13,8 +13,7 @@ import pytest
 from bulk.clock import Clock
 from bulk.dispatch.disk import thread_disk
 from bulk.errors import RunStopped
-from bulk.model import BodyFile, Media, Request
-from bulk.platform.answer import Answer
+from bulk.model import BodyFile, Media, Reply, Request
 from bulk.platform.arriving import ARRIVING
 from bulk.platform.bodies import Unreadable
 from bulk.platform.intake import IN_MEMORY_BYTES, ROOM_BYTES, Intake
@@ -61,7 +60,7 @@ async def test_a_long_raw_body_is_a_file(open_transport, token, intake, tmp_path
     item = Item()
     async with serving(always(as_sent(LONG))) as server, open_transport(server.base_url, intake=intake) as transport:
         reply = await transport.send(RAW, token, holder=item)
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     body = reply.body
     assert isinstance(body, BodyFile)
     assert (body.size_bytes, body.sha256) == (len(LONG), hashlib.sha256(LONG).hexdigest())

@@ -150,4 +150,4 @@ def test_the_newest_answer_is_found(tmp_path_factory, actions):
 
 def _keep(one, request, newest, number, turn):
     newest[number] = b'{"size":%d}' % turn
-    one.keep(request, Reply(status=200, headers={"etag": f'"{turn}"'}, body={}), newest[number])
+    one.keep(request, Reply(status=200, headers={"etag": f'"{turn}"'}, body={}, raw=newest[number]))

@@ -4,8 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bulk.model import Effect, ErrorCode, Failure, FailureKind, Request
-from bulk.platform.answer import Answer
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from tests.platform.conftest import acquired
 from tests.platform.raw_server import Peer, answer, serving
 
@@ -35,7 +34,7 @@ def second_one(end: str):
 async def test_a_connection_closed_at_reuse_is_one_request_for_the_server(open_transport, token, method, end):
     """failures.md row 8: a kept connection that the server closes on the next request: it arrived once, and is lost."""
     async with serving(second_one(end)) as server, open_transport(server.base_url) as transport:
-        assert isinstance(await transport.send(request_of("GET", "/first"), token), Answer)
+        assert isinstance(await transport.send(request_of("GET", "/first"), token), Reply)
         failure = await transport.send(request_of(method, "/second"), token)
         assert isinstance(failure, Failure)
         assert failure.kind is FailureKind.LOST
@@ -69,7 +68,7 @@ async def test_a_connection_that_has_closed_while_idle_is_replaced(open_transpor
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
         for number in range(3):
             replied = await transport.send(request_of(method, f"/{number}"), token)
-            assert isinstance(replied, Answer)
+            assert isinstance(replied, Reply)
             await server.until(lambda server: server.open_connections == 0)
             await seen_closed(transport)
     assert len(server.requests) == 3
@@ -98,7 +97,7 @@ async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, to
             await peer.write(answer(b'{"whose": "own"}'))
 
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
-        assert isinstance(await transport.send(request_of("GET"), token), Answer)
+        assert isinstance(await transport.send(request_of("GET"), token), Reply)
         [(connection, *_)] = transport._line.idle
         protocol = connection.protocol
         stray_sent.set()
@@ -106,7 +105,7 @@ async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, to
             while not protocol.should_close:
                 await anyio.lowlevel.checkpoint()
         second = await transport.send(request_of(method), token)
-        assert isinstance(second, Answer)
+        assert isinstance(second, Reply)
         assert (second.body, server.connections, transport.sent) == ({"whose": "own"}, 2, 2)
         assert not acquired(transport)
 

@@ -13,19 +13,19 @@ CONFIRMED = Reply(status=304, headers={})
 READ = "readme.get"
 
 
-def kept_as(one: ValidatorStore, answered: Reply, outcome: Outcome, raw: bytes = RAW) -> Outcome:
+def kept_as(one: ValidatorStore, answered: Reply, outcome: Outcome) -> Outcome:
     """Keep an answer, and tell how an item ended with it."""
     key = one.key_of(GET)
     assert key is not None
-    assert one.keep(GET, answered, raw, key)
+    assert one.keep(GET, answered, key)
     return one.note_result(key, READ, answered, outcome)
 
 
 @pytest.mark.parametrize("is_flushed", [False, True])
 def test_a_result_is_written_again_as_it_was(tmp_path, is_flushed):
     """A 304 gives the operation whose result the answer became its text, on one line; others get the value."""
-    one, answered = store(tmp_path), reply()
-    outcome = kept_as(one, answered, succeeded(answered.body), raw=b'{\n  "name": "README.md",\r\n  "size": 3\n}\n')
+    one, answered = store(tmp_path), reply(raw=b'{\n  "name": "README.md",\r\n  "size": 3\n}\n')
+    outcome = kept_as(one, answered, succeeded(answered.body))
     assert type(outcome.result) is Encoded
     if is_flushed:
         one.flush()
@@ -71,8 +71,9 @@ def test_only_what_is_the_answer_is_kept_as_a_result(tmp_path, ends):
 @pytest.mark.parametrize(("levels", "is_kept"), [(200, True), (300, False)])
 def test_what_is_nested_too_deeply_is_decoded(tmp_path, levels, is_kept):
     """A value that a line can't hold as it is (ledger/results.py) is not kept as if it could."""
-    one, answered = store(tmp_path), reply(body=deep(levels))
-    kept_as(one, answered, succeeded(answered.body), raw=b"[" * levels + b"1" + b"]" * levels)
+    raw = b"[" * levels + b"1" + b"]" * levels
+    one, answered = store(tmp_path), reply(body=deep(levels), raw=raw)
+    kept_as(one, answered, succeeded(answered.body))
     found = one.find(GET)
     assert found is not None
     body = one.reply_from(found, CONFIRMED, READ).body
@@ -85,7 +86,7 @@ def test_what_is_on_its_way_to_disk_stays_as_it_came(tmp_path):
     one, answered = store(tmp_path), reply()
     key = one.key_of(GET)
     assert key is not None
-    one.keep(GET, answered, RAW, key)
+    one.keep(GET, answered, key)
     one.flush()
     one.note_result(key, READ, answered, succeeded(answered.body))
     found = one.find(GET)
@@ -113,7 +114,7 @@ def test_a_damaged_result_never_becomes_a_line(tmp_path):
 
 def test_the_text_of_a_result_counts_where_memory_is_bounded(tmp_path):
     """What waits to be written is counted as it will be written."""
-    one, answered = store(tmp_path), reply()
-    kept_as(one, answered, succeeded(answered.body), raw=RAW + b" " * 1_000)
+    one, answered = store(tmp_path), reply(raw=RAW + b" " * 1_000)
+    kept_as(one, answered, succeeded(answered.body))
     assert one._pending_bytes == len(b'{"name":"README.md","size":3}')
     one.close()

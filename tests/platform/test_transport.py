@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from bulk.model import Effect, Media, Reply, Request
-from bulk.platform.answer import Answer
 from bulk.platform.bodies import Unreadable
 from bulk.platform.secrets import Secret
 from tests.platform.conftest import OpenTransport
@@ -25,11 +24,11 @@ def head_of(request: bytes) -> tuple[str, dict[str, str]]:
     return line, {name.lower(): value for name, value in pairs}
 
 
-async def reply_to(open_transport: OpenTransport, data: bytes, request: Request = GET) -> Answer:
+async def reply_to(open_transport: OpenTransport, data: bytes, request: Request = GET) -> Reply:
     """What the transport makes of these bytes."""
     async with serving(always(data)) as server, open_transport(server.base_url) as transport:
         answered = await transport.send(request, Secret("tok_0123456789abcdef"))
-    assert isinstance(answered, Answer), answered
+    assert isinstance(answered, Reply), answered
     return answered
 
 
@@ -62,7 +61,7 @@ async def test_the_vendor_names_headers_and_media_types(open_transport, token):
     _, headers = head_of(server.requests[0])
     assert headers["accept"] == "application/vnd.github.raw+json"
     assert headers["x-github-api-version"] == "2022-11-28"
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     assert reply.request_id == "AB:12"
 
 
@@ -87,7 +86,7 @@ async def test_a_long_body_is_streamed_and_whole(open_transport, token):
     content = "QUJD" * 750_000
     request = Request(method="PUT", path="/x", body={"content": content}, effect=Effect.SET)
     async with serving(always(answer())) as server, open_transport(server.base_url) as transport:
-        assert isinstance(await transport.send(request, token), Answer)
+        assert isinstance(await transport.send(request, token), Reply)
     assert orjson.loads(server.requests[0].partition(b"\r\n\r\n")[2]) == {"content": content}
 
 
@@ -142,7 +141,7 @@ async def test_validators_go_back_verbatim_and_a_304_comes_back_as_one(open_tran
     assert not {"if-none-match", "if-modified-since"} & (second.keys() | third.keys())
     assert "if-none-match" not in fourth
     assert "if-modified-since" in fourth
-    assert isinstance(reply, Answer)
+    assert isinstance(reply, Reply)
     assert (reply.status, reply.body, reply.headers["etag"]) == (304, None, '"new"')
 
 
@@ -226,7 +225,7 @@ async def test_redirects_are_never_followed(open_transport, token, method, statu
         async with serving(always(redirect)) as server, open_transport(server.base_url) as transport:
             effect = Effect.READ if method == "GET" else Effect.SET
             reply = await transport.send(Request(method=method, path="/x", effect=effect), token)
-        assert isinstance(reply, Answer)
+        assert isinstance(reply, Reply)
         assert reply.status == status
         assert reply.headers["location"].startswith(elsewhere.base_url)
         assert (len(server.requests), len(elsewhere.requests), transport.sent) == (1, 0, 1)
@@ -327,6 +326,6 @@ async def test_an_early_answer_to_a_long_upload_is_seen(open_transport, token):
     request = Request(method="PUT", path="/x", body={"content": "x" * 30_000_000}, effect=Effect.SET)
     async with serving(refuse) as server, open_transport(server.base_url) as transport:
         reply = await transport.send(request, token)
-        assert isinstance(reply, Answer), reply
+        assert isinstance(reply, Reply), reply
         assert (reply.status, reply.body) == (413, {"message": "too large"})
         await server.until(lambda server: server.open_connections == 0)

@@ -24,10 +24,10 @@ from bulk.platform.validators import (
 from tests.platform.kept_answers import BODY, GET, RAW, SetClock, reply, store
 
 
-def kept(directory: Path, request: Request = GET, answered: Reply | None = None, raw: bytes = RAW) -> bool:
+def kept(directory: Path, request: Request = GET, answered: Reply | None = None) -> bool:
     """Whether another run finds this answer."""
     first = store(directory)
-    first.keep(request, answered or reply(), raw)
+    first.keep(request, answered or reply())
     first.close()
     second = store(directory)
     try:
@@ -46,7 +46,7 @@ def test_a_kept_answer_is_found_again(tmp_path, is_flushed):
         "link": '<x>; rel="next"',
     }
     one = store(tmp_path / "cache")
-    one.keep(GET, reply(headers), RAW)
+    one.keep(GET, reply(headers))
     if is_flushed:
         one.flush()
     found = one.find(GET)
@@ -59,7 +59,7 @@ def test_a_kept_answer_is_found_again(tmp_path, is_flushed):
 def test_a_304_becomes_the_kept_answer(tmp_path):
     """A confirmed answer is a 200 with the kept body, unchanged, with the headers of the 304 and the kept link."""
     one = store(tmp_path)
-    one.keep(GET, reply({"etag": '"e1"', "link": '<x>; rel="next"', "content-type": "application/json"}), RAW)
+    one.keep(GET, reply({"etag": '"e1"', "link": '<x>; rel="next"', "content-type": "application/json"}))
     found = one.find(GET)
     assert found is not None
     confirmed = one.reply_from(found, Reply(status=304, headers={"ETag": '"e1"', "date": "now"}, request_id="7"))
@@ -71,7 +71,7 @@ def test_a_304_becomes_the_kept_answer(tmp_path):
         "content-type": "application/json",
     }
     raw_request = Request(method="GET", path="/x", media=Media.RAW)
-    one.keep(raw_request, reply(body=b"\x00\xff"), b"\x00\xff")
+    one.keep(raw_request, reply(body=b"\x00\xff", raw=b"\x00\xff"))
     found_raw = one.find(raw_request)
     assert found_raw is not None
     assert one.reply_from(found_raw, Reply(status=304, headers={})).body == b"\x00\xff"
@@ -81,13 +81,13 @@ def test_a_304_becomes_the_kept_answer(tmp_path):
 def test_a_kept_body_that_cant_be_read_is_forgotten(tmp_path):
     """failures.md row 13: a 304 whose kept body is damaged: told as such, and the next request has no conditions."""
     one = store(tmp_path)
-    one.keep(GET, reply(), b"{damaged")
+    one.keep(GET, reply(raw=b"{damaged"))
     one.flush()
     found = one.find(GET)
     assert found is not None
     assert isinstance(one.reply_from(found, Reply(status=304, headers={})).body, Unreadable)
     assert one.find(GET) is None
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     assert one.find(GET) is not None
     one.close()
 
@@ -104,7 +104,7 @@ OTHERS = [
 def test_another_request_is_another_answer(tmp_path, other):
     """Path, query and media tell answers apart."""
     one = store(tmp_path)
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     assert one.find(other) is None
     one.close()
 
@@ -121,7 +121,7 @@ def test_another_request_is_another_answer(tmp_path, other):
 def test_another_credential_or_platform_never_sees_it(tmp_path, changes):
     """failures.md row 37: a rotated token, another platform, vendor or version has a store of its own."""
     one = store(tmp_path)
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     one.close()
     other = store(tmp_path, **changes)
     assert other.find(GET) is None
@@ -132,7 +132,7 @@ def test_another_credential_or_platform_never_sees_it(tmp_path, changes):
 def test_nothing_of_the_token_is_on_disk(tmp_path):
     """failures.md row 62: neither names nor contents of the files hold the token."""
     one = store(tmp_path, "tok_0123456789abcdef")
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     one.flush()
     for path in tmp_path.iterdir():
         assert "tok_" not in path.name
@@ -141,38 +141,38 @@ def test_nothing_of_the_token_is_on_disk(tmp_path):
 
 
 NOT_KEPT = {
-    "a write": (Request(method="PUT", path="/x", effect=Effect.SET), reply(), RAW),
-    "a fresh read": (Request(method="GET", path="/x", is_fresh=True), reply(), RAW),
-    "no validator": (GET, reply({}), RAW),
-    "not 200": (GET, reply(status=203), RAW),
-    "a 404": (GET, reply(status=404), RAW),
-    "broken off": (GET, reply(is_truncated=True), b""),
-    "unreadable": (GET, reply(body=Unreadable("no JSON")), b"x"),
-    "from the store": (GET, reply(is_unchanged=True), b""),
-    "not to be stored": (GET, reply({"etag": '"e"', "cache-control": "private, No-Store"}), RAW),
-    "too long": (GET, reply(), b"x" * (BODY_BYTES + 1)),
-    "with a header of two lines": (GET, reply({"etag": '"e"', "link": "<x>\n<y>"}), RAW),
+    "a write": (Request(method="PUT", path="/x", effect=Effect.SET), reply()),
+    "a fresh read": (Request(method="GET", path="/x", is_fresh=True), reply()),
+    "no validator": (GET, reply({})),
+    "not 200": (GET, reply(status=203)),
+    "a 404": (GET, reply(status=404)),
+    "broken off": (GET, reply(is_truncated=True, raw=b"")),
+    "unreadable": (GET, reply(body=Unreadable("no JSON"), raw=b"x")),
+    "from the store": (GET, reply(is_unchanged=True, raw=b"")),
+    "not to be stored": (GET, reply({"etag": '"e"', "cache-control": "private, No-Store"})),
+    "too long": (GET, reply(raw=b"x" * (BODY_BYTES + 1))),
+    "with a header of two lines": (GET, reply({"etag": '"e"', "link": "<x>\n<y>"})),
 }
 
 
-@pytest.mark.parametrize(("request_", "answered", "raw"), NOT_KEPT.values(), ids=NOT_KEPT.keys())
-def test_what_is_not_worth_keeping_is_not_kept(tmp_path, request_, answered, raw):
+@pytest.mark.parametrize(("request_", "answered"), NOT_KEPT.values(), ids=NOT_KEPT.keys())
+def test_what_is_not_worth_keeping_is_not_kept(tmp_path, request_, answered):
     """Only whole, usable 200 answers to ordinary reads with a validator are kept, up to 8 MiB."""
     assert kept(tmp_path)
     fresh = tmp_path / "other"
-    assert not kept(fresh, request_, answered, raw)
+    assert not kept(fresh, request_, answered)
 
 
 def test_either_validator_is_enough(tmp_path):
     """An answer with only a Last-Modified is kept, too, and a body of exactly 8 MiB."""
     assert kept(tmp_path / "a", GET, reply({"last-modified": "Sat, 21 Nov 2026 08:00:00 GMT"}))
-    assert kept(tmp_path / "b", Request(method="GET", path="/x", media=Media.RAW), reply(), b"x" * BODY_BYTES)
+    assert kept(tmp_path / "b", Request(method="GET", path="/x", media=Media.RAW), reply(raw=b"x" * BODY_BYTES))
 
 
 def test_a_fresh_request_is_never_answered_from_the_store(tmp_path):
     """Read-backs are asked anew, without conditions."""
     one = store(tmp_path)
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     assert one.find(Request(method="GET", path=GET.path, is_fresh=True)) is None
     one.close()
 
@@ -181,7 +181,7 @@ def test_a_newer_answer_replaces_the_older(tmp_path):
     """The last answer is the one that is found."""
     for number in range(3):
         one = store(tmp_path)
-        one.keep(GET, reply({"etag": f'"e{number}"'}), RAW)
+        one.keep(GET, reply({"etag": f'"e{number}"'}))
         one.close()
     one = store(tmp_path)
     found = one.find(GET)
@@ -195,8 +195,8 @@ def test_what_nobody_used_for_long_is_dropped(tmp_path):
     other = Request(method="GET", path="/used")
     clock = SetClock()
     one = store(tmp_path, clock=clock)
-    one.keep(GET, reply(), RAW)
-    one.keep(other, reply(), RAW)
+    one.keep(GET, reply())
+    one.keep(other, reply())
     one.close()
     clock.at += UNUSED_S - 86_400
     one = store(tmp_path, clock=clock)
@@ -217,10 +217,10 @@ def test_memory_is_bounded_where_nothing_is_written(tmp_path):
         Request(method="GET", path=f"/{number}", media=Media.RAW) for number in range(BUFFER_BYTES // len(raw) + 3)
     ]
     for request in requests:
-        one.keep(request, reply(), raw)
+        one.keep(request, reply(raw=raw))
     assert [one.find(request) is not None for request in requests[-4:]] == [True, False, False, False]
     one.flush()
-    one.keep(requests[-1], reply(), raw)
+    one.keep(requests[-1], reply(raw=raw))
     assert one.find(requests[-1]) is not None
     one.close()
 
@@ -240,13 +240,13 @@ def test_answers_are_written_many_together(tmp_path, why):
     one = store(tmp_path, clock=clock)
     few, raw = (1, b"x" * (GROUP_BYTES // 2)) if why == "bytes" else (GROUP_ROWS - 1, RAW)
     for number in range(few):
-        one.keep(asked(number), reply(), raw)
+        one.keep(asked(number), reply(raw=raw))
     one.flush_some()
     assert written(tmp_path) == 0
     if why == "time":
         clock.at += GROUP_S
     else:
-        one.keep(asked(few), reply(), raw)
+        one.keep(asked(few), reply(raw=raw))
     one.flush_some()
     assert written(tmp_path) == (few if why == "time" else few + 1)
     one.close()
@@ -261,7 +261,7 @@ def test_a_store_that_began_empty_looks_for_nothing_in_vain(tmp_path):
         fill(one, range(200))
         assert statements == []
         assert all(one.find(asked(number)) is not None for number in range(200))
-        other.keep(asked(200), reply(), RAW)
+        other.keep(asked(200), reply())
         other.flush()
         assert one.find(asked(200)) is None
         one.flush()
@@ -278,7 +278,7 @@ def test_files_are_closed_to_others_under_any_umask(tmp_path):
     try:
         for _ in range(2):
             one = store(directory)
-            one.keep(GET, reply(), RAW)
+            one.keep(GET, reply())
             one.flush()
             assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
             assert stat.S_IMODE(directory.stat().st_mode) == 0o700
@@ -307,7 +307,7 @@ def fill(one: ValidatorStore, numbers: range) -> None:
     """Look for each, in vain, and keep it; written a hundred at a time, as a run does."""
     for number in numbers:
         assert one.find(asked(number)) is None
-        one.keep(asked(number), reply({"etag": f'"{number}"'}), RAW)
+        one.keep(asked(number), reply({"etag": f'"{number}"'}))
         if number % 100 == 99:
             one.flush()
 

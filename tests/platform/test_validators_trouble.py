@@ -20,7 +20,7 @@ from tests.platform.kept_answers import GET, RAW, reply, store
 
 def is_given_up(caplog: pytest.LogCaptureFixture, one: ValidatorStore) -> bool:
     """Whether a store works no more, does no harm, and has said so exactly once."""
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     one.flush()
     assert one.find(GET) is None
     one.flush()
@@ -63,7 +63,7 @@ def test_a_file_of_an_earlier_version_begins_anew(tmp_path, caplog):
         )
     connection.close()
     one, two = store(tmp_path), store(tmp_path)
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     one.close()
     two.close()
     one = store(tmp_path)
@@ -84,8 +84,8 @@ def test_a_validator_that_is_no_text_is_not_kept(tmp_path, caplog):
     """A header with bytes that are no UTF-8 can't be written: that answer is not kept, all others are."""
     other = Request(method="GET", path="/other")
     one = store(tmp_path)
-    one.keep(GET, reply({"etag": b'"caf\xe9"'.decode("utf-8", "surrogateescape")}), RAW)
-    one.keep(other, reply({"etag": '"café"'}), RAW)
+    one.keep(GET, reply({"etag": b'"caf\xe9"'.decode("utf-8", "surrogateescape")}))
+    one.keep(other, reply({"etag": '"café"'}))
     one.flush()
     assert (one.find(GET), one.find(other) is not None) == (None, True)
     one.close()
@@ -124,7 +124,7 @@ def test_a_file_that_breaks_while_in_use_is_given_up(tmp_path, caplog):
         directory = tmp_path / str(is_reading)
         one = store(directory)
         for number in range(200):
-            one.keep(Request(method="GET", path=f"/{number}"), reply(), RAW * 100)
+            one.keep(Request(method="GET", path=f"/{number}"), reply(raw=RAW * 100))
         one.flush()
         connection = sqlite3.connect(next(directory.glob("*.db")))
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -140,7 +140,7 @@ def test_a_file_that_breaks_while_in_use_is_given_up(tmp_path, caplog):
 def test_a_store_that_gives_up_holds_up_nobody(tmp_path, caplog):
     """A write that fails half way lets go of the file at once: another process can write, this one's run goes on."""
     one = store(tmp_path)
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     other = sqlite3.connect(next(tmp_path.glob("*.db")), isolation_level=None, timeout=0.0)
     other.execute("DROP TABLE answer")
     one.flush()
@@ -200,7 +200,7 @@ def test_two_stores_of_one_process_and_one_of_another_share_a_file(tmp_path):
     """A second store in one process, and another process that comes and goes: what the first keeps afterwards stays."""
     one, two = store(tmp_path), store(tmp_path)
     subprocess.run([sys.executable, "-c", OTHER_PROCESS, str(tmp_path), "a"], check=True)
-    one.keep(GET, reply(), RAW)
+    one.keep(GET, reply())
     one.flush()
     count = (
         "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM answer').fetchone()[0])"
@@ -225,7 +225,7 @@ async def test_finding_goes_on_while_another_thread_writes(tmp_path):
     async with anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, write)
         for number, request in enumerate(requests):
-            one.keep(request, reply(), RAW)
+            one.keep(request, reply())
             one.find(requests[number // 2])
             if number % 50 == 0:
                 await anyio.lowlevel.checkpoint()
@@ -245,7 +245,7 @@ from bulk.platform.validators import ValidatorStore
 store = ValidatorStore(Path(sys.argv[1]), "https://code.example.com/api/v3", "service", None, Secret("tok_of_alice"))
 for number in range(300):
     request = Request(method="GET", path=f"/{sys.argv[2]}/{number}")
-    store.keep(request, Reply(status=200, headers={"etag": '"e"'}, body={}), b"{}")
+    store.keep(request, Reply(status=200, headers={"etag": '"e"'}, body={}, raw=b"{}"))
     store.find(request)
     if number % 10 == 0:
         store.flush()
