@@ -7,6 +7,7 @@ that was run again) mean nothing and are never read. Source: interface.md §5, d
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -267,7 +268,8 @@ def _let_go(fd: int, position: int, size: int) -> None:
     machine that takes ten times as long as to write into the same ones again (benchmarks/changes.md).
     """
     if hasattr(os, "posix_fadvise"):  # not on macOS
-        os.posix_fadvise(fd, position, size, os.POSIX_FADV_DONTNEED)
+        with suppress(OSError):  # it is advice: the lines are on disk, whatever becomes of it
+            os.posix_fadvise(fd, position, size, os.POSIX_FADV_DONTNEED)
 
 
 def _digest(data: bytes | bytearray) -> bytes:
