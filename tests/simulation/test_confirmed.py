@@ -1,12 +1,17 @@
 """Whole runs whose reads are confirmed with a 304: the results are those of the run before, whatever reads them."""
 
 import json
+import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import FINE, Fate, answer
+from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, TRUNCATE, Fate, answer
+from tests.simulation.schedules import put
 from tests.simulation.world import simulate, world
 
 FILE = {"type": "file", "encoding": "base64", "size": 6, "name": "README.md", "content": "SGVs\nbG8K", "sha": "ab"}
@@ -98,5 +103,43 @@ def test_the_store_is_closed_elsewhere_than_in_the_event_loop(folder: Path) -> N
             made.cache, made.disk = folder / "cache", disk
             await made.run(made.write("first", job()))
             assert "close" in done
+
+    simulate(main)
+
+
+def shown(line: dict[str, Any]) -> dict[str, Any]:
+    """A result without its download URL, which is another one each time it is asked for."""
+    return {name: value for name, value in line["result"].items() if name != "download_url"}
+
+
+ROUGH = (answer(500), answer(200, b"{", JSON, ETag='"e"'), DROP_BEFORE, DROP_AFTER, TRUNCATE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_any_weather_kept_results_are_those_of_the_platform(folder: Path, seed: int) -> None:
+    """Files change between runs, two runs have filled the store, answers break: results are as they are without it."""
+    dice = random.Random(seed)
+    repos = [f"repo-{number:05d}" for number in range(40)]
+    reads = [{"owner": "fleet", "repo": repo, "path": "README.md"} for repo in repos]
+
+    def fate_of(exchange: Exchange) -> Fate:
+        return dice.choice(ROUGH) if "README.md" in exchange.path and dice.random() < 0.2 else FINE
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            made.cache, found = folder / "cache", {}
+            for turn in range(3):
+                changed = dice.sample(repos, 10)
+                writes = [put(repo, "README.md", f"{turn} of {repo}") for repo in changed]
+                await made.run(made.write(f"writes-{turn}", {"puts": {"operation": "contents.put", "items": writes}}))
+                manifest = made.write(f"reads-{turn}", {"reads": {"operation": "contents.get", "items": reads}})
+                assert (await made.run(manifest)).exit_code == 0
+                found[turn] = made.lines(manifest)
+            made.cache = None
+            manifest = made.write("without", {"reads": {"operation": "contents.get", "items": reads}})
+            await made.run(manifest)
+            assert [shown(line) for line in found[2]] == [shown(line) for line in made.lines(manifest)]
+            outcomes = Counter(line["outcome"] for line in found[2])
+            assert outcomes == {"unchanged": 30, "succeeded": 10}
 
     simulate(main)
