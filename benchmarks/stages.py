@@ -63,7 +63,7 @@ def _is_waiting(frame: FrameType | None) -> bool:
 
 
 def _short(path: str) -> str:
-    for root in (f"{ROOT}/", "site-packages/", "lib/python"):
+    for root in ("site-packages/", f"{ROOT}/", "lib/python"):  # the environment lies in the root
         if root in path:
             return path.partition(root)[2]
     return path
