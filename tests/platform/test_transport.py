@@ -10,6 +10,8 @@ import pytest
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.bodies import Unreadable
 from bulk.platform.secrets import Secret
+from bulk.platform.stored import Stored
+from bulk.platform.stored import head_of as head_of_kept
 from tests.platform.conftest import OpenTransport
 from tests.platform.raw_server import Peer, always, answer, serving
 
@@ -120,9 +122,12 @@ async def test_what_is_not_encoded_never_leaves(open_transport, token, path, que
     assert server.requests == []
 
 
-class Kept:
-    etag = 'W/"weak, with a comma"'
-    last_modified = "Sat, 21 Nov 2026 08:00:00 GMT"
+ETAG, LAST_MODIFIED = 'W/"weak, with a comma"', "Sat, 21 Nov 2026 08:00:00 GMT"
+
+
+def kept(etag: str) -> Stored:
+    """An answer with these validators, as the store has it."""
+    return Stored((1, b"key", head_of_kept(etag, LAST_MODIFIED, "", "") or "", b"{}", 0), Media.JSON)
 
 
 async def test_validators_go_back_verbatim_and_a_304_comes_back_as_one(open_transport, token):
@@ -130,14 +135,12 @@ async def test_validators_go_back_verbatim_and_a_304_comes_back_as_one(open_tran
     fresh = Request(method="GET", path="/x", is_fresh=True)
     not_modified = b'HTTP/1.1 304 Not Modified\r\nETag: "new"\r\n\r\n'
     async with serving(always(not_modified)) as server, open_transport(server.base_url) as transport:
-        reply = await transport.send(GET, token, Kept())
-        await transport.send(fresh, token, Kept())
+        reply = await transport.send(GET, token, kept(ETAG))
+        await transport.send(fresh, token, kept(ETAG))
         await transport.send(GET, token, None)
-        only_date = Kept()
-        only_date.etag = ""
-        await transport.send(GET, token, only_date)
+        await transport.send(GET, token, kept(""))
     first, second, third, fourth = (head_of(request)[1] for request in server.requests)
-    assert (first["if-none-match"], first["if-modified-since"]) == (Kept.etag, Kept.last_modified)
+    assert (first["if-none-match"], first["if-modified-since"]) == (ETAG, LAST_MODIFIED)
     assert not {"if-none-match", "if-modified-since"} & (second.keys() | third.keys())
     assert "if-none-match" not in fourth
     assert "if-modified-since" in fourth
