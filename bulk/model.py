@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import orjson
 
+from bulk.proof import Proof
+
 JSON_BODY_BYTES = 32 * 1024 * 1024
 """Most bytes of a JSON answer after decompression; more is a `bad_response` (failures.md row 29)."""
 
@@ -64,6 +66,7 @@ class Request:
         is_poll: a read of a list that is made for polling: one at a time for each credential and path, and not before
             the `X-Poll-Interval` of the last one is over. Further pages of one listing are no polls.
         shared_by: of a combined write: the places of the items that it is sent for (`Operation.steps_combined`).
+        proof: what an answer of success must show to be believed; None: its status is all that there is (204, 205).
     """
 
     method: Final[str]
@@ -80,6 +83,7 @@ class Request:
     pause_s: Final[float]
     is_poll: Final[bool]
     shared_by: Final[tuple[int, ...]]
+    proof: Final[Proof | None]
 
     def __init__(
         self,
@@ -98,11 +102,12 @@ class Request:
         pause_s: float = 0.0,
         is_poll: bool = False,
         shared_by: tuple[int, ...] = (),
+        proof: Proof | None = None,
     ) -> None:
         self.method, self.path, self.query, self.body = method, path, query, body
         self.effect, self.accept, self.media, self.is_fresh = effect, accept, media, is_fresh
         self.memo, self.max_bytes, self.takes_file, self.pause_s = memo, max_bytes, takes_file, pause_s
-        self.is_poll, self.shared_by = is_poll, shared_by
+        self.is_poll, self.shared_by, self.proof = is_poll, shared_by, proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,10 +312,10 @@ def skipped(code: ErrorCode, message: str) -> Outcome:
     return Outcome(kind=OutcomeKind.SKIPPED, error=ItemError(code, message))
 
 
-def unknown(message: str, *, http_status: int | None = None) -> Outcome:
-    """Sent, the answer was lost, and no read-back can settle it."""
+def unknown(message: str, *, http_status: int | None = None, result: Any = None) -> Outcome:
+    """Sent, the answer was lost, and no read-back can settle it. `result`: what was asked for and what was found."""
     error = ItemError(ErrorCode.UNKNOWN_OUTCOME, message, http_status)
-    return Outcome(kind=OutcomeKind.UNKNOWN, error=error, http_status=http_status)
+    return Outcome(kind=OutcomeKind.UNKNOWN, result=result, error=error, http_status=http_status)
 
 
 def _noted(result: Any, note: str | None) -> Any:
@@ -328,7 +333,9 @@ class Lost:
     Attributes:
         memo: `Request.memo` of the lost request; empty where it had none.
         sent_at: when it was first sent (UTC epoch seconds, platform time).
-        status: the 5xx that came back, if one did.
+        status: what came back and proves nothing, if anything did.
+        made: names and ids, folded, of what this run is known to have made itself shortly before: they are new and
+            explained.
     """
 
     method: str
@@ -336,6 +343,7 @@ class Lost:
     memo: Mapping[str, Any]
     sent_at: float
     status: int | None = None
+    made: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,9 +355,14 @@ class NotApplied:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A read-back can't tell. The outcome is `unknown` unless a later read-back can."""
+    """A read-back can't tell. The outcome is `unknown` unless a later read-back can.
+
+    Attributes:
+        found: what it found instead of what was asked for, as a JSON value for the result; None: nothing to show.
+    """
 
     why: str
+    found: Any = None
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

@@ -236,7 +236,8 @@ class Exchange:
             if target is None:
                 return _led_astray(tried, "redirected away from the platform; not followed")
             path, _, query = target.partition("?")
-            request = replace(request, path=path, query=query)
+            proof = request.proof.elsewhere() if request.proof is not None else None
+            request = replace(request, path=path, query=query, proof=proof)
             tried = await self.once(request, gate, tally)
         is_still = tried.kind is VerdictKind.REDIRECTED
         return _led_astray(tried, "redirected too often") if is_still else tried

@@ -293,6 +293,10 @@ def _accepted(request: Request, reply: Reply) -> Verdict:
         return _bad(f"the answer (status {reply.status}) can't be used: {body.why}")
     if body is None and reply.status == 200 and request.method == "GET":
         return _bad("the answer (status 200) is empty")
+    if request.proof is not None and not reply.is_unchanged:  # what a 304 confirms was looked at when it was kept
+        flaw = request.proof.flaw(reply)
+        if flaw:
+            return _bad(f"the answer (status {reply.status}) does not show what was asked for: {flaw}")
     return _ACCEPTED
 
 

@@ -1,0 +1,36 @@
+"""What an answer of success has to show before it is believed.
+
+A gateway answers 200 to anything, and a cache answers with what was asked for by somebody else. So a status alone proves
+nothing where the specification shows a body: an operation says of each request what its answer holds, and which fields
+name the item. An answer without that is a `bad_response`: a read is repeated, and a write is settled by reading.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+Check = Callable[[Any], str]
+"""Takes a Reply of success; returns what is wrong with it, as `it names no id`, and nothing where all is well."""
+
+
+class Proof:
+    """Attributes:
+    shape: checks that the answer is of the kind that the specification shows.
+    identity: checks that it speaks of this item; None where nothing in it names the item.
+    """
+
+    __slots__ = ("identity", "shape")
+
+    def __init__(self, shape: Check, identity: Check | None = None) -> None:
+        self.shape, self.identity = shape, identity
+
+    def flaw(self, reply: Any) -> str:
+        """What is wrong with an answer; empty where it proves what was asked for. Never raises."""
+        try:
+            flaw = self.shape(reply)
+            return self.identity(reply) if self.identity is not None and not flaw else flaw
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            return f"it can't be understood ({type(error).__name__})"
+
+    def elsewhere(self) -> "Proof":
+        """The same for an answer that the platform itself led to by a redirect, where things may have other names."""
+        return Proof(self.shape)
