@@ -83,8 +83,15 @@ async def retry_run(
     display: Display,
     environ: Mapping[str, str],
     surroundings: Surroundings | None = None,
+    overwrites: bool = False,
 ) -> Report:
     """Run the failed, skipped and unknown items of a run again, in the same run directory.
+
+    What is unknown is looked at first. Where something else stands there now than was there before and was asked for,
+    somebody else may have written it since: it stays, and the item stays unknown.
+
+    Args:
+        overwrites: write it all the same.
 
     Raises:
         BulkError: there is no such run, its manifest is gone or was edited, or it is in use.
@@ -94,7 +101,7 @@ async def retry_run(
     origin = Origin.load(run_dir)
     path, overridden = Path(origin.manifest), origin.overrides(overrides)
     manifest = await _beside(around.disk, lambda: read_manifest(path, overridden, environ))
-    return await execute(manifest, origin, run_dir, display, environ, around, is_retry=True)
+    return await execute(manifest, origin, run_dir, display, environ, around, is_retry=True, overwrites=overwrites)
 
 
 async def plan_manifest(
@@ -180,6 +187,7 @@ async def execute(
     *,
     stdin: BinaryIO | None = None,
     is_retry: bool = False,
+    overwrites: bool = False,
     listener: Listener | None = None,
 ) -> Report:
     """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest.
@@ -206,6 +214,8 @@ async def execute(
                     tally_of_a_running(LedgerView(run_dir), now),
                 ),
             )
+            if overwrites:
+                beginning = beginning.without_comparing()
             run = Run(checked, run_dir, ledger, beginning, credentials, display, around, listener, tally)
             ended, failure = await _to_its_end(run)
             await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))

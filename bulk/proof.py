@@ -1,6 +1,6 @@
 """What an answer of success has to show before it is believed.
 
-A gateway answers 200 to anything, and a cache answers with what was asked for by somebody else. So a status alone proves
+A gateway answers 200 to anything, and a cache answers with what somebody else has asked for. So a status alone proves
 nothing where the specification shows a body: an operation says of each request what its answer holds, and which fields
 name the item. An answer without that is a `bad_response`: a read is repeated, and a write is settled by reading.
 """

@@ -65,18 +65,34 @@ def run(
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@click.option(
+    "--overwrite",
+    "overwrites",
+    is_flag=True,
+    help="Write files all the same that somebody else seems to have written since an answer was lost.",
+)
 @overriding(*PLATFORM, *LIMITS)
 @_showing
 @click.pass_obj
-def retry(arguments: tuple[str, ...], /, *, run_dir: Path, overrides: "Overrides", **showing: Any) -> int:
+def retry(
+    arguments: tuple[str, ...], /, *, run_dir: Path, overwrites: bool, overrides: "Overrides", **showing: Any
+) -> int:
     """Run again what did not succeed in RUN.
 
-    That is what failed, was skipped or is unknown; new lines replace the old ones in the same run directory.
+    That is what failed, was skipped or is unknown; new lines replace the old ones in the same run directory. What is
+    unknown is looked at first, and nothing is overwritten that somebody else has written since.
     """
     from bulk import engine
 
     async def start(display: "Display", cache: Path | None) -> "Report":
-        return await engine.retry_run(run_dir, overrides=overrides, cache=cache, display=display, environ=os.environ)
+        return await engine.retry_run(
+            run_dir,
+            overrides=overrides,
+            cache=cache,
+            display=display,
+            environ=os.environ,
+            overwrites=overwrites,
+        )
 
     return _go(start, shlex.join(["bulk", *arguments]), **showing)
 

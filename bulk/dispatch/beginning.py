@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import orjson
@@ -42,6 +42,12 @@ class Beginning:
     echoes: Echoes
     last_writes: LastWrites
     newborn: Newborn
+
+    def without_comparing(self) -> "Beginning":
+        """The same, where writes that the platform compares with what is there begin anew: whatever stands there now is
+        overwritten. What creates something is still looked for before it is sent again."""
+        kept = {key: sent for key, sent in self.open_intents.items() if sent.effect is not Effect.COMPARE_AND_SWAP}
+        return replace(self, open_intents=kept)
 
 
 @dataclass(frozen=True, slots=True)

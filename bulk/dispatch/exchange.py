@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
 from bulk.dispatch.pauses import Pauses, Why
-from bulk.dispatch.rounds import Served, is_enough, weight
+from bulk.dispatch.rounds import Served, is_enough, unexplained_pause_s, weight
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
 from bulk.govern.governor import Governor
@@ -30,7 +30,7 @@ from bulk.platform.wire import Verdict, VerdictKind, judge, within_base
 
 READ_TRIES = 6
 UNEXPLAINED_TRIES = 4
-"""Refusals without a reason in a row, after growing pauses of the whole credential, before they count as the answer."""
+"""Refusals without a reason in a row, after growing pauses, before they count as the answer."""
 LIMITED_TRIES = 50
 """So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
 TRIES_IN_TROUBLE = 48
@@ -256,7 +256,7 @@ class Exchange:
             return Tried(failure=answer)
         tally.http_status = answer.status
         tally.body_bytes += len(answer.raw)
-        verdict = judge(request, answer, self._vendor)
+        verdict = judge(replace(request, proof=None), answer, self._vendor)  # another server, and a file's bytes
         if verdict.kind is not _ACCEPTED:
             why = f"what the platform led to for a download answered {answer.status}"
             return Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=why))
@@ -315,12 +315,13 @@ class Patience:
         self._unexplained = 0
         self._limited = 0
         self._pauses = 0
-        self._is_last_waited_for = False
+        self._is_last_waited_for = self._is_last_unexplained = False
         self.note(first, is_first=True)
 
     def note(self, tried: Tried, is_first: bool = False) -> None:
         """Take in what came of a send."""
-        self._is_last_waited_for = tried.kind in WAITED_FOR or tried.kind is VerdictKind.UNEXPLAINED
+        self._is_last_waited_for = tried.kind in WAITED_FOR
+        self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
         if tried.kind is VerdictKind.UNEXPLAINED:
             self._unexplained += 1
         elif tried.kind in WAITED_FOR:
@@ -341,6 +342,8 @@ class Patience:
         """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""
         if self._is_last_waited_for:
             return 0.01 * dice.random()
+        if self._is_last_unexplained:
+            return unexplained_pause_s(self._unexplained - 1, dice.random())
         self._pauses += 1
         capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._pauses - 1))
         return capped * (0.5 + 0.5 * dice.random())

@@ -31,6 +31,10 @@ class Newborn:
             self._made.note(name.casefold(), None, now)
         self._made.forget_old(now)
 
+    def names(self) -> frozenset[str]:
+        """All of them, folded."""
+        return self._made.names()
+
     def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:
         """Seconds to wait before `path` is asked for again, after so many times; 0.0: the outcome stands.
 

@@ -18,6 +18,7 @@ class Why(StrEnum):
     MAY_ARRIVE = "an earlier write may still arrive"
     ROUND = "next try after a conflict or a lost answer"
     BUSY = "next try of what the platform is busy with"
+    UNEXPLAINED = "next try after a refusal without a reason"
     READ = "next try of a read"
     LOOK = "next look at what takes its time"
 

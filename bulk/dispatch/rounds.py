@@ -51,3 +51,9 @@ def pause_s(number: int, luck: float) -> float:
     """Seconds before round `number`: doubling from 0.1, at most 5, in long trouble 30. `luck`: 0.0 (half) to 1.0."""
     most_s = 5.0 if number <= RESTARTS else 30.0
     return min(most_s, 0.1 * 2.0 ** min(20, number)) * (0.5 + 0.5 * luck)
+
+
+def unexplained_pause_s(number: int, luck: float) -> float:
+    """Seconds before a request is tried again that was refused without a reason, `number` times before; `luck`: 0.0
+    (half) to 1.0. Only this item waits: nothing says that it is a limit."""
+    return 4.0 ** min(3, number) * (0.5 + 0.5 * luck)

@@ -23,6 +23,7 @@ log = logging.getLogger("bulk.dispatch")
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
 NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
+OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
 READINGS = 2
 """Negative readings before one is believed."""
 
@@ -42,10 +43,15 @@ class Doubt:
     since: float
 
 
-def doubt_about(request: Request, clock: Clock, status: int | None) -> Doubt:
-    """That of a write whose answer was lost just now; `status`: the 5xx that came back, if one did."""
+def doubt_about(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> Doubt:
+    """That of a write whose answer was lost just now; `status`: what came back, if anything did; `made`: see Lost."""
     lost = Lost(
-        method=request.method, path=request.path, memo=memo_of(request.memo), sent_at=clock.now(), status=status
+        method=request.method,
+        path=request.path,
+        memo=memo_of(request.memo),
+        sent_at=clock.now(),
+        status=status,
+        made=made,
     )
     return Doubt(lost, request.effect, clock.monotonic())
 
@@ -96,7 +102,7 @@ class Settler:
                     if refusal is None and doubt.effect in (Effect.SET, Effect.ORDERED):
                         return None
                     if is_believed:
-                        return unknown(found.why)
+                        return _unknown(doubt, found)
             await self._exchange.pause(pause_s)
             pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
 
@@ -120,6 +126,13 @@ class Settler:
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             log.warning("%s can't read back", operation.name, exc_info=flaw)
             return Undecided(f"reading back failed ({flaw})")
+
+
+def _unknown(doubt: Doubt, found: Undecided) -> Outcome:
+    """Nobody can know; where something else stands there now, what to do about it is the user's to decide."""
+    if found.found is None or doubt.effect is not Effect.COMPARE_AND_SWAP:
+        return unknown(found.why, result=found.found)
+    return unknown(f"{found.why}; {OVERWRITE}", result=found.found)
 
 
 def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:

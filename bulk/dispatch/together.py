@@ -13,10 +13,11 @@ import logging
 from collections.abc import Sequence
 
 from bulk.clock import Clock
-from bulk.dispatch.drive import NOT_SENT_PAUSE_S, Drive
+from bulk.dispatch.drive import Drive
 from bulk.dispatch.echoes import folded
 from bulk.dispatch.exchange import LIMITED_TRIES, WAITED_FOR, Exchange
 from bulk.dispatch.hold import Hold
+from bulk.dispatch.item_run import NOT_SENT_PAUSE_S
 from bulk.dispatch.pauses import Why
 from bulk.dispatch.recorder import Recorder
 from bulk.dispatch.settle import doubt_about
@@ -114,11 +115,12 @@ class Together:
             if failure is not None and failure.kind is FailureKind.NOT_SENT:
                 await self._exchange.pause(NOT_SENT_PAUSE_S)
             elif tried.kind not in WAITED_FOR:
-                if reply is None or not 300 <= reply.status < 500:
+                if tried.kind is not VerdictKind.REFUSED:
                     self._doubt(request, entries, reply.status if reply is not None else None)
                 return None
             self._exchange.retries += 1
             tally.retries += 1
+        self._doubt(request, entries, tally.http_status)
         return None
 
     def _intent(self, entry: Entry, request: Request) -> Intent:

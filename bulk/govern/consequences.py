@@ -1,11 +1,12 @@
 """What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
 
-`Retry-After` is obeyed as it stands. A refusal without time and reason has `/rate_limit` asked first: an empty bucket
-waits for its reset, otherwise nothing of the credential leaves for a growing while. Source: open-points.md (secondary
-limits); failures.md rows 16-19.
+`Retry-After` is obeyed as it stands. A limit without a time has `/rate_limit` asked first: an empty bucket waits for
+its reset, otherwise nothing of the credential leaves for a growing while. A refusal that says nothing holds up nobody
+else.
+Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
-from bulk.govern.accounts import Permit
+from bulk.govern.accounts import Account, Permit
 from bulk.govern.concurrency import Concurrency
 from bulk.platform.wire import Verdict, VerdictKind
 
@@ -59,13 +60,19 @@ def follow(
                     gate.refused_at, gate.refused_window = now, gate.bucket.window
                 account.ask_soon()
         case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
-            if wait_s is not None:
-                account.hush(now + wait_s, f"limit of {account.name} (Retry-After)")
-            else:
-                account.strike(now, unexplained_s)
-                account.ask_soon()
+            _heed(account, verdict, now, unexplained_s)
         case VerdictKind.BUSY if wait_s is not None:
             return now + wait_s
         case _:
             pass
     return None
+
+
+def _heed(account: Account, verdict: Verdict, now: float, unexplained_s: float) -> None:
+    """A limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
+    if verdict.retry_after_s is not None:
+        account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+        return
+    if verdict.kind is VerdictKind.LIMITED_SECONDARY:
+        account.strike(now, unexplained_s)
+    account.ask_soon()

@@ -1,7 +1,7 @@
 """What the platform's answers mean: limits, dates, waits, and a verdict on every reply. Pure, and never raises.
 
-Names are looked up in lower case. Limits are told from refusals by what the platform says; where it says nothing that
-explains a 403, the verdict is UNEXPLAINED, and the governor asks `GET /rate_limit`.
+Names are looked up in lower case. Limits are told from refusals by status, headers, and whole sentences of the platform
+(`phrases.py`); where nothing explains a 403, the verdict is UNEXPLAINED, and the governor asks `GET /rate_limit`.
 Source: open-points.md (limits, error body); specification.md, Errors; failures.md rows 5, 9-12, 15, 18-20, 23-26, 31.
 """
 
@@ -19,6 +19,7 @@ import msgspec
 
 from bulk.links import has_next_link, next_link, within_base
 from bulk.model import Effect, ErrorCode, Media, Reply, Request
+from bulk.platform import phrases
 from bulk.platform.bodies import Unreadable
 from bulk.platform.printable import printable
 from bulk.platform.secrets import redact
@@ -57,18 +58,12 @@ _VENDOR_HEADERS = {"github": "GitHub"}
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
-_SECONDARY = re.compile(r"secondary rate|abuse detection", re.IGNORECASE)
-_PRIMARY = re.compile(r"api rate limit exceeded|rate limit exceeded", re.IGNORECASE)
-_ANY_LIMIT = re.compile(r"rate.?limit|too many requests|throttl|quota", re.IGNORECASE)
-_LOCK_OUT = re.compile(
-    r"(?:log.?in|sign.?in|authentication) attempts|(?:repeated|too many) (?:invalid|failed|bad)", re.IGNORECASE
-)
 _GENERIC = frozenset(
     ("403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
 )
 _WORD = re.compile(r"\w+")
-_IN_PROGRESS = re.compile(r"in progress|already running|being processed|try again later", re.IGNORECASE)
-_SPAMMED = re.compile(r"\bspammed\b", re.IGNORECASE)
+_UNSURE = frozenset((408, 421, 425, 444, 449, 460, 499))
+"""Statuses below 500 with which a server or a proxy gives up on a request that may have been carried out."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -100,7 +95,7 @@ class VerdictKind(StrEnum):
     LIMITED_SECONDARY = "limited-secondary"  # too much at once
     UNEXPLAINED = "unexplained"  # a 403 that says nothing: limit or permission
     BUSY = "busy"  # not done, later it will be
-    SERVER_ERROR = "server-error"  # a 5xx: a write may have happened
+    SERVER_ERROR = "server-error"  # a 5xx, or what a proxy says that gave up: a write may have happened
     BAD_RESPONSE = "bad-response"  # the answer can't be used; with 2xx a write happened
     REDIRECTED = "redirected"  # a read leads elsewhere
 
@@ -257,12 +252,12 @@ def judge(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG0
             limited = _limited(reply)
             if limited is not None:
                 return limited
-        case 408 | 425:
-            return _said(reply, VerdictKind.BUSY, ErrorCode.SERVER_ERROR)
         case 422 if _is_busy(reply.body):
             return _said(reply, VerdictKind.BUSY, ErrorCode.VALIDATION_FAILED)
     if status in request.accept:
         return _ACCEPTED
+    if status in _UNSURE:
+        return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
     if 400 <= status < 500:
         return _said(reply, VerdictKind.REFUSED, _refusal_code(reply))
     if 500 <= status < 600:
@@ -304,14 +299,14 @@ def _limited(reply: Reply) -> Verdict | None:
     """What a 403 or 429 says about limits and lock-outs; None: it refuses this request for a reason of its own."""
     said = _message_of(reply.body)
     headers = reply.headers
-    if reply.status == 403 and _LOCK_OUT.search(said):
+    if reply.status == 403 and phrases.is_lock_out(said):
         return _said(reply, VerdictKind.LOCKED_OUT, ErrorCode.UNAUTHORIZED)
-    if _SECONDARY.search(said):
+    if phrases.is_secondary_limit(said):
         return _said(reply, VerdictKind.LIMITED_SECONDARY, ErrorCode.RATE_LIMITED)
     remaining = _count(headers.get("x-ratelimit-remaining"))
-    if _PRIMARY.search(said) or (remaining is not None and remaining <= 0):
+    if phrases.is_primary_limit(said) or (remaining is not None and remaining <= 0):
         return _said(reply, VerdictKind.LIMITED_PRIMARY, ErrorCode.RATE_LIMITED)
-    if reply.status == 429 or "retry-after" in headers or _ANY_LIMIT.search(said):
+    if reply.status == 429 or "retry-after" in headers:
         return _said(reply, VerdictKind.LIMITED_SECONDARY, ErrorCode.RATE_LIMITED)
     return None if _is_explained(reply.body) else _said(reply, VerdictKind.UNEXPLAINED, ErrorCode.FORBIDDEN)
 
@@ -328,10 +323,12 @@ def _is_busy(body: Any) -> bool:
     """Whether a 422 means that the same will be taken later: something is in progress, or the endpoint was spammed."""
     if not isinstance(body, dict):
         return False
-    errors = _errors_of(body)
-    if _IN_PROGRESS.search(" ".join((_message_of(body), *errors))):
+    message, entries = _message_of(body), body.get("errors")
+    entries = entries[:_READ_ERRORS] if isinstance(entries, list) else []
+    said = [entry.get("message") if isinstance(entry, dict) else entry for entry in entries]
+    if any(isinstance(each, str) and phrases.is_in_progress(each) for each in (message, *said)):
         return True
-    return not errors and _SPAMMED.search(_message_of(body)) is not None
+    return not entries and phrases.is_spammed(message)
 
 
 def _refusal_code(reply: Reply) -> ErrorCode:

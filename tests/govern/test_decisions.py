@@ -55,7 +55,8 @@ def test_who_slows_down(kind: VerdictKind) -> None:
 @pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("wait_s", [None, 7.0])
 def test_who_pauses(kind: VerdictKind, wait_s: float | None) -> None:
-    """failures.md row 19: Retry-After silences the credential, /rate_limit too; without it that is asked first."""
+    """failures.md row 19: Retry-After silences the credential, /rate_limit too; without it that is asked first, and a
+    refusal that says nothing of a limit holds up nobody."""
     situation = Situation()
     everybody = situation.after(kind, wait_s)
     account = situation.account
@@ -66,11 +67,12 @@ def test_who_pauses(kind: VerdictKind, wait_s: float | None) -> None:
         return
     is_limit = kind in (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.UNEXPLAINED)
     assert account.quiet_until == (NOW + 7.0 if is_limit and wait_s else 0.0)
-    is_struck = is_limit and kind is not VerdictKind.LIMITED_PRIMARY and wait_s is None
+    is_struck = kind is VerdictKind.LIMITED_SECONDARY and wait_s is None
     paused_s = 7.0 if is_limit and wait_s else FIRST_S if is_struck else 0.0
     assert account.paused_until == (NOW + paused_s if paused_s else 0.0)
     assert account.strikes == is_struck
-    assert account.must_ask is (kind is VerdictKind.LIMITED_PRIMARY or is_struck)
+    is_explained_later = kind is VerdictKind.UNEXPLAINED and wait_s is None
+    assert account.must_ask is (kind is VerdictKind.LIMITED_PRIMARY or is_struck or is_explained_later)
     if wait_s and is_limit:
         assert account.paused_why == "limit of default (Retry-After)"
 

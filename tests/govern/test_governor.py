@@ -254,8 +254,8 @@ def test_retry_after_silences_everything() -> None:
     run_virtual(main)
 
 
-def test_an_unexplained_refusal_asks_first_and_then_waits_longer_each_time() -> None:
-    """failures.md row 19: no reason given: `/rate_limit` is asked, nothing explains it, so 60 s, then 120 s."""
+def test_a_limit_without_a_time_asks_first_and_then_waits_longer_each_time() -> None:
+    """failures.md row 19: no time given: `/rate_limit` is asked, nothing explains it, so 60 s, then 120 s."""
 
     async def main() -> None:
         clock = VirtualClock()
@@ -267,7 +267,7 @@ def test_an_unexplained_refusal_asks_first_and_then_waits_longer_each_time() -> 
             for _ in range(2):
                 permit = await bench.governor.permit(bench.gate)
                 asked, began = len(platform.asked), clock.monotonic()
-                bench.governor.answered(permit, Reply(status=403, headers={}), Verdict(VerdictKind.UNEXPLAINED))
+                bench.governor.answered(permit, Reply(status=429, headers={}), Verdict(VerdictKind.LIMITED_SECONDARY))
                 await anyio.sleep(0.5)
                 assert len(platform.asked) > asked
                 bench.governor.return_unused(await bench.governor.permit(bench.gate))

@@ -8,6 +8,7 @@ from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform.bodies import Unreadable
 from bulk.platform.secrets import Secret
 from bulk.platform.wire import MESSAGE_CHARS, Verdict, VerdictKind, judge
+from bulk.proof import Proof
 
 READ = Request(method="GET", path="/x")
 WRITE = Request(method="PUT", path="/x", effect=Effect.SET, accept=frozenset((200, 201)))
@@ -84,10 +85,17 @@ TABLE = [
     (403, None, {"x_ratelimit_remaining": "-1"}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
     (429, None, {"x_ratelimit_remaining": "0"}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
     (403, says("You have exceeded a secondary rate limit."), {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
-    (403, says("Secondary rate"), {"x_ratelimit_remaining": "0"}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    (403, says("Secondary rate"), {"x_ratelimit_remaining": "0"}, K.LIMITED_PRIMARY, C.RATE_LIMITED),
     (403, says("You have triggered an abuse detection mechanism."), {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
     (403, None, {"retry_after": "3"}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
-    (403, says("Rate-limited, slow down"), {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    # words alone, which may be names, limit nothing
+    (403, says("Rate-limited, slow down"), {}, K.REFUSED, C.FORBIDDEN),
+    (403, says("Repository access to acme/rate-limiter blocked"), {}, K.REFUSED, C.FORBIDDEN),
+    (403, says("API rate limit exceeded for x: no such team"), {}, K.REFUSED, C.FORBIDDEN),
+    (403, says("'You have exceeded a secondary rate limit' may not be read"), {}, K.REFUSED, C.FORBIDDEN),
+    (403, says("The app 'too many failed login attempts exceeded' is not installed"), {}, K.REFUSED, C.FORBIDDEN),
+    (422, says("Name 'work in progress' has been taken"), {}, K.REFUSED, C.VALIDATION_FAILED),
+    (422, says("Branch in progress is protected"), {}, K.REFUSED, C.VALIDATION_FAILED),
     (429, None, {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
     (429, says("Not now"), {"x_ratelimit_remaining": "12"}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
     # the server suffers (failures.md rows 24 and 25)
@@ -97,8 +105,12 @@ TABLE = [
     (502, None, {"retry_after": "3"}, K.SERVER_ERROR, C.SERVER_ERROR),
     (504, None, {}, K.SERVER_ERROR, C.SERVER_ERROR),
     (599, None, {}, K.SERVER_ERROR, C.SERVER_ERROR),
-    (408, None, {}, K.BUSY, C.SERVER_ERROR),
-    (425, None, {}, K.BUSY, C.SERVER_ERROR),
+    # whoever gave up does not know what became of the request
+    (408, None, {}, K.SERVER_ERROR, C.SERVER_ERROR),
+    (421, None, {}, K.SERVER_ERROR, C.SERVER_ERROR),
+    (425, None, {}, K.SERVER_ERROR, C.SERVER_ERROR),
+    (499, None, {}, K.SERVER_ERROR, C.SERVER_ERROR),
+    (520, None, {}, K.SERVER_ERROR, C.SERVER_ERROR),
     # what makes no sense
     (202, {"message": "queued"}, {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
     (204, None, {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
@@ -138,11 +150,11 @@ def test_limits_come_before_what_an_operation_accepts():
     greedy = Request(method="GET", path="/x", accept=frozenset((200, 401, 403, 404, 409, 422, 429, 503)))
     kinds = {
         K.UNAUTHORIZED: verdict(401, None, greedy),
-        K.LOCKED_OUT: verdict(403, says("login attempts"), greedy),
+        K.LOCKED_OUT: verdict(403, says("Too many login attempts."), greedy),
         K.LIMITED_PRIMARY: verdict(403, says("API rate limit exceeded"), greedy),
         K.LIMITED_SECONDARY: verdict(429, None, greedy),
         K.UNEXPLAINED: verdict(403, None, greedy),
-        K.BUSY: verdict(422, says("in progress"), greedy),
+        K.BUSY: verdict(422, says("Another rename is in progress"), greedy),
     }
     assert {kind: got.kind for kind, got in kinds.items()} == {kind: kind for kind in kinds}
     for status, body in ((403, says("Must be an owner")), (404, None), (409, None), (422, says("exists")), (503, None)):
@@ -187,6 +199,54 @@ def test_a_body_that_cant_be_used_is_no_success(request_, reply, kind, code):
     """failures.md rows 5, 15, 26, 29: a broken, empty, unreadable or too long body of a success is told by its kind."""
     got = judge(request_, reply, "service")
     assert (got.kind, got.code) == (kind, code)
+
+
+names = st.sampled_from(
+    [
+        "rate limit",
+        "secondary rate limit",
+        "API rate limit exceeded",
+        "work in progress",
+        "already in progress",
+        "too many requests",
+        "login attempts exceeded",
+        "spammed",
+        "abuse-detection",
+        "quota",
+        "being processed",
+    ]
+) | st.text(st.characters(categories=("L", "N", "Zs", "Pd")), min_size=1, max_size=20)
+templates = st.sampled_from(
+    [
+        "Repository access to {} blocked",
+        "Team '{}' may not be seen",
+        "{}: not found",
+        "Resource {} is protected",
+        "You may not rename {} to {}",
+        'Ruleset "{}" exists already',
+        "{} must have admin rights",
+        "No {} here.",
+    ]
+)
+
+
+@given(template=templates, name=names, status=st.sampled_from([403, 404, 409, 422]))
+def test_names_in_a_message_change_nothing(template, name, status):
+    """A refusal that quotes a name is a refusal, whatever that name is: nothing pauses, nothing is sent again."""
+    assert verdict(status, {"message": template.format(name, name)}).kind is K.REFUSED
+    in_errors = {"message": "Validation Failed", "errors": [{"message": template.format(name, name)}, {"field": name}]}
+    assert verdict(status, in_errors).kind is K.REFUSED
+
+
+def test_a_proof_decides_whether_a_success_is_one():
+    """A success without what was asked for is a bad answer, and so is one that the proof can't understand."""
+    asked = Request(method="GET", path="/x", proof=Proof(lambda reply: "" if "id" in reply.body else "it names no id"))
+    assert verdict(200, {"id": 1}, asked).kind is K.ACCEPTED
+    got = verdict(200, {"status": "ok"}, asked)
+    assert (got.kind, got.code) == (K.BAD_RESPONSE, C.BAD_RESPONSE)
+    assert "it names no id" in got.message
+    assert verdict(200, 7, asked).kind is K.BAD_RESPONSE
+    assert judge(asked, Reply(status=200, headers={}, body={}, is_unchanged=True), "service").kind is K.ACCEPTED
 
 
 def test_the_entries_of_a_422_are_readable():

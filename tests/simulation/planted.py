@@ -12,7 +12,7 @@ from unittest import mock
 
 import aiohttp
 
-from bulk.dispatch import drive, last_writes, recorder, settle
+from bulk.dispatch import item_run, last_writes, recorder, settle
 from bulk.dispatch.exchange import Exchange, Tried
 from bulk.govern.accounts import Account, Permit
 from bulk.govern.governor import Governor
@@ -187,7 +187,7 @@ def doubt_forgotten() -> contextlib.AbstractContextManager[None]:
     async def as_it_is(self: Any, outcome: Any) -> Any:
         return outcome
 
-    return _patched(drive._Life, "_in_the_light_of_doubt", as_it_is)
+    return _patched(item_run.ItemRun, "_in_the_light_of_doubt", as_it_is)
 
 
 def stale_look_believed() -> contextlib.AbstractContextManager[None]:

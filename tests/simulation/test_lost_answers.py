@@ -36,6 +36,8 @@ RARE: dict[str, tuple[Fate, ...]] = {
     "never answered": (MUTE,),
     "before, then after": (DROP_BEFORE, DROP_AFTER),
     "after, three times": (DROP_AFTER, DROP_AFTER, DROP_AFTER),
+    **{f"{status} after": (answer(status, is_passed_on=True),) for status in (408, 421, 425, 499, 503, 520)},
+    "429 with a time after": (answer(429, Retry_After="2", is_passed_on=True),),
     "cut in the head": (Fate(kind="cut", request_cut=40),),
     "cut in the answer's head": (Fate(kind="cut", answer_cut=60),),
 }
