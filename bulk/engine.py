@@ -205,7 +205,7 @@ async def execute(
             origin.save(run_dir)
             write_private(run_dir / "manifest.yaml", manifest.text.encode())
             if is_retry:
-                ledger.reopen(RETRIED)
+                ledger.reopen(RETRIED, below=manifest.limit)
             settle_s, clock = checked.manifest.limits.settle_s, around.clock
             beginning, tally = await _beside(
                 around.disk,

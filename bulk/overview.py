@@ -81,7 +81,7 @@ class Overview:
         return JobStatus(
             name=job.name,
             operation=job.operation.name,
-            items=progress.items if progress.is_known else None,
+            items=progress.total if progress.is_known else None,
             outcomes={kind.value: count for kind, count in progress.ended.items()},
             in_flight=progress.in_flight,
             state=scheduler.states[number].value,

@@ -90,9 +90,9 @@ def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobPro
     for job, check in zip(checked.manifest.jobs, checked.jobs, strict=True):
         ended = {OutcomeKind(kind): count for kind, count in counts.get(job.number, {}).items() if count}
         done, is_known = ledger.done_bits(job.number, check.items), job.derivation is None
-        progress.append(
-            JobProgress(check.items, done, ended, superseded=superseded.get(job.name, 0), is_known=is_known)
-        )
+        found = JobProgress(check.items, done, ended, superseded=superseded.get(job.name, 0), is_known=is_known)
+        found.begin(check.items, done)
+        progress.append(found)
     return progress
 
 

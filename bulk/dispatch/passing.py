@@ -221,7 +221,7 @@ class Passing:
         await self._disk(lambda: made.append(self._made(job)))
         number, progress = job.number, self._progress[job.number]
         index = self._indexes[number] = LaneIndex(self._checked, self._workspace, index_name(job))
-        progress.items, progress.done = made[0], self._ledger.done_bits(number, made[0])
+        progress.begin(made[0], self._ledger.done_bits(number, made[0]))
         copies = self.copies[number] = Copies(self._workspace, copies_name(job))
         progress.set_copies(copies.bits(number, made[0]))
         after = -1

@@ -28,7 +28,8 @@ class JobState(StrEnum):
 @dataclass(slots=True, eq=False)
 class JobProgress:
     """Attributes:
-    items: items of the job (count).
+    items: items of the job that this process works on (count): all, or the first ones where there is a `--limit`.
+    beyond: items behind these that ended in an earlier process, which had no such limit (count).
     done: one bit per item: has an outcome.
     ended: how many ended how.
     paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
@@ -49,6 +50,17 @@ class JobProgress:
     copies: bytearray | None = None
     copies_left: int = 0
     passed: bytearray | None = None
+    beyond: int = 0
+
+    def begin(self, items: int, done: bytearray) -> None:
+        """The items are known now, and which of them have an outcome; `ended` also counts those behind them."""
+        self.items, self.done = items, done
+        self.beyond = sum(self.ended.values()) - int.from_bytes(done, "little").bit_count()
+
+    @property
+    def total(self) -> int:
+        """Items that this process works on, and those behind them that have an outcome (count)."""
+        return self.items + self.beyond
 
     def note_paid(self, requests: int) -> None:
         """An item has ended that cost so many requests."""
@@ -113,7 +125,7 @@ class JobProgress:
         """Items without an outcome (count)."""
         if not self.is_known:
             return 0
-        return self.items - sum(self.ended.values())
+        return self.items + self.beyond - sum(self.ended.values())
 
     @property
     def unsuccessful(self) -> int:

@@ -52,6 +52,7 @@ _ADD_COUNT = """
     INSERT INTO counts VALUES (?,?,?,?,?) ON CONFLICT (job, outcome, code)
     DO UPDATE SET items = items + excluded.items, bytes = bytes + excluded.bytes
 """
+_COUNT_AGAIN = "INSERT INTO counts SELECT job, outcome, code, count(*), sum(length) FROM outcomes"
 _SET_STATUS = "UPDATE status SET json = ?"
 _SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
 _END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
@@ -233,11 +234,13 @@ class Ledger:
         self,
         kinds: AbstractSet[OutcomeKind],
         codes_not: AbstractSet[ErrorCode] = frozenset((ErrorCode.SUPERSEDED,)),
+        *,
+        below: int | None = None,
     ) -> int:
         """Make items to-do again that ended so, as for a retry; returns how many.
 
         Their lines are no longer current from now on, and leave `results.jsonl` at the next `finish`. The open intents
-        of unknown items appear in `open_intents`.
+        of unknown items appear in `open_intents`. Where `below` is given, only items before that index are.
 
         Raises:
             RunStopped, RunDirectoryError: as `commit`.
@@ -249,8 +252,13 @@ class Ledger:
             self._check_presence()
             with self._transaction() as connection:
                 self._check_epoch(connection, self._file.end)
-                reopened = connection.execute(f"DELETE FROM outcomes WHERE {chosen}", (*numbers, *spared)).rowcount
-                connection.execute(f"DELETE FROM counts WHERE {chosen}", (*numbers, *spared))
+                words = (*numbers, *spared)
+                limited, limit = ("", ()) if below is None else (" AND idx < ?", (below,))
+                reopened = connection.execute(
+                    f"DELETE FROM outcomes WHERE {chosen}{limited}", (*words, *limit)
+                ).rowcount
+                connection.execute(f"DELETE FROM counts WHERE {chosen}", words)
+                connection.execute(f"{_COUNT_AGAIN} WHERE {chosen} GROUP BY job, outcome, code", words)
                 if reopened:  # what they added to a tally can't be taken away from it again
                     connection.execute("DELETE FROM tallies")
         return reopened

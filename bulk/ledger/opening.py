@@ -18,6 +18,13 @@ TALLIES = "CREATE TABLE IF NOT EXISTS tallies (job INTEGER PRIMARY KEY, items IN
 """As schema.sql has it, for runs that were begun without it."""
 
 
+_SET_ITEMS = """
+    UPDATE jobs SET items = CASE WHEN ? < 0 THEN -1 ELSE
+    ? + (SELECT count(*) FROM outcomes WHERE job = jobs.number AND idx >= ?) END WHERE number = ?
+"""
+"""An item that has ended stays counted, also where this process was given a `--limit` before it."""
+
+
 def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: float) -> int:
     """Add this process's epoch; returns its number. Words that this version has and the ledger has not are added too.
 
@@ -37,8 +44,7 @@ def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: floa
             "INSERT INTO words VALUES (?, ?)", [(number, word.value) for number, word in enumerate(missing, first)]
         )
         connection.executemany(
-            "UPDATE jobs SET items = ? WHERE number = ?",
-            [(items, number) for number, (_, _, items) in enumerate(identity.jobs)],
+            _SET_ITEMS, [(items, items, items, number) for number, (_, _, items) in enumerate(identity.jobs)]
         )
         connection.execute("UPDATE meta SET epoch = epoch + 1")
         (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()

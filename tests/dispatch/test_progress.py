@@ -76,3 +76,16 @@ def test_copies_are_not_offered(items: int, before: set[int], copies: set[int], 
     assert progress.copies_left == len([index for index in copies - done if index < items])
     assert progress.left == len([index for index in range(items) if index not in done])
     assert all(progress.is_copy(index) == (index in copies) for index in range(items))
+
+
+@given(items=st.integers(0, 40), done=st.sets(st.integers(0, 60)))
+def test_what_is_left_where_a_limit_is_smaller_than_what_is_done(items: int, done: set[int]) -> None:
+    """Whatever is done before and behind the limit: left are those before it, and no more are done than there are."""
+    bits = bytearray((items + 7) // 8)
+    for index in done:
+        if index < items:
+            bits[index >> 3] |= 1 << (index & 7)
+    progress = JobProgress(0, bytearray(), {OutcomeKind.SUCCEEDED: len(done)})
+    progress.begin(items, bits)
+    assert progress.left == items - len([index for index in done if index < items])
+    assert progress.total == progress.left + len(done)
