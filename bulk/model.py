@@ -208,12 +208,14 @@ class Failure:
         code: `connection`, `timeout` or `bad_response`.
         message: for people; holds no secret.
         is_certificate: TLS refused the platform's certificate: no repeat will help (failures.md row 3).
+        is_answer: HTTP was answered, only not in a way that can be used: the platform is in reach.
     """
 
     kind: FailureKind
     code: "ErrorCode"
     message: str
     is_certificate: bool = False
+    is_answer: bool = False
 
 
 class ErrorCode(StrEnum):

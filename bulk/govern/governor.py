@@ -271,14 +271,14 @@ class Governor:
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """The request got no answer. Budget comes back only where provably nothing left."""
-        now = self.clock.monotonic()
         self._release(permit)
         if failure.kind is FailureKind.NOT_SENT:
             if permit.gate.bucket is not None:
                 permit.gate.bucket.give_back(permit.window)
             permit.gate.used -= 1
         self.failures += failure.kind is not FailureKind.NOT_SENT
-        self.concurrency.suffered(now)
+        if not failure.is_answer:
+            self.concurrency.suffered(self.clock.monotonic())
         self.unanswered(failure)
         self._pump(permit.gate)
 
@@ -286,7 +286,7 @@ class Governor:
         """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
         if failure.is_certificate:
             self._stop(RunStopped(failure.message))
-        if self._reach.failed(self.clock.monotonic()):
+        if self._reach.failed(self.clock.monotonic(), is_answer=failure.is_answer):
             span = f"{self.policy.unreachable_s:g} s"
             self._stop(RunStopped(f"the platform has been out of reach for {span}: {failure.message}"))
         for gate in self._gates:

@@ -29,8 +29,11 @@ class Reach:
         """Whether one at a time asks."""
         return self.unanswered >= SILENT_AFTER
 
-    def failed(self, now: float) -> bool:
-        """A request got no answer; returns whether the limit is over."""
+    def failed(self, now: float, *, is_answer: bool = False) -> bool:
+        """A request got no answer, or one that can't be used (`is_answer`); returns whether the limit is over."""
+        if is_answer:
+            self.unanswered = 0
+            return False
         if self.unanswered == 0:
             self.since = now
         self.unanswered += 1

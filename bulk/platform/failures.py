@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
 from bulk.model import ErrorCode, Failure, FailureKind
+from bulk.platform.heads import bad_head_of
 from bulk.platform.printable import printable
 
 FOREIGN = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError, UnicodeError)
@@ -56,8 +57,13 @@ def failure_of(error: BaseException, *, is_written: bool, is_overdue: bool, time
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         message = f"the certificate of {place} is not trusted{_flaw_and_cure(error.certificate_error)}"
         return Failure(kind=kind, code=ErrorCode.CONNECTION, message=message, is_certificate=True)
+    bad = bad_head_of(error)
+    if bad is not None and not is_written:
+        return Failure(kind=kind, code=ErrorCode.CONNECTION, message=f"what the proxy answered {bad.why}")
     if isinstance(error, aiohttp.ClientResponseError | HttpProcessingError) and is_written:
-        return Failure(kind=kind, code=ErrorCode.BAD_RESPONSE, message=f"what {place} answered is not valid HTTP")
+        message = f"what {place} answered {bad.why if bad is not None else 'is not valid HTTP'}"
+        is_answer = bad is not None and bad.is_http
+        return Failure(kind=kind, code=ErrorCode.BAD_RESPONSE, message=message, is_answer=is_answer)
     if isinstance(error, aiohttp.ClientResponseError):
         # the only answer that comes before the request is written is a proxy's
         return Failure(kind=kind, code=ErrorCode.CONNECTION, message=f"the proxy refused (status {error.status})")

@@ -22,6 +22,7 @@ from yarl import URL
 from bulk.platform.bodies import WITHOUT_BODY
 from bulk.platform.deadlines import Flight
 from bulk.platform.failures import ConnectionStale, Withheld
+from bulk.platform.heads import AnswerProtocol
 
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")
@@ -171,6 +172,8 @@ class Line:
                 raise Withheld
             if kept is None:  # the parser of a kept one goes on where the last answer ended
                 protocol.set_response_params(read_until_eof=self._reads_to_end, auto_decompress=False)
+            if type(protocol) is AnswerProtocol:
+                protocol.begin_request()
             flight.is_written = True
             protocol.transport.write(head if body is None else head + body)
             while True:

@@ -17,7 +17,6 @@ from typing import Any, Self
 import aiohttp
 import orjson
 from aiohttp.client_reqrep import ClientRequest
-from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
@@ -29,6 +28,7 @@ from bulk.platform.coding import ACCEPTED, CodingBroken
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
+from bulk.platform.heads import AnswerProtocol, BadHead, bounded
 from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
 from bulk.platform.intake import TOO_LONG, Holder, Intake, TooLong, read_alone
 from bulk.platform.secrets import Secret
@@ -59,6 +59,8 @@ class _Request(ClientRequest):
             raise ConnectionStale
         if flight.may_leave is not None and not flight.may_leave():
             raise Withheld
+        if isinstance(protocol, AnswerProtocol):
+            protocol.begin_request()
         flight.is_written = True
         return await super().send(conn)
 
@@ -227,7 +229,7 @@ class Transport:
             if _TRANSFER in named and (named[_TRANSFER].lower() != "chunked" or _LENGTH in named):
                 # where this answer ends, and the next one begins, is not certain (RFC 9112 §6.3)
                 response.close()
-                raise HttpProcessingError
+                raise BadHead("tells in two ways where it ends", is_http=True)
             # small answers are there as a whole when their head is
             raw: bytes | BodyFile | TooLong | None = whole(content) if _CODING not in named else None
             if raw is None:
@@ -332,12 +334,14 @@ class Transport:
         return Line(connector, self._base, self._clock.monotonic)
 
     def _connector(self, resolver: GuardedResolver | None) -> aiohttp.BaseConnector:
-        return aiohttp.TCPConnector(
-            limit=0,  # the permit is the limit; waiting for the pool would eat a request's time
-            keepalive_timeout=KEEP_ALIVE_S,
-            ttl_dns_cache=DNS_S,
-            ssl=self._tls or True,
-            resolver=resolver,
+        return bounded(
+            aiohttp.TCPConnector(
+                limit=0,  # the permit is the limit; waiting for the pool would eat a request's time
+                keepalive_timeout=KEEP_ALIVE_S,
+                ttl_dns_cache=DNS_S,
+                ssl=self._tls or True,
+                resolver=resolver,
+            )
         )
 
     def _new_session(self, connector: aiohttp.BaseConnector, proxy: str | None) -> aiohttp.ClientSession:

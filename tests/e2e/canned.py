@@ -3,11 +3,12 @@
 Faster than the sandbox, so that a test of a million items measures the engine. Speaks HTTP/1.1 with keep-alive, no
 pipelining. Its first line on standard output is its base URL; it ends with its standard input.
 
-    python canned.py [--log FILE] [--refuse N SECONDS] [--certificate FILE]
+    python canned.py [--log FILE] [--refuse N SECONDS] [--certificate FILE] [--cookie BYTES]
 
 --log: one line for each request, `SECONDS PATH`, by this machine's monotonic clock.
 --refuse: the N-th README is answered 429 with `Retry-After: SECONDS`.
 --certificate: speak TLS, with the key and certificates of this PEM file.
+--cookie: every answer sets a cookie of this length.
 """
 
 import argparse
@@ -42,10 +43,11 @@ def answer(status: str, body: object, *headers: str) -> bytes:
 class Script:
     """What is answered, and the log."""
 
-    def __init__(self, refused: int, seconds: int, log: TextIO | None = None) -> None:
+    def __init__(self, refused: int, seconds: int, log: TextIO | None = None, cookie: int = 0) -> None:
         self.log, self.refused, self.readmes = log, refused, 0
-        self.off = answer("404 Not Found", {"message": "Rate limiting is not enabled."})
-        self.readme = answer("200 OK", FILE, 'ETag: "canned"')
+        cookies = (f"Set-Cookie: a={'x' * cookie}",) if cookie else ()
+        self.off = answer("404 Not Found", {"message": "Rate limiting is not enabled."}, *cookies)
+        self.readme = answer("200 OK", FILE, 'ETag: "canned"', *cookies)
         self.unchanged = b'HTTP/1.1 304 Not Modified\r\nETag: "canned"\r\n\r\n'
         body = {"message": "You have exceeded a secondary rate limit. Please wait."}
         self.wait = answer("429 Too Many Requests", body, f"Retry-After: {seconds}")
@@ -104,9 +106,11 @@ def main() -> None:
     parser.add_argument("--log", type=Path)
     parser.add_argument("--refuse", nargs=2, type=int, default=(0, 0))
     parser.add_argument("--certificate", type=Path)
+    parser.add_argument("--cookie", type=int, default=0)
     given = parser.parse_args()
     log = given.log.open("w") if given.log else None
-    asyncio.run(serve(Script(given.refuse[0], given.refuse[1], log), given.certificate))
+    script = Script(given.refuse[0], given.refuse[1], log, given.cookie)
+    asyncio.run(serve(script, given.certificate))
 
 
 if __name__ == "__main__":

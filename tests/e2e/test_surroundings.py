@@ -101,6 +101,16 @@ def test_a_proxy_that_the_manifest_allows_is_used(tmp_path: Path) -> None:
     assert "hunter2" not in ran.err + ran.out
 
 
+def test_a_proxy_that_sets_long_cookies_hides_no_platform(tmp_path: Path) -> None:
+    """A cookie of 12 KiB in every answer, that of `/rate_limit` too, costs no item (failures.md row 28)."""
+    home = Home(tmp_path)
+    with canned("--cookie", "12288") as base_url:
+        home.manifest(base_url, readmes(5), limits={"unreachable": "2s"})
+        ran = home.run(*COMMAND)
+    assert ran.exit_code == 0, ran.err
+    assert len(home.results("run")) == 5
+
+
 def most_at_once(lines: list[dict[str, Any]]) -> int:
     """The most requests that the platform had at once (count)."""
     begun = [datetime.datetime.fromisoformat(line["at"]).timestamp() for line in lines]

@@ -133,6 +133,17 @@ def test_two_failures_are_no_silence_however_long() -> None:
     assert [reach.failed(NOW), reach.failed(NOW + 9_000.0)] == [False, False]
 
 
+def test_what_cant_be_used_is_no_silence() -> None:
+    """A platform whose answers can't be used is in reach: no run stops, or waits, because of that (row 28)."""
+    reach = Reach(limit_s=1.0)
+    for second in range(20):
+        assert reach.failed(NOW + second, is_answer=True) is False
+        assert not reach.is_silent
+    assert [reach.failed(NOW + 30.0), reach.failed(NOW + 40.0), reach.unanswered] == [False, False, 2]
+    assert reach.failed(NOW + 50.0, is_answer=True) is False
+    assert reach.unanswered == 0
+
+
 @given(steps=st.lists(st.tuples(st.booleans(), st.floats(0.0, 9.0)), max_size=60))
 def test_silence_is_what_was_not_answered(steps: list[tuple[bool, float]]) -> None:
     """Whatever the order: silent exactly when the last three or more were not answered, and never asked late."""

@@ -339,6 +339,29 @@ def test_a_silent_platform_is_asked_by_one_and_then_the_run_stops() -> None:
     run_virtual(main)
 
 
+def test_answers_that_cant_be_used_stop_nothing() -> None:
+    """Each concerns its own request: all go on at full width for longer than `unreachable` (failures.md row 28)."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=100)
+        failure = Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message="head", is_answer=True)
+        async with anyio.create_task_group() as services:
+            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.gate)
+            width = bench.governor.concurrency.limit
+            for _ in range(60):
+                permit = await bench.governor.permit(bench.gate)
+                await anyio.sleep(1.0)
+                bench.governor.failed(permit, failure)
+            services.cancel_scope.cancel()
+        assert bench.stops == []
+        assert bench.governor.concurrency.limit >= width
+
+    run_virtual(main)
+
+
 def test_draining_turns_away_who_waits() -> None:
     """When the run ends, who waits for a permit is told instead of waiting for a reset."""
 

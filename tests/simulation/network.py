@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from bulk.platform.heads import AnswerProtocol
 from tests.simulation.exchanges import Course, Exchange, content_length, drops, half_of_answer
 from tests.simulation.fates import FINE, TRIP_S, Fate
 from tests.simulation.memory import Memory
@@ -129,7 +130,7 @@ class MemoryConnector(aiohttp.BaseConnector):
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
-        client = ResponseHandler(asyncio.get_running_loop())
+        client = AnswerProtocol(asyncio.get_running_loop())
         try:
             await self._network.open(client)
         except OSError as error:

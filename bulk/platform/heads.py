@@ -1,0 +1,143 @@
+"""The head of an answer while it arrives: how long it may be, and what is wrong with one that can't be used.
+
+Proxies add long cookies and policies, so the limits are far above what servers send; they are there for memory. What
+is beyond them, or is not valid HTTP, concerns its own request and its own connection, and no other. This is the
+protocol of every connection: those that are used directly, those of aiohttp's session, and those through a proxy.
+Source: RFC 9112; failures.md row 28.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError, LineTooLong
+
+LINE_BYTES = 64 * 1024
+"""Longest status line, name or value of a header (bytes)."""
+
+LINES = 1_000
+"""Most header lines (count)."""
+
+HEAD_BYTES = 256 * 1024
+"""Longest head: status line and all header lines (bytes)."""
+
+INTERIM = 100
+"""Most answers of the kind 1xx before the answer to a request (count)."""
+
+_AWAITED_NOT = -1
+
+
+class BadHead(HttpProcessingError):
+    """The head of an answer can't be used.
+
+    Attributes:
+        why: completes `what HOST answered`, for people.
+        is_http: it began like an answer in HTTP, so the platform, or something in front of it, is in reach.
+    """
+
+    def __init__(self, why: str, *, is_http: bool) -> None:
+        super().__init__(message=why)
+        self.why, self.is_http = why, is_http
+
+
+class AnswerProtocol(ResponseHandler):
+    """One connection; `begin_request` comes before each request that is written."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.begin_request()
+
+    def begin_request(self) -> None:
+        """From now on the head of an answer is awaited."""
+        self._head_bytes = self._interim = self._chunk_bytes = 0
+        self._is_http = False
+
+    def set_response_params(self, **options: Any) -> None:
+        """As aiohttp's, with our limits."""
+        limits = {"max_line_size": LINE_BYTES, "max_field_size": LINE_BYTES, "max_headers": LINES}
+        super().set_response_params(**{**options, **limits})
+
+    def data_received(self, data: bytes) -> None:
+        """What the peer sends. Bytes that nobody asked for end the connection: they could pass for the next answer."""
+        if self._head_bytes == _AWAITED_NOT:
+            payload = self._payload
+            if data and (payload is None or payload.is_eof()):
+                self._drop()
+            else:
+                super().data_received(data)
+            return
+        if data and not self._head_bytes:
+            self._is_http = data.startswith(b"HTTP/1.")
+        self._chunk_bytes = len(data)
+        super().data_received(data)
+        if self._head_bytes != _AWAITED_NOT:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES and self._parser is not None:
+                self._refuse_length()
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """A head is complete. One more than was asked for is dropped with its connection."""
+        if self._head_bytes == _AWAITED_NOT or self._exception is not None:
+            self._drop()
+            return
+        message = data[0]
+        if self._head_bytes + self._chunk_bytes > HEAD_BYTES and _bytes_of(message.raw_headers) > HEAD_BYTES:
+            self._refuse_length()
+            return
+        if 100 <= message.code < 200 and message.code != 101:
+            self._interim += 1
+            self._head_bytes = 0  # the next head has the whole length; what is left of this block counts for it
+            if self._interim > INTERIM:
+                self._refuse(f"begins with more than {INTERIM:,} interim answers (status 1xx)")
+                return
+        else:
+            self._head_bytes = _AWAITED_NOT
+        super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
+        """Tell who waits for an answer that none will come; what the parser refused gets its name here."""
+        if isinstance(exc, HttpProcessingError) and not isinstance(exc, BadHead):
+            exc = BadHead(_why(exc_cause), is_http=self._is_http)
+        super().set_exception(exc, exc if exc_cause is None else exc_cause)
+
+    def _refuse_length(self) -> None:
+        self._refuse(f"has header lines of more than {HEAD_BYTES // 1024} KiB altogether")
+
+    def _refuse(self, why: str) -> None:
+        self.set_exception(BadHead(why, is_http=self._is_http))
+        self._drop()
+
+    def _drop(self) -> None:
+        self.force_close()
+        if self.transport is not None:
+            self.transport.close()
+
+
+def bounded(connector: aiohttp.BaseConnector) -> aiohttp.BaseConnector:
+    """`connector`, whose connections keep to the limits from now on."""
+    connector._factory = partial(AnswerProtocol, loop=connector._loop)  # type: ignore[assignment]
+    return connector
+
+
+def bad_head_of(error: BaseException) -> BadHead | None:
+    """What was wrong with the head of an answer, where that is the reason of `error`."""
+    for found in (error, error.__cause__):
+        if isinstance(found, BadHead):
+            return found
+    return None
+
+
+def _why(cause: BaseException | None) -> str:
+    if isinstance(cause, LineTooLong):
+        return f"has a line of more than {LINE_BYTES // 1024} KiB in its head"
+    if isinstance(cause, BadStatusLine):
+        return "does not begin with a status line of HTTP"
+    if cause is not None and "Too many headers" in str(cause):
+        return f"has more than {LINES:,} header lines"
+    return "is not valid HTTP"
+
+
+def _bytes_of(raw_headers: tuple[tuple[bytes, bytes], ...]) -> int:
+    return sum(len(name) + len(value) + 4 for name, value in raw_headers)
