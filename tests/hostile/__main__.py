@@ -1,0 +1,62 @@
+"""`python -m tests.hostile [WAY [OPERATION]]`: print the table; exit 1 where anything does not hold.
+
+WAY is the beginning of the names of ways, OPERATION of the names of rows; without them everything is tried.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
+
+from tests.hostile.judging import ROWS
+from tests.hostile.table import try_way
+from tests.hostile.ways import WAYS
+
+
+class Summary(NamedTuple):
+    """What one process tells another of a way."""
+
+    way: str
+    cases: int
+    held: int
+    outcomes: Counter[str]
+    took_s: float
+    wrong: list[str]
+
+
+def _summary(way: str, operation: str) -> Summary:
+    chosen = next(each for each in WAYS if each.name == way)
+    tried = try_way(chosen, [row for row in ROWS if row.name.startswith(operation)])
+    return Summary(way, len(tried.cells), tried.held(), tried.outcomes(), tried.took_s, list(tried.wrong()))
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    """Try, print, count."""
+    way, operation = [*arguments, "", ""][:2]
+    names = [each.name for each in WAYS if each.name.startswith(way)]
+    began, cases, held = time.perf_counter(), 0, 0
+    wrong: list[str] = []
+    _tell(f"{'way':<55}{'cases':>6}{'held':>6}{'ok':>5}{'fail':>5}{'skip':>5}{'unkn':>5}{'virtual':>9}")
+    with ProcessPoolExecutor(max_workers=min(len(names), os.cpu_count() or 1)) as pool:
+        for found in pool.map(_summary, names, [operation] * len(names)):
+            cases, held, wrong = cases + found.cases, held + found.held, [*wrong, *found.wrong]
+            ended = found.outcomes
+            done = ended["succeeded"] + ended["unchanged"]
+            _tell(
+                f"{found.way:<55}{found.cases:>6}{found.held:>6}{done:>5}{ended['failed']:>5}{ended['skipped']:>5}"
+                f"{ended['unknown']:>5}{found.took_s:>7.0f} s"
+            )
+    _tell(f"\n{len(names)} ways, {cases} cases, {held} held, {len(wrong)} broken; {time.perf_counter() - began:.0f} s")
+    _tell("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""A cell of the table: where a way makes no sense for an operation, and what the list of effects says of a run."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.hostile.alias import Alias
+from tests.hostile.allowance import Allowance
+from tests.hostile.effects import Effect
+from tests.hostile.platform import Platform
+from tests.hostile.reading import READ_ROWS
+from tests.hostile.rows import Look, Row
+from tests.hostile.seeds import BEGAN, seeded
+from tests.hostile.writing import SETTING_ROWS
+from tests.hostile.writing_hooks import HOOK_ROWS
+from tests.hostile.wrong import Guest, Way
+
+ROWS: tuple[Row, ...] = (*READ_ROWS, *SETTING_ROWS, *HOOK_ROWS)
+DONE = ("succeeded", "unchanged")
+LIMIT, WINDOW_S = 60, 60
+"""Of each platform: requests in a window, and its length (seconds)."""
+
+
+def why_not(row: Row, way: Way) -> str:
+    """Why that way can't befall that operation, or nobody can know of it; "" where it is tried."""
+    if way.kind == "plain" or (way.kind == "stale" and not row.writes):
+        return "" if way.kind == "plain" or row.writes else "nothing changes while it is read"
+    if way.on == "write" and not row.writes:
+        return "it writes nothing"
+    if way.kind == "meddled" and not row.meddles:
+        return "nobody else's change of it could be told from ours"
+    if way.kind == "foreign" and way.on == "read" and not row.names_itself:
+        return "nothing in the answer says whose it is"
+    if way.kind in ("foreign", "body", "truncated") and way.on == "write" and row.proofs and not way.end:
+        return "its answer has no body"
+    is_gateways = way.kind == "status" and not way.has_effect and (way.status or 0) < 300
+    if is_gateways and way.on == "write" and way.status in row.proofs:
+        return "the status is the proof"
+    if way.on == "read" and not row.writes and row.has_any_body and way.kind in ("body", "truncated") and not way.end:
+        return "any bytes are right"
+    return _why_not_read(row, way)
+
+
+def _why_not_read(row: Row, way: Way) -> str:
+    body = way.body if way.kind in ("body", "status") else None
+    if way.on != "read" or row.writes or body is None or (way.status or 200) >= 300:
+        return ""
+    if row.has_any_body and way.status in (None, 200):
+        return "any bytes are right"
+    return "an empty list is a right answer" if row.is_list and body == b"[]" and way.status in (None, 200) else ""
+
+
+@dataclass(slots=True)
+class Cell:
+    """One operation in one way, tried.
+
+    Attributes:
+        name: of its job. guest: its platform. outcomes: of its items, once they were run.
+        broken: what does not hold, in words.
+    """
+
+    row: Row
+    way: Way
+    name: str
+    guest: Guest
+    outcomes: Sequence[str] = ()
+    broken: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, row: Row, way: Way, number: int) -> "Cell":
+        """One that has not been run yet."""
+        state = seeded()
+        row.prepare(state, BEGAN + 1)
+        guest = Guest(
+            Platform(state, Allowance(LIMIT, WINDOW_S)),
+            way,
+            row.meddle,
+            asks_limits=row.operation == "rate-limit.get",
+            alias=Alias(number),
+        )
+        return cls(row, way, f"c{number}", guest)
+
+    def job(self) -> dict[str, Any]:
+        """What stands in the manifest."""
+        items = [self.guest.alias.item(item) for item in self.row.items]
+        return {"operation": self.row.operation, "items": items}
+
+    def judge(self, lines: Sequence[Mapping[str, Any]], at: float) -> None:
+        """Compare what the engine said with what was done until `at` (seconds since 1970)."""
+        self.outcomes = [line["outcome"] for line in lines]
+        self.broken = list(self._broken(lines, at))
+
+    def _broken(self, lines: Sequence[Mapping[str, Any]], at: float) -> Iterator[str]:
+        if len(lines) != len(self.row.items):
+            yield f"{len(self.row.items)} items, {len(lines)} outcomes"
+        for line in lines:
+            ours = self._ours(line["index"])
+            yield from _doubled(ours)
+            if self.way.kind == "plain" and line["outcome"] not in DONE:
+                yield f"{line['outcome']}, though nothing went wrong: {line['error']}"
+            if line["outcome"] in DONE and not self._is_so(line, at):
+                yield f"{line['outcome']}, but it is not so"
+            if line["outcome"] in ("failed", "skipped") and ours:
+                yield f"{line['outcome']} ({line['error']['code']}), but {ours[0].kind} was done"
+        if isinstance(limits := self.guest.platform.limits, Allowance) and limits.refused:
+            yield f"{limits.refused} requests beyond the limit"
+
+    def _ours(self, index: int) -> list[Effect]:
+        item = self.row.items[index]
+        return [effect for effect in self.guest.platform.effects.ours() if self.row.belongs(effect, item)]
+
+    def _is_so(self, line: Mapping[str, Any], at: float) -> bool:
+        if self.row.holds is None:
+            assert self.row.is_right is not None, "a row writes or reads"
+            return self.row.is_right(_inside(self.guest.alias, line["result"]))
+        state, effects = self.guest.platform.state, self.guest.platform.effects.listed
+        moments = [BEGAN + 1, *(effect.at for effect in effects if effect.at <= at), at]
+        return any(self.row.holds(Look(state, moment), self.row.items[line["index"]]) for moment in moments)
+
+
+def _doubled(effects: Sequence[Effect]) -> Iterator[str]:
+    """An effect is doubled where one thing was changed twice, or two were created."""
+    times = Counter(effect.kind if effect.kind.endswith("created") else str(effect.key) for effect in effects)
+    for what, count in times.items():
+        if count > 1:
+            yield f"done {count} times: {what}"
+
+
+def _inside(alias: Alias, value: Any) -> Any:
+    match value:
+        case str():
+            return alias.inside(value)
+        case dict():
+            return {key: _inside(alias, each) for key, each in value.items()}
+        case list():
+            return [_inside(alias, each) for each in value]
+    return value
+
+
+def exit_code(outcomes: Sequence[str]) -> int:
+    """The exit code of a run that was not stopped."""
+    if "unknown" in outcomes:
+        return 6
+    return 1 if "failed" in outcomes or "skipped" in outcomes else 0

@@ -1,0 +1,75 @@
+"""A row of the table: an operation, the item that is tried, and how the effects judge what the engine says of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.hostile.effects import Effect
+from tests.hostile.platform import Platform
+from tests.hostile.state import Key, State
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The platform's state as it was at a moment."""
+
+    state: State
+    at: float
+
+    def get(self, *key: Any) -> Any:
+        """What was under a key."""
+        return self.state.get(key, self.at)
+
+    def all(self, *prefix: Any) -> list[tuple[Key, Any]]:
+        """Everything below."""
+        return list(self.state.under(prefix, self.at))
+
+
+def _nobody(platform: Platform, now: float) -> None:
+    """Nobody meddles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation with the items of one job.
+
+    Attributes:
+        name: of the row; an operation may have several.
+        holds: for each item whether what it asks for is so, at a moment (writes).
+        is_right: whether a result belongs to the item and is what the platform has (reads).
+        belongs: whether one of our effects is that of an item; the one item of a row has them all.
+        meddle: what somebody else does to the same thing.
+        proofs: statuses whose answers have no body in the specification, so that the status is the proof.
+        has_any_body: whatever bytes an answer has are right (raw files).
+        names_itself: something in an answer says which item it belongs to.
+        is_list: an empty array is a right answer to it.
+        prepare: what the platform has besides the seeds, at a moment.
+    """
+
+    name: str
+    items: Sequence[dict[str, Any]]
+    holds: Callable[[Look, dict[str, Any]], bool] | None = None
+    is_right: Callable[[Any], bool] | None = None
+    belongs: Callable[[Effect, dict[str, Any]], bool] = lambda effect, item: True
+    meddle: Callable[[Platform, float], None] = _nobody
+    proofs: tuple[int, ...] = ()
+    has_any_body: bool = False
+    names_itself: bool = True
+    is_list: bool = False
+    prepare: Callable[[State, float], None] = lambda state, at: None
+    with_: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def operation(self) -> str:
+        """Its name in a manifest."""
+        return self.name.partition(" ")[0]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes anything."""
+        return self.holds is not None
+
+    @property
+    def meddles(self) -> bool:
+        """Whether somebody else could change the same thing."""
+        return self.meddle is not _nobody

@@ -1,0 +1,72 @@
+"""The table: every operation in every way to be wrong, run by the real engine, judged by the list of effects.
+
+All cells of one way are one run, whose jobs have nothing in common but the process.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.hostile.judging import ROWS, Cell, exit_code, why_not
+from tests.hostile.rows import Row
+from tests.hostile.virtual import AFTERWARDS_S, AT_MOST_S, run_jobs
+from tests.hostile.wrong import Way
+from tests.virtual_time import START
+
+
+@dataclass(slots=True)
+class Tried:
+    """What became of all operations in one way.
+
+    Attributes:
+        cells: those that were tried. left_out: why others were not. took_s: virtual seconds.
+        broken: what does not hold of the run as a whole.
+    """
+
+    way: Way
+    cells: Sequence[Cell]
+    left_out: Counter[str]
+    took_s: float
+    broken: Sequence[str]
+
+    def wrong(self) -> Iterator[str]:
+        """All that does not hold, a line each, with the command that tries it alone."""
+        for cell in self.cells:
+            for what in cell.broken:
+                yield f"{self.way.name} | {cell.row.name} | {what} | {_again(self.way, cell.row)}"
+        for what in self.broken:
+            yield f"{self.way.name} | the run | {what} | {_again(self.way, None)}"
+
+    def held(self) -> int:
+        """How many cells hold."""
+        return sum(not cell.broken for cell in self.cells)
+
+    def outcomes(self) -> Counter[str]:
+        """How their items ended."""
+        return Counter(outcome for cell in self.cells for outcome in cell.outcomes)
+
+
+def _again(way: Way, row: Row | None) -> str:
+    return f'python -m tests.hostile "{way.name}"' + ("" if row is None else f' "{row.name}"')
+
+
+def try_way(way: Way, rows: Sequence[Row] = ROWS) -> Tried:
+    """Run all operations in one way."""
+    cells = [Cell.of(row, way, number) for number, row in enumerate(rows) if not why_not(row, way)]
+    left_out = Counter(why for row in rows if (why := why_not(row, way)))
+    if not cells:
+        return Tried(way, cells, left_out, 0.0, ())
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        told = run_jobs(
+            Path(folder), {cell.name: cell.job() for cell in cells}, {cell.name: cell.guest for cell in cells}
+        )
+    for cell in cells:
+        cell.judge(told.lines.get(cell.name, ()), START + AT_MOST_S + AFTERWARDS_S)
+    broken = [told.trouble] if told.trouble else []
+    if told.report is not None:
+        wanted = exit_code([outcome for cell in cells for outcome in cell.outcomes])
+        if told.report.exit_code != wanted:
+            broken.append(f"exit code {told.report.exit_code} ({told.report.why or 'no reason'}), not {wanted}")
+    return Tried(way, cells, left_out, told.took_s, broken)

@@ -1,0 +1,154 @@
+"""Whole runs of the real engine against the second platform, in virtual time: hours pass in a fraction of a second.
+
+Threads are put in place, because virtual time does not wait for them; everything else of the engine is as it is.
+"""
+
+import asyncio
+import contextlib
+import gc
+import json
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from bulk import engine
+from bulk.manifest.reading import Overrides
+from bulk.report.progress import Silence
+from bulk.report.report import Report
+from bulk.run import Surroundings
+from tests.hostile.turn import BASE_URL
+from tests.hostile.wire import MemoryConnector, Service
+from tests.hostile.wrong import Guest
+from tests.virtual_time import START, VirtualClock, VirtualLoop
+
+T = TypeVar("T")
+AT_MOST_S = 7_200.0
+"""A run that takes longer does not end (virtual seconds)."""
+AFTERWARDS_S = 120.0
+"""What was to happen later has happened then (virtual seconds)."""
+
+
+def wall() -> float:
+    """The platform's time, seconds since 1970."""
+    return START + asyncio.get_running_loop().time()
+
+
+async def _in_place(function: Callable[..., T], *args: Any, **_: Any) -> T:
+    await anyio.lowlevel.checkpoint()
+    return function(*args)
+
+
+async def _disk(call: Callable[[], None]) -> None:
+    await anyio.lowlevel.checkpoint()
+    call()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        with mock.patch.object(anyio.to_thread, "run_sync", _in_place):
+            yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def in_virtual_time(main: Callable[[], Awaitable[T]]) -> T:
+    """Run `main` on a loop whose time jumps."""
+    with _quiet():
+        return anyio.run(main, backend_options={"loop_factory": lambda: VirtualLoop(is_alone=True)})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a run said.
+
+    Attributes:
+        report: None where it did not end. lines: of `results.jsonl`, by job.
+        took_s: virtual seconds. trouble: why there is no report.
+    """
+
+    report: Report | None
+    lines: Mapping[str, list[dict[str, Any]]]
+    took_s: float
+    trouble: str = ""
+
+
+def run_jobs(path: Path, jobs: Mapping[str, Mapping[str, Any]], guests: Mapping[str, Guest], **limits: Any) -> Told:
+    """Run a manifest in which each job has a credential, and with it a platform, of its own; then wait a while.
+
+    Args:
+        path: folder for the manifest and the run directory. guests: by the name of their job.
+    """
+
+    async def main() -> Told:
+        service = Service({f"token-of-{name}-0123456789": guest for name, guest in guests.items()}, wall)
+        manifest, environ = _manifest(path, jobs, limits)
+        around = Surroundings(
+            clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=MemoryConnector(service)
+        )
+        report, trouble, run_dir = None, "", path / "run"
+        began = wall()
+        try:
+            with anyio.fail_after(AT_MOST_S):
+                report = await engine.run_manifest(
+                    manifest,
+                    overrides=Overrides(),
+                    run_dir=run_dir,
+                    cache=None,
+                    display=Silence(),
+                    environ=environ,
+                    surroundings=around,
+                )
+        except TimeoutError:
+            trouble = f"no end after {AT_MOST_S:.0f} s"
+        took_s = wall() - began
+        await anyio.sleep(AFTERWARDS_S)
+        if around.connector is not None and not around.connector.closed:
+            await around.connector.close()
+        return Told(report, _lines(run_dir / "results.jsonl"), took_s, trouble)
+
+    return in_virtual_time(main)
+
+
+def _manifest(
+    path: Path, jobs: Mapping[str, Mapping[str, Any]], limits: Mapping[str, Any]
+) -> tuple[Path, dict[str, str]]:
+    path.mkdir(parents=True, exist_ok=True)
+    environ = {f"T{number}": f"token-of-{name}-0123456789" for number, name in enumerate(jobs)}
+    written = {}
+    for name, job in jobs.items():
+        items = path / f"{name}.jsonl"
+        items.write_text("".join(f"{json.dumps(item)}\n" for item in job["items"]))
+        written[name] = {"operation": job["operation"], "credential": name, "items": items.name}
+    whole = {
+        "version": 1,
+        "name": "hostile",
+        "platform": {
+            "base_url": BASE_URL,
+            "credentials": {name: f"env:T{number}" for number, name in enumerate(jobs)},
+        },
+        "limits": dict(limits),
+        "jobs": written,
+    }
+    manifest = path / "manifest.yaml"
+    manifest.write_text(json.dumps(whole))
+    return manifest, environ
+
+
+def _lines(path: Path) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        read = json.loads(line)
+        found.setdefault(read["job"], []).append(read)
+    for lines in found.values():
+        lines.sort(key=lambda line: line["index"])
+    return found

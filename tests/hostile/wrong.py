@@ -1,0 +1,207 @@
+"""The ways in which an answer can be wrong, one at a time.
+
+A `Way` says which requests it befalls and what happens to them; `Guest.hear` makes of a request the `Course` that it
+takes: what is done, when, and what comes back.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tests.hostile.alias import Alias
+from tests.hostile.foreign import foreign_answer
+from tests.hostile.messages import JSON, Answer, Ask
+from tests.hostile.normal import Normal
+from tests.hostile.platform import Platform
+
+End = Literal["", "close", "reset", "mute", "half"]
+"""How a connection ends: not at all; closed or reset without an answer; never answered; closed within the answer."""
+
+Kind = Literal["plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled"]
+EMPTY_BODIES = {
+    "{}": b"{}",
+    "[]": b"[]",
+    '""': b'""',
+    "null": b"null",
+    "message": b'{"message":"x"}',
+    "ok": b'{"status":"ok"}',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to be wrong.
+
+    Attributes:
+        times: so many requests, from the first on; None: all.
+        on: which requests it befalls: those that write, those that read.
+        has_effect: whether a request that it befalls is done.
+        seconds: how much later something happens, or how stale it is.
+        status, body, headers: of the answer that comes instead; None: those of the right one.
+        end: how the connection ends.
+        habits: how the platform keeps what it is given, in the whole run.
+        lag_s: how stale reads are besides, in the whole run (seconds).
+        meddles: somebody else changes the same thing: before the request is done, or after it.
+    """
+
+    name: str
+    kind: Kind = "plain"
+    times: int | None = 1
+    on: Literal["write", "read"] = "write"
+    has_effect: bool = True
+    seconds: float = 0.0
+    status: int | None = None
+    body: bytes | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    end: End = ""
+    habits: frozenset[str] = frozenset()
+    lag_s: float = 0.0
+    meddles: Literal["", "before", "after"] = ""
+
+    def befalls(self, ask: Ask) -> bool:
+        """Whether a request is of those."""
+        return ask.is_read == (self.on == "read") and self.kind != "plain"
+
+
+@dataclass(slots=True)
+class Course:
+    """What becomes of one request.
+
+    Attributes:
+        answer: what comes back; None: nothing.
+        later: what is done afterwards, and how much later (seconds).
+    """
+
+    answer: Answer | None
+    end: End = ""
+    later: list[tuple[float, Callable[[float], None]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Guest:
+    """One credential's platform and the way in which it is wrong.
+
+    Attributes:
+        meddle: what somebody else does to the same thing, at a moment.
+        heard: every request and when it came (seconds since 1970); `/rate_limit` too.
+        asks_limits: whether `/rate_limit` itself is what the run reads.
+        alias: the names that it has outside.
+    """
+
+    platform: Platform
+    way: Way
+    meddle: Callable[[Platform, float], None] = lambda platform, now: None
+    heard: list[tuple[float, Ask]] = field(default_factory=list)
+    asks_limits: bool = False
+    alias: Alias = field(default_factory=lambda: Alias(0))
+    _befallen: int = 0
+
+    def __post_init__(self) -> None:
+        self.platform.normal, self.platform.lag_s = Normal(self.way.habits), self.way.lag_s
+
+    def hear(self, ask: Ask, now: float) -> Course:
+        """Take a request in, at `now` (seconds since 1970)."""
+        ask = self.alias.arriving(ask)
+        self.heard.append((now, ask))
+        course = self._course(ask, now)
+        if course.answer is not None:
+            course.answer = self.alias.leaving(course.answer)
+        return course
+
+    def _course(self, ask: Ask, now: float) -> Course:
+        way = self.way
+        if not way.befalls(ask) or (ask.path == "/rate_limit" and not self.asks_limits):
+            return Course(self.platform.answer(ask, now))
+        self._befallen += 1
+        if way.times is not None and self._befallen > way.times:
+            return Course(self.platform.answer(ask, now))
+        return COURSES[way.kind](self, ask, now)
+
+    def right(self, ask: Ask, now: float) -> Answer:
+        """The right answer; what is done only if the way has an effect."""
+        doer = self.platform if self.way.has_effect else self.platform.scratch()
+        return doer.answer(ask, now)
+
+
+def _stale(guest: Guest, ask: Ask, now: float) -> Course:
+    platform = guest.platform
+    platform.lag_s = guest.way.seconds
+    try:
+        return Course(platform.answer(ask, now))
+    finally:
+        platform.lag_s = 0.0
+
+
+def _foreign(guest: Guest, ask: Ask, now: float) -> Course:
+    right = guest.right(ask, now)
+    return Course(foreign_answer(guest.platform, ask, now) if right.status < 300 else right)
+
+
+def _body(guest: Guest, ask: Ask, now: float) -> Course:
+    right, way = guest.right(ask, now), guest.way
+    if right.status >= 300:
+        return Course(right)
+    return Course(Answer(right.status, way.body or b"", (JSON, *_kept(right))))
+
+
+def _kept(right: Answer) -> tuple[tuple[str, str], ...]:
+    return tuple(header for header in right.headers if header[0] not in ("content-type", "link"))
+
+
+def _late(guest: Guest, ask: Ask, now: float) -> Course:
+    way = guest.way
+    right = guest.platform.scratch().answer(ask, now)
+    later: list[tuple[float, Callable[[float], None]]] = [(way.seconds, lambda then: _act(guest.platform, ask, then))]
+    if way.end:
+        return Course(None, way.end, later)
+    if way.status is None:
+        return Course(right, later=later)
+    return Course(_instead(way, right), later=later)
+
+
+def _act(platform: Platform, ask: Ask, now: float) -> None:
+    platform.act(ask, now)
+
+
+def _lost(guest: Guest, ask: Ask, now: float) -> Course:
+    return Course(guest.right(ask, now), guest.way.end)
+
+
+def _instead(way: Way, right: Answer) -> Answer:
+    body = b'{"message":"the gateway has trouble"}' if way.body is None else way.body
+    kind = ("content-type", "text/html") if body.startswith(b"<") else JSON
+    return Answer(way.status or right.status, body, (kind, *way.headers, *_kept(right)))
+
+
+def _status(guest: Guest, ask: Ask, now: float) -> Course:
+    right = guest.right(ask, now)
+    return Course(_instead(guest.way, right))
+
+
+def _truncated(guest: Guest, ask: Ask, now: float) -> Course:
+    right = guest.right(ask, now)
+    if guest.way.end:
+        return Course(right, guest.way.end)
+    return Course(Answer(right.status, right.body[: len(right.body) // 2], right.headers))
+
+
+def _meddled(guest: Guest, ask: Ask, now: float) -> Course:
+    way, platform = guest.way, guest.platform
+    if way.meddles == "before":
+        guest.meddle(platform, now)
+    right = guest.right(ask, now)
+    if way.meddles == "after":
+        guest.meddle(platform, now)
+    return Course(right if way.status is None else _instead(way, right), way.end)
+
+
+COURSES: dict[Kind, Callable[[Guest, Ask, float], Course]] = {
+    "stale": _stale,
+    "foreign": _foreign,
+    "body": _body,
+    "late": _late,
+    "lost": _lost,
+    "status": _status,
+    "truncated": _truncated,
+    "meddled": _meddled,
+}
