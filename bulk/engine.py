@@ -29,6 +29,7 @@ from bulk.origin import Origin, write_private
 from bulk.platform.credentials import Credential
 from bulk.platform.transport import Transport
 from bulk.platform.wire import VerdictKind, judge, limits_from_body
+from bulk.redaction import redact
 from bulk.report.files import write_reports
 from bulk.report.progress import Display, Silence
 from bulk.report.report import Report, fold, tally_of_a_running
@@ -203,7 +204,7 @@ async def execute(
         ledger = await _beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim))
         with ledger:
             origin.save(run_dir)
-            write_private(run_dir / "manifest.yaml", manifest.text.encode())
+            write_private(run_dir / "manifest.yaml", redact(manifest.text).encode())
             if is_retry:
                 ledger.reopen(RETRIED, below=manifest.limit)
             settle_s, clock = checked.manifest.limits.settle_s, around.clock

@@ -6,6 +6,9 @@ there.
 
 import msgspec
 
+STATES = ("checking", "waiting", "running", "draining", "complete", "stopped", "lost")
+"""Where a run, or a job of it, may stand."""
+
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One job.

@@ -67,10 +67,12 @@ def look() -> Look:
 
 
 def out_json(value: Any) -> None:
-    """Print a value as indented JSON; structs and dataclasses become objects."""
+    """Print a value as indented JSON, without secrets; structs and dataclasses become objects."""
     import msgspec
 
-    out(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    from bulk.redaction import redact_json
+
+    out(msgspec.json.format(redact_json(msgspec.json.encode(value)), indent=2).decode())
 
 
 def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
@@ -81,7 +83,7 @@ def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: froz
     """
     from bulk.report.terminal import column, safe, width
 
-    lines = [list(head), *([safe(cell) for cell in row] for row in rows)]
+    lines = [list(head), *([safe(redacted(cell)) for cell in row] for row in rows)]
     widths = [max(width(line[number]) for line in lines) for number in range(len(head))]
     for line in lines:
         cells = (column(cell, widths[number], is_right=number in right) for number, cell in enumerate(line))
@@ -100,6 +102,6 @@ def say(text: str) -> None:
 
 def redacted(text: str) -> str:
     """`text` without any secret that this process has read."""
-    from bulk.platform.secrets import redact
+    from bulk.redaction import redact
 
     return redact(text)

@@ -34,7 +34,7 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import AnyOperation, FileError, Item, Operation
-from bulk.platform.secrets import remember
+from bulk.redaction import remember
 
 log = logging.getLogger("bulk.dispatch")
 

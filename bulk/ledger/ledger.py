@@ -32,9 +32,11 @@ from bulk.ledger.rows import (
     read_open,
     read_words,
     status_json,
+    tally_row,
 )
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.private import stopped
+from bulk.redaction import redact
 from bulk.status import RunStatus
 
 __all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
@@ -186,7 +188,7 @@ class Ledger:
                     insert(connection, "outcomes", rows)
                     connection.executemany(_CLOSE_INTENT, closed)
                     connection.executemany(_ADD_COUNT, sums)
-                    connection.executemany(_SET_TALLY, [(job, *tally) for job, tally in tallies.items()])
+                    connection.executemany(_SET_TALLY, [(job, *tally_row(tally)) for job, tally in tallies.items()])
                     if status is not None:
                         connection.execute(_SET_STATUS, (status_json(status),))
             except BaseException:
@@ -284,7 +286,7 @@ class Ledger:
             with self._transaction() as connection:
                 self._check_epoch(connection, self._file.end)
                 connection.execute(_SET_STATUS, (status_json(status),))
-                reason = why.encode("utf-8", "replace").decode()
+                reason = redact(why.encode("utf-8", "replace").decode())
                 connection.execute(_END_EPOCH, (status.at, exit_code, reason, status_json(status), self.epoch))
         self._reached(Point.ENDED)
 

@@ -19,6 +19,7 @@ from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
 from bulk.model import Encoded, Finished, OutcomeKind
 from bulk.private import open_private, write_all
+from bulk.redaction import redact_lines
 
 DEPTH_MOST = 200
 """Deepest nesting of a value that is written as it is; orjson's own limit is 254 for the whole line."""
@@ -65,7 +66,7 @@ def encode(finished: Finished) -> bytes:
 
 
 def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
-    """The lines of a group, one behind the other, and the length of each (bytes).
+    """The lines of a group, one behind the other, and the length of each (bytes). No secret is in them.
 
     Not kept one by one: orjson's bytes hold on to the 4 kB that it begins with, ten times what most lines need.
     """
@@ -74,7 +75,7 @@ def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
         line = encode(finished)
         text += line
         lengths.append(len(line))
-    return text, lengths
+    return redact_lines(text, lengths)
 
 
 def dump(value: Any, option: int = 0) -> bytes:

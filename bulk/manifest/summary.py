@@ -18,6 +18,7 @@ from bulk.manifest.index import INDEX
 from bulk.manifest.lines import SourceFlaw
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.sources import STDIN, digest_of, format_of
+from bulk.redaction import redact_json
 
 SUMMARY = "check.json"
 _FORM = 3
@@ -179,8 +180,14 @@ def keep(checked: Checked, workspace: Path) -> None:
     part = workspace / (SUMMARY + ".part")
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(summary) + b"\n")
+        file.write(redact_json(msgspec.json.encode(summary), _places(checked)) + b"\n")
     part.replace(workspace / SUMMARY)
+
+
+def _places(checked: Checked) -> frozenset[bytes]:
+    """What a later process must find again as it is, inside of its quotes."""
+    paths = (job.source.path for job in checked.jobs if job.source is not None)
+    return frozenset(msgspec.json.encode(path)[1:-1] for path in paths)
 
 
 def load_checked(manifest: Manifest, workspace: Path) -> Checked | None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from yarl import URL
 
 from bulk.errors import UsageError
-from bulk.platform.secrets import remember
+from bulk.redaction import remember
 
 SPARE_FILES = 64
 """Open files that are not connections: ledger, results, items, logs (count)."""

@@ -4,11 +4,12 @@ Beside the headers that may be needed again, a row can say that its body stands 
 operation ended with it. Then nobody has to read the body to write the next such line. Source: interface.md §3 (304).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from bulk.model import Media
 from bulk.platform.coding import ZLIB
 from bulk.platform.kept import Row
+from bulk.redaction import redact_json, shows_secret
 
 _LINES = 5
 """Of a head: ETag, Last-Modified, Content-Type, Link, and for which operation the body is a result, with its check."""
@@ -45,6 +46,21 @@ def as_result(head: str, operation: str, text: bytes) -> str:
     """The head of the same row, whose body is from now on `text`, which an item of `operation` ended with."""
     end = head.rindex("\n") + 1
     return f"{head[:end]}{operation} {_check(text)}"
+
+
+def without_secrets(rows: Iterable[Row]) -> list[Row]:
+    """The rows as they may be written: JSON has `***` where a secret stands, and what else holds one is left out."""
+    clean: list[Row] = []
+    for row in rows:
+        number, key, head, body, used_at = row
+        if shows_secret(body):
+            if body[:1] not in (b"{", b"["):
+                continue
+            body = redact_json(body)
+            operation = head.rpartition("\n")[2].partition(" ")[0]
+            row = number, key, as_result(head, operation, body) if operation else head, body, used_at
+        clean.append(row)
+    return clean
 
 
 def _check(body: bytes) -> str:

@@ -25,7 +25,7 @@ from bulk.model import Effect, Encoded, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.bodies import Unreadable, read_body
 from bulk.platform.kept import SCHEMA, VERSION, KeptAnswers, Row, drop_unused, hash_of, write_answers
 from bulk.platform.secrets import Secret
-from bulk.platform.stored import BothHeaders, Stored, as_result, head_of
+from bulk.platform.stored import BothHeaders, Stored, as_result, head_of, without_secrets
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept."""
@@ -235,7 +235,7 @@ class ValidatorStore:
                     return
                 with self._writer:  # whatever happens, another process that shares the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
-                    write_answers(self._writer, pending.values(), touched)
+                    write_answers(self._writer, without_secrets(pending.values()), touched)
                 if self._kept is not None:
                     self._kept.is_stale = True
                     self._logged += len(pending) + len(touched)

@@ -22,7 +22,7 @@ from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform import phrases
 from bulk.platform.bodies import Unreadable
 from bulk.platform.printable import printable
-from bulk.platform.secrets import redact
+from bulk.redaction import redact
 
 __all__ = [
     "Limits",

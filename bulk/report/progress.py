@@ -12,11 +12,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Protocol, Self, TextIO, cast
 
+import msgspec
+
 from bulk.clock import Clock
 from bulk.errors import UsageError
+from bulk.redaction import redact, redact_json
 from bulk.report import terminal
 from bulk.report.plain import JsonFace, PlainFace
-from bulk.status import RunStatus
+from bulk.status import STATES, RunStatus
 
 KINDS = ("auto", "rich", "plain", "json", "none")
 """What `--progress` takes."""
@@ -29,6 +32,7 @@ PARTING_S = 2.0
 
 _MOST_NOTES = 1000
 _log = logging.getLogger(__name__)
+_STATES = frozenset(state.encode() for state in STATES)
 
 
 class Display(Protocol):
@@ -140,22 +144,31 @@ class Painter:
 
     def _paint(self) -> None:
         painted: RunStatus | None = None
+        shown: RunStatus | None = None
         try:
             while True:
                 is_over = self._is_over.wait(TICK_S)
                 while self._notes:
-                    self._face.say(self._notes.popleft())
+                    self._face.say(redact(self._notes.popleft()))
                 status = self._status
                 if status is not None:
-                    self._face.paint(status, is_new=status is not painted, monotonic=self._clock.monotonic())
+                    if shown is None or status is not painted:
+                        shown = _without_secrets(status)
+                    self._face.paint(shown, is_new=status is not painted, monotonic=self._clock.monotonic())
                     painted = status
                 if is_over:
-                    self._face.end(painted)
+                    self._face.end(shown)
                     return
         except (OSError, ValueError):
             return  # the stream is closed or its reader is gone
         except Exception:  # noqa: BLE001  a bug in drawing must not end the run
             _log.exception("the progress display has stopped; the run goes on")
+
+
+def _without_secrets(status: RunStatus) -> RunStatus:
+    data = msgspec.json.encode(status)
+    clean = redact_json(data, _STATES)
+    return status if clean is data else msgspec.json.decode(clean, type=RunStatus)
 
 
 class _Guarded:

@@ -17,7 +17,8 @@ from bulk.errors import RunDirectoryError
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
-from bulk.model import ErrorCode
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.redaction import redact_json
 from bulk.report.active_time import ActiveTime
 from bulk.report.figures import counted
 from bulk.report.record import (
@@ -33,6 +34,7 @@ from bulk.report.record import (
 )
 from bulk.report.standing import JobStanding, Standing, next_command, stand
 from bulk.report.tally import Tally
+from bulk.status import STATES
 
 __all__ = ["Report", "exit_code", "fold"]
 
@@ -79,7 +81,7 @@ def fold(
     identity = view.identity()
     started_at, ended_at = (spans[0][0], spans[-1][1]) if spans else (now, now)
     totals = standing.outcomes
-    return Report(
+    found = Report(
         name=identity.name,
         base_url=identity.base_url,
         vendor=identity.vendor,
@@ -110,6 +112,17 @@ def fold(
         next_command=next_command(standing, view.run_dir, manifest),
         notes=(*_notes(standing, jobs), *notes),
     )
+    data = msgspec.json.encode(found)
+    clean = redact_json(data, _own_words(found))
+    return found if clean is data else msgspec.json.decode(clean, type=Report)
+
+
+def _own_words(report: Report) -> frozenset[bytes]:
+    """What a report says that is no text of somebody else's, and what later commands must find as it is."""
+    given = (report.run_dir, report.base_url, report.vendor, *(job.name for job in report.jobs))
+    kinds = (job.operation for job in report.jobs)
+    words = (*OutcomeKind, *ErrorCode, *STATES, *MEANINGS.values(), *given, *kinds)
+    return frozenset(msgspec.json.encode(str(word))[1:-1] for word in words)
 
 
 def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:

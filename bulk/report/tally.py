@@ -17,6 +17,7 @@ import msgspec
 
 from bulk.ledger.records import StoredTally
 from bulk.model import SUCCESSFUL, Finished
+from bulk.redaction import redact
 from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline
 from bulk.report.tallied import JobState, Line, RunState, read_line
@@ -261,14 +262,14 @@ def label(item: msgspec.Raw | Mapping[str, object]) -> str:
     """An item in a few words: `acme/api CODEOWNERS branch=main`. Objects and lists are left out."""
     fields = msgspec.json.decode(item) if isinstance(item, msgspec.Raw) else item
     if not isinstance(fields, Mapping):
-        return _shortened(str(fields), MOST_LABEL)
+        return _shortened(redact(str(fields)), MOST_LABEL)
     plain = {name: value for name, value in fields.items() if isinstance(value, str | int | float) and name != "id"}
     words = []
     if "owner" in plain and "repo" in plain:
         words.append(f"{plain.pop('owner')}/{plain.pop('repo')}")
     words += [str(plain.pop(name)) for name in ("enterprise", "org", "login", "path") if name in plain]
     words += [f"{name}={value}" for name, value in plain.items()]
-    return _shortened(" ".join(words), MOST_LABEL)
+    return _shortened(redact(" ".join(words)), MOST_LABEL)
 
 
 def _shortened(text: str, most: int) -> str:

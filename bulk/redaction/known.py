@@ -1,0 +1,146 @@
+"""Finds secrets that are known, as they are, in hex and in Base64 at any offset, in a text that is written plainly.
+
+A few are searched for one by one. Where there are more, the text is cut into blocks of equal size, and one look tells
+whether any block is a piece of any secret: that costs the same for two secrets and for ten thousand. Adding a secret
+costs some tens of microseconds, whenever that is.
+"""
+
+import base64
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from bulk.redaction.spellings import meant
+
+MASK = "***"
+SHORTEST_CHARS = 4
+"""What is shorter can't be told from ordinary text, and taking it out would spoil every message."""
+WORD_CHARS = 8
+"""A secret shorter than this is taken out where it stands as a word of its own, and not as a part of another one."""
+
+FEW = 24
+"""So many needles are searched for one by one (count)."""
+MOST_STRIDE = 4
+"""Of the blocks of a text every so many is looked at, where the secrets are long enough (count)."""
+
+_WORD = rb"[0-9A-Za-z_]"
+_ENDS = re.compile(rb"[0-9A-Za-z+/=_-]{0,4}")
+
+
+class Blocks:
+    """Needles that are found by one of their pieces; each has at least `2 * size - 1` bytes.
+
+    Of any place where a needle of n bytes stands, an aligned block lies within its first `size * stride + size - 1`
+    bytes, if only every `stride`-th block is looked at.
+    """
+
+    def __init__(self, size: int, code: Literal["I", "Q"]) -> None:
+        self._size = size
+        self._code: Literal["I", "Q"] = code
+        self._stride = MOST_STRIDE
+        self._needles: dict[int, list[bytes]] = {}
+
+    def add(self, needle: bytes) -> None:
+        """From now on it is found."""
+        size = self._size
+        self._stride = max(1, min(self._stride, (len(needle) - size + 1) // size))
+        for at in range(min(size * MOST_STRIDE, len(needle) - size + 1)):
+            piece = int.from_bytes(needle[at : at + size], sys.byteorder)
+            known = self._needles.setdefault(piece, [])
+            if needle not in known:
+                known.append(needle)
+
+    def may_be_in(self, text: bytes | bytearray) -> Iterable[bytes]:
+        """Needles of which a piece is in `text`: all that are in it, and few others."""
+        if not self._needles:
+            return ()
+        blocks = memoryview(text)[: len(text) // self._size * self._size].cast(self._code)[:: self._stride]
+        if self._needles.keys().isdisjoint(blocks):
+            return ()
+        return {needle for piece in self._needles.keys() & set(blocks) for needle in self._needles[piece]}
+
+
+class Known:
+    """All known secrets, as needles. `add` may be called while another thread searches."""
+
+    def __init__(self) -> None:
+        self._one_by_one: list[bytes] = []
+        self._long, self._middle = Blocks(8, "Q"), Blocks(4, "I")
+        self._searched = 0
+        self._words: list[bytes] = []
+        self._encoded: set[bytes] = set()
+
+    def add(self, text: str) -> None:
+        """From now on `text` is found, which is no shorter than `SHORTEST_CHARS`."""
+        raw = text.encode("utf-8", "surrogatepass")
+        plain = {raw, meant(raw), raw.replace(b" ", b"+")}
+        for form in sorted(plain):
+            if len(form) >= WORD_CHARS:
+                self._search(form)
+            elif len(form) >= SHORTEST_CHARS:
+                self._words.append(form)
+        for form in encoded(raw):
+            if len(form) >= WORD_CHARS:
+                self._encoded.add(form)
+                self._search(form)
+
+    def _search(self, needle: bytes) -> None:
+        # all are in the blocks, so that they are complete when there are more than a few
+        (self._long if len(needle) >= 15 else self._middle).add(needle)
+        self._searched += 1
+        if self._searched <= FEW:
+            self._one_by_one.append(needle)
+
+    def is_in(self, text: bytes | bytearray) -> bool:
+        """Whether any secret stands in `text`, which is read as it is."""
+        return any(word in text and _word(word).search(text) for word in self._words) or any(
+            needle in text for needle in self._candidates(text)
+        )
+
+    def encoded_is_in(self, text: bytes | bytearray) -> bool:
+        """Whether one stands there in hex or Base64."""
+        return any(needle in text for needle in self._candidates(text) if needle in self._encoded)
+
+    def spans(self, text: bytes, with_words: bool) -> Iterator[tuple[int, int]]:
+        """Where secrets stand in `text`; of Base64 with the letters around it, which hold some bits of the secret.
+
+        Args:
+            with_words: short ones too.
+        """
+        for needle in self._candidates(text):
+            at = text.find(needle)
+            while at >= 0:
+                end = at + len(needle)
+                if needle in self._encoded:
+                    before = text[max(0, at - 4) : at][::-1]
+                    inside = _ENDS.match(before)
+                    after = _ENDS.match(text, end)
+                    yield at - (inside.end() if inside else 0), after.end() if after else end
+                else:
+                    yield at, end
+                at = text.find(needle, at + 1)
+        for word in self._words if with_words else ():
+            if word in text:
+                yield from (found.span() for found in _word(word).finditer(text))
+
+    def _candidates(self, text: bytes | bytearray) -> Iterable[bytes]:
+        if self._searched <= FEW:
+            return self._one_by_one
+        return {*self._long.may_be_in(text), *self._middle.may_be_in(text)}
+
+
+def encoded(raw: bytes) -> Iterator[bytes]:
+    """`raw` in hex and within Base64: the letters that hold only its bits, when 0, 1 or 2 bytes stand before it."""
+    yield raw.hex().encode()
+    yield raw.hex().upper().encode()
+    for offset in range(3):
+        whole = base64.b64encode(b"\0" * offset + raw)
+        core = whole[-(-offset * 8 // 6) : (offset + len(raw)) * 8 // 6]
+        yield core
+        if b"+" in core or b"/" in core:
+            yield core.replace(b"+", b"-").replace(b"/", b"_")
+
+
+def _word(word: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<!" + _WORD + rb")" + re.escape(word) + rb"(?!" + _WORD + rb")")

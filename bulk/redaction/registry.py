@@ -1,0 +1,141 @@
+"""The secrets of this process, and how a text, a JSON value or lines of results are written without them."""
+
+from collections.abc import Collection
+
+from bulk.redaction import json_lines, shapes, spellings
+from bulk.redaction.known import MASK, SHORTEST_CHARS, Known
+
+_MARK = MASK.encode()
+_MARKS = (b"%", b"&", b"\\", b"\0", b"\n", b"\r")
+"""Without any of these, a text is written plainly and in one piece."""
+_BREAKS = (b"\n", b"\r")
+_ESCAPED = frozenset("\"\\\b\f\n\r\t'")
+"""What JSON writes as an escape of one letter."""
+
+
+class Registry:
+    """Secrets, and the search for them. One of them serves the whole process; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+        self._known = Known()
+        self._has_escapes = False
+
+    def add(self, text: str) -> None:
+        """From now on `text` is a secret."""
+        if len(text) >= SHORTEST_CHARS and text not in self._texts:
+            self._texts.add(text)
+            self._has_escapes = self._has_escapes or any(char in _ESCAPED for char in text)
+            self._known.add(text)
+
+    def holds(self, text: str) -> bool:
+        """Whether exactly `text` is one."""
+        return text in self._texts
+
+    def is_in(self, data: bytes | bytearray) -> bool:
+        """Whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does."""
+        if self._is_read_in(data):
+            return True
+        if not any(mark in data for mark in _MARKS):
+            return False
+        text = bytes(data)
+        if b"\\n" in text and b"\\\\n" not in text and not self._has_escapes:
+            # most escapes of most texts are line breaks, between which Base64 goes on
+            text = text.replace(b"\\n", b"")
+            if self._known.encoded_is_in(text):
+                return True
+        for step in spellings.plain(text, is_quick=not self._has_escapes):
+            text = step
+            if self._is_read_in(text):
+                return True
+        return any(mark in text for mark in _BREAKS) and self._known.encoded_is_in(spellings.unbroken(text))
+
+    def _is_read_in(self, data: bytes | bytearray) -> bool:
+        return self._known.is_in(data) or shapes.is_in(data)
+
+    def spans(self, data: bytes, with_words: bool = True) -> list[tuple[int, int]]:
+        """Where secrets stand in `data`, in any spelling: in order, no two of them touch.
+
+        Args:
+            with_words: short ones too, which are looked for as words.
+        """
+        found: list[tuple[int, int]] = []
+        if not self.is_in(data):
+            return found
+        for view in spellings.views(data):
+            for spans in (self._known.spans(view.text, with_words), shapes.spans(view.text)):
+                found += [view.original(start, end) for start, end in spans if end > start]
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted(found):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        return merged
+
+    def redact(self, text: str) -> str:
+        """`text` with `***` where a secret stands."""
+        data = text.encode("utf-8", "surrogatepass")
+        pieces, at = [], 0
+        for start, end in self.spans(data):
+            pieces += [data[at:start], _MARK]
+            at = end
+        return b"".join((*pieces, data[at:])).decode("utf-8", "replace") if pieces else text
+
+    def redact_json(self, data: bytes, own: Collection[bytes] = ()) -> bytes:
+        """JSON of ours with `***` where a text of it holds a secret; it is as valid as before.
+
+        Args:
+            own: texts that are this program's own words, and stay.
+        """
+        return json_lines.values_without(data, self.spans, own) if self.is_in(data) else data
+
+    def redact_lines(self, lines: bytearray, lengths: list[int]) -> tuple[bytearray, list[int]]:
+        """Lines of results, one behind the other, and the length of each, without secrets; each is as valid as before.
+
+        What a line says in this program's own words (its job, its outcome, its error's code) stays.
+        """
+        if not self.is_in(lines):
+            return lines, lengths
+        clean, sizes, at = bytearray(), [], 0
+        for length in lengths:
+            line = bytes(lines[at : at + length])
+            at += length
+            if self.is_in(line):
+                line = json_lines.line_without(line, self.spans)
+            clean += line
+            sizes.append(len(line))
+        return clean, sizes
+
+
+_REGISTRY = Registry()
+
+
+def remember(text: str) -> None:
+    """Let no text be written with `text` in it from now on: a webhook's secret, a proxy's password."""
+    _REGISTRY.add(text)
+
+
+def is_secret(text: str) -> bool:
+    """Whether `text` is exactly one of the secrets known so far."""
+    return _REGISTRY.holds(text)
+
+
+def shows_secret(data: bytes) -> bool:
+    """Whether a secret, or what looks like one, may stand in `data`, in any spelling."""
+    return _REGISTRY.is_in(data)
+
+
+def redact(text: str) -> str:
+    """`text` with `***` in place of every secret, known or by its shape, in whatever spelling it stands there."""
+    return _REGISTRY.redact(text)
+
+
+def redact_json(data: bytes, own: Collection[bytes] = ()) -> bytes:
+    """JSON of ours with `***` where a text of it holds a secret; see `Registry.redact_json`."""
+    return _REGISTRY.redact_json(data, own)
+
+
+def redact_lines(lines: bytearray, lengths: list[int]) -> tuple[bytearray, list[int]]:
+    """Lines of results without secrets, and their lengths; see `Registry.redact_lines`."""
+    return _REGISTRY.redact_lines(lines, lengths)

@@ -1,0 +1,85 @@
+"""What looks like a secret, whether this process knows it or not: tokens by their prefix, headers, signed URLs, keys.
+
+`is_in` is quick: each shape is looked for by a byte of it that is rare. `spans` says where the secret part is.
+"""
+
+import base64
+import re
+from collections.abc import Iterator
+
+_USERINFO = re.compile(rb"://(?:[^\s/?#@\"'<>\\:]{0,200}:([^\s/?#@\"'<>\\]+)|([^\s/?#@\"'<>\\:]{16,}))@")
+"""A password in a URL, or a user name that is so long that it is a token."""
+
+_QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
+    (b"_", b"", re.compile(rb"gh[pousr]_[0-9A-Za-z]{10}")),
+    (b"_", b"github_pat_", None),
+    (
+        b"=",
+        b"",
+        re.compile(
+            rb"=(?<=[nNgGeEtTdDyYlL]=)(?:(?<=(?i:token)=)|(?<=(?i:sig)=)|(?<=(?i:signature)=)|(?<=(?i:secret)=)"
+            rb"|(?<=(?i:password)=)|(?<=(?i:passwd)=)|(?<=(?i:apikey)=)|(?<=(?i:api_key)=)|(?<=(?i:credential)=))"
+        ),
+    ),
+    (b"J", b"eyJ", re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8}")),
+    (b".", b"", re.compile(rb"\.(?<=v1\.)[0-9a-f]{40}")),
+    (b"Y", b"PRIVATE KEY-----", None),
+    (b"B", b"", re.compile(rb"B(?:asic|earer|EARER)[\s+]")),
+    (b"A", b"", re.compile(rb"A(?:uthorization|UTHORIZATION)")),
+    (b" ", b"bearer", None),
+    (b"a", b"authorization", None),
+    (b"@", b"", _USERINFO),
+)
+"""Of each shape a byte that is found most quickly, a text, and what decides; what is empty or None is not asked."""
+
+_NAMES = (
+    rb"(?:[0-9A-Za-z]+[_-])*token|sig|signature|x-amz-(?:signature|credential)|x-goog-(?:signature|credential)"
+    rb"|(?:client_)?secret|password|passwd|api_?key"
+)
+_PARTS: tuple[tuple[re.Pattern[bytes], int], ...] = (
+    (re.compile(rb"(?:gh[pousr]_[0-9A-Za-z]{10,}|github_pat_[0-9A-Za-z_]{10,})"), 0),
+    (re.compile(rb"(?:^|[?&;#\s])(?i:" + _NAMES + rb")=([^&#\s\"'<>\\;]+)"), 1),
+    (re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}"), 0),
+    (re.compile(rb"(?<![0-9A-Za-z])v1\.[0-9a-f]{40}(?![0-9a-f])"), 0),
+    (
+        re.compile(
+            rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+        ),
+        0,
+    ),
+    (re.compile(rb"(?i:\bbearer)[\s+]+((?=[^\s]{0,200}[0-9]|[0-9A-Za-z._~+/=-]{20})[0-9A-Za-z._~+/=-]{8,})"), 1),
+    (
+        re.compile(
+            rb"(?i:authorization)[\"']?\s*[:=]\s*[\"']?(?:(?i:bearer|basic|token|negotiate|digest)[\s+]+)"
+            rb"([^\s\"',;\\<>]{4,})"
+        ),
+        1,
+    ),
+    (re.compile(rb"(?i:authorization)[\"']?\s*[:=]\s*[\"']?([^\s\"',;\\<>]{16,})"), 1),
+)
+_BASIC = re.compile(rb"\bBasic[\s+]+([0-9A-Za-z+/]{6,}={0,2})")
+
+
+def is_in(text: bytes | bytearray) -> bool:
+    """Whether `text` may hold one: quick, and sometimes wrong where it says yes."""
+    for byte, words, pattern in _QUICK:
+        if byte in text and words in text and (pattern is None or pattern.search(text)):
+            return True
+    return False
+
+
+def spans(text: bytes) -> Iterator[tuple[int, int]]:
+    """Where the secret part of each stands in `text`."""
+    for pattern, group in _PARTS:
+        yield from (found.span(group) for found in pattern.finditer(text))
+    yield from (found.span(1 if found[1] else 2) for found in _USERINFO.finditer(text))
+    for found in _BASIC.finditer(text):
+        if _is_login(found[1]):
+            yield found.span(1)
+
+
+def _is_login(text: bytes) -> bool:
+    try:
+        return b":" in base64.b64decode(text, validate=True)
+    except ValueError:
+        return False

@@ -1,0 +1,174 @@
+"""The ways in which a text may be written: escaped for JSON, as HTML entities, percent-encoded, several at once.
+
+Instead of every spelling of every secret being searched for, a text is read as it is meant, step by step until nothing
+changes, and the plain secret is searched for in each step. `plain` does so quickly; `views` also knows where each byte
+came from. A NUL is read as nothing, so that UTF-16 is read as its letters.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from html.entities import html5
+from typing import TypeAlias
+
+ROUNDS = 6
+"""Encodings that may lie inside each other (count); a run of the same one (`%2525…`, `&amp;amp;…`) is one."""
+
+_BYTE = {f"{value:02x}".encode(): bytes((value,)) for value in range(256)}
+_SIMPLE = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_NAMED = {
+    name.rstrip(";").encode(): meant.encode() for name, meant in html5.items() if len(meant) == 1 and meant.isascii()
+}
+_MOST_CODE = 0x10FFFF
+
+
+def _of_code(code: int) -> bytes:
+    return chr(code).encode("utf-8", "surrogatepass") if 0 < code <= _MOST_CODE else b""
+
+
+def _percent(found: re.Match[bytes]) -> bytes:
+    return _BYTE[found[1].lower()] if found[1] else _of_code(int(found[2], 16))
+
+
+def _entity(found: re.Match[bytes]) -> bytes:
+    digits, hexadecimal, name = found.groups()
+    if name:
+        return _NAMED.get(name, found[0])
+    return _of_code(int(digits) if digits else int(hexadecimal, 16))
+
+
+def _backslash(found: re.Match[bytes]) -> bytes:
+    high, low, four, two, simple = found.groups()
+    if high:
+        return _of_code(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+    if simple:
+        return _SIMPLE.get(simple, simple)
+    return _of_code(int(four or two, 16))
+
+
+Step: TypeAlias = tuple[bytes, re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]
+"""A byte without which there is nothing to do, what is looked for, and what it means."""
+
+_CODES = rb"\\+(?:u([dD][89abAB][0-9A-Fa-f]{2})\\+u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
+_PERCENT: Step = (b"%", re.compile(rb"%(?:25)*(?:([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))"), _percent)
+_ENTITY: Step = (
+    b"&",
+    re.compile(rb"&(?:amp;)*(?:#0*([0-9]{1,7})(?![0-9]);?|#[xX]0*([0-9A-Fa-f]{1,6});?|([A-Za-z][A-Za-z0-9]{1,30});)"),
+    _entity,
+)
+_NUL: Step = (b"\0", re.compile(rb"\x00"), lambda _: b"")
+_STEPS: tuple[Step, ...] = (
+    _PERCENT,
+    _ENTITY,
+    (b"\\", re.compile(_CODES + rb")|\\([\\/\"'bfnrt])"), _backslash),
+    _NUL,
+)
+_QUICK_STEPS: tuple[Step, ...] = (_PERCENT, _ENTITY, (b"\\", re.compile(_CODES + rb"|(/))"), _backslash), _NUL)
+"""Without the escapes that a text is full of (`\\n`, `\\"`): only a secret that holds such a character needs them."""
+
+_BREAKS = re.compile(rb"[\r\n\t ]+")
+
+
+def plain(text: bytes, *, is_quick: bool = False) -> Iterator[bytes]:
+    """`text` as it is meant, after each step that changed it; nothing where it is written plainly.
+
+    Args:
+        is_quick: quotes, backslashes and control characters may stay escaped.
+    """
+    steps = _QUICK_STEPS if is_quick else _STEPS
+    for _ in range(ROUNDS):
+        before = text
+        for mark, pattern, meant in steps:
+            if mark in text:
+                changed = pattern.sub(meant, text)
+                if changed != text:
+                    text = changed
+                    yield text
+        if text == before:
+            return
+
+
+def meant(text: bytes) -> bytes:
+    """What `plain` comes to."""
+    for step in plain(text):
+        text = step
+    return text
+
+
+def unbroken(text: bytes) -> bytes:
+    """`text` without blanks and line breaks, as Base64 and hex are read."""
+    return _BREAKS.sub(b"", text)
+
+
+class View:
+    """One reading of a text.
+
+    Attributes:
+        text: as it is read.
+    """
+
+    def __init__(self, text: bytes, before: "View | None" = None) -> None:
+        self.text, self._before = text, before
+        self._new: list[int] = []  # where each piece begins in this reading,
+        self._old: list[int] = []  # where in the one before,
+        self._is_unit: list[bool] = []  # and whether it is one spelled character, or plain text
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        """Where bytes `start` to `end` of this reading (end > start) stand in the text itself; whole units."""
+        if self._before is None:
+            return start, end
+        first = bisect_right(self._new, start) - 1
+        last = bisect_right(self._new, end - 1) - 1
+        old_start = self._old[first] + (0 if self._is_unit[first] else start - self._new[first])
+        is_inside = not self._is_unit[last] or last + 1 == len(self._old)
+        old_end = self._old[last] + end - self._new[last] if is_inside else self._old[last + 1]
+        return self._before.original(old_start, old_end)
+
+    def after(self, pattern: re.Pattern[bytes], meant: Callable[[re.Match[bytes]], bytes]) -> "View | None":
+        """The reading in which what `pattern` finds is read as `meant`; None where it finds nothing."""
+        pieces: list[bytes] = []
+        view = View(b"", self)
+        at = size = 0
+        for found in pattern.finditer(self.text):
+            became = meant(found)
+            if became == found[0]:
+                continue
+            start, end = found.span()
+            if start > at:
+                view._add(size, at, is_unit=False)
+                pieces.append(self.text[at:start])
+                size += start - at
+            if became:
+                view._add(size, start, is_unit=True)
+                pieces.append(became)
+                size += len(became)
+            at = end
+        if not at:
+            return None
+        view._add(size, at, is_unit=False)
+        pieces.append(self.text[at:])
+        view.text = b"".join(pieces)
+        return view
+
+    def _add(self, new: int, old: int, *, is_unit: bool) -> None:
+        self._new.append(new)
+        self._old.append(old)
+        self._is_unit.append(is_unit)
+
+
+def views(text: bytes) -> Iterator[View]:
+    """Every reading of `text`, itself first; the last of those is also given without blanks."""
+    view = View(text)
+    yield view
+    for _ in range(ROUNDS):
+        before = view
+        for mark, pattern, meant in _STEPS:
+            changed = view.after(pattern, meant) if mark in view.text else None
+            if changed is not None:
+                view = changed
+                yield view
+        if view is before:
+            break
+    whole = view.after(_BREAKS, lambda _: b"")
+    if whole is not None:
+        yield whole
