@@ -238,7 +238,7 @@ def test_answers_are_written_many_together(tmp_path, why):
     """`flush_some` writes when many have come together, or long ones, or after a while; not before."""
     clock = SetClock()
     one = store(tmp_path, clock=clock)
-    few, raw = (1, b"x" * (GROUP_BYTES // 2)) if why == "bytes" else (GROUP_ROWS - 1, RAW)
+    few, raw = (1, b"\x01" * (GROUP_BYTES // 2)) if why == "bytes" else (GROUP_ROWS - 1, RAW)
     for number in range(few):
         one.keep(asked(number), reply(raw=raw))
     one.flush_some()
