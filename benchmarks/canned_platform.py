@@ -25,12 +25,12 @@ README = {
     "name": "README.md",
     "path": "README.md",
     "content": CONTENT,
-    "sha": "3d21ec53a331a6f037a91c368710b99387d012c1",
-    "url": "https://code.example.com/api/v3/repos/acme/api/contents/README.md?ref=main",
+    "sha": "8778e29a84251f8d44dbf7f8abe4b859fa811d6f",
+    "url": "https://code.example.com/api/v3$repository/contents/README.md?ref=main",
     "html_url": "https://code.example.com/acme/api/blob/main/README.md",
 }
 WRITTEN = {
-    "content": {"path": "CODEOWNERS", "sha": "3d21ec53a331a6f037a91c368710b99387d012c1", "size": 2070},
+    "content": {"path": "CODEOWNERS", "sha": "8778e29a84251f8d44dbf7f8abe4b859fa811d6f", "size": 2070},
     "commit": {"sha": "7638417db6d59f3c431d3e1f261cc637155684cd", "message": "Add CODEOWNERS"},
 }
 
@@ -47,7 +47,10 @@ http {
         add_header ETag '"0123456789abcdef0123456789abcdef"' always;
         add_header X-Service-Request-Id 'A1B2:3C4D:5E6F:7890' always;
         location /api/v3/rate_limit { return 404 '{"message":"Rate limiting is not enabled."}'; }
-        location ~ /readme$ { if ($http_if_none_match) { return 304; } return 200 'README'; }
+        location ~ ^/api/v3(?<repository>/repos/[^/]+/[^/]+)/readme$ {
+            if ($http_if_none_match) { return 304; }
+            return 200 'README';
+        }
         location ~ /contents/ { if ($request_method = PUT) { return 201 'WRITTEN'; } return 404 '{}'; }
     }
 }

@@ -29,8 +29,8 @@ from bulk.model import (
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from jobs import configuration_fields as fields
-from jobs import enterprises, names, pages, polling
-from jobs.organization_configurations import ConfigurationItem, lane_of
+from jobs import enterprises, licenses, names, pages, polling
+from jobs.organization_configurations import REPOSITORIES, ConfigurationItem, lane_of
 
 LOOKS_STILL = 4
 """So many looks that show what was there before are taken for the end: nothing had to be changed."""
@@ -226,13 +226,13 @@ def _list(
     item: ConfigurationItem, *, is_fresh: bool = False, pause_s: float = 0.0
 ) -> Generator[Request, Reply, pages.Listing]:
     path = f"{_path(item)}/repositories"
-    return (yield from pages.read_all(path, accept=_FOUND_OR_NOT, is_fresh=is_fresh, pause_s=pause_s))
+    return (yield from pages.read_all(path, REPOSITORIES, accept=_FOUND_OR_NOT, is_fresh=is_fresh, pause_s=pause_s))
 
 
 def _held(listing: pages.Listing) -> Held:
     """What the entries of a list say: `{status, repository}`, or the repository itself."""
     found = {}
-    for entry in listing.objects:
+    for entry in listing.entries:
         repository = entry.get("repository", entry)
         number = repository.get("id") if isinstance(repository, dict) else None
         if isinstance(number, int):
@@ -243,19 +243,20 @@ def _held(listing: pages.Listing) -> Held:
 
 def _needs_licenses(item: ConfigurationItem) -> Generator[Request, Reply, bool]:
     """Whether the configuration asks for features that take licenses."""
-    reply = yield Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT)
-    configuration = reply.body if reply.status == 200 and isinstance(reply.body, dict) else {}
+    proof = fields.proof_in_organization(item.org, item.configuration_id)
+    reply = yield Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT, proof=proof)
+    configuration = reply.body if reply.status == 200 else {}
     return any(configuration.get(field, "disabled") not in ("disabled", "not_set") for field in _LICENSED)
 
 
 def _license(item: AttachConfigurationItem) -> Generator[Request, Reply, Any]:
     """The seats as they are now; None where the credential may not see them."""
-    path, query, shown = "/enterprise/settings/license", "", _LICENSE
+    path, query, shown, proof = "/enterprise/settings/license", "", _LICENSE, licenses.LICENSE
     if item.enterprise is not None:
         path = f"{enterprises.enterprise_path(item.enterprise)}/settings/billing/advanced-security"
-        query, shown = "per_page=1", _COMMITTERS
-    reply = yield Request(method="GET", path=path, query=query, accept=_SEEN_OR_NOT, is_fresh=True)
-    if reply.status != 200 or not isinstance(reply.body, dict):
+        query, shown, proof = "per_page=1", _COMMITTERS, licenses.COMMITTERS
+    reply = yield Request(method="GET", path=path, query=query, accept=_SEEN_OR_NOT, is_fresh=True, proof=proof)
+    if reply.status != 200:
         return None
     return {field: reply.body[field] for field in shown if field in reply.body}
 

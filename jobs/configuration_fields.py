@@ -12,7 +12,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bulk import urls
 from bulk.operation import ItemFlaw
-from jobs import names
+from bulk.proof import Proof
+from jobs import names, proofs
 
 Enablement: TypeAlias = Literal["enabled", "disabled", "not_set"]
 AdvancedSecurity: TypeAlias = Literal["enabled", "disabled", "code_security", "secret_protection"]
@@ -101,6 +102,9 @@ CREATED_FIELDS = (
 )
 """What a body may hold that creates a configuration."""
 
+CONFIGURATION: proofs.Kinds = {"id": int, "name": str}
+"""What every configuration has."""
+
 UPDATED_FIELDS = (
     *CREATED_FIELDS,
     "dependabot_delegated_alert_dismissal",
@@ -149,6 +153,11 @@ def flaws_of_organization(org: str) -> Iterator[ItemFlaw]:
     flaw = names.flaw_of_owner(org)
     if flaw:
         yield ItemFlaw("org", flaw)
+
+
+def proof_in_organization(org: str, configuration_id: int) -> Proof:
+    """What shows that an answer is this configuration."""
+    return proofs.entry(CONFIGURATION, proofs.naming(id=configuration_id), proofs.of_kind("orgs", org))
 
 
 def path_in_organization(org: str, configuration_id: int) -> str:

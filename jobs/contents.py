@@ -25,7 +25,7 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import FileError, Item, ItemFlaw, Operation, Settling, Steps
-from jobs import blobs, file_writes, files, names, overwrites, refusals
+from jobs import blobs, file_proofs, file_writes, files, names, overwrites, refusals
 from jobs.file_writes import FileWrite, conflict, file_result
 from jobs.standing import Standing, can_see, contents_url, look
 
@@ -76,7 +76,8 @@ class GetContents(Operation[GetContentsItem]):
 
     def steps(self, item: GetContentsItem) -> Steps:
         path = contents_url(item.owner, item.repo, item.path)
-        return files.fetch(path, urls.query(ref=item.ref), item.media_type, {"path": item.path})
+        proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path))
+        return files.fetch(path, urls.query(ref=item.ref), item.media_type, {"path": item.path}, proof)
 
     def saved_bytes(self, outcome: Outcome) -> bytes:
         content = files.saved_bytes(outcome)

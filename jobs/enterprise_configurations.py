@@ -23,10 +23,12 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
+from bulk.proof import Proof
 from jobs import configuration_fields as fields
-from jobs import enterprises, pages, refusals
+from jobs import enterprises, pages, proofs, refusals
 
 _CREATED_OR_REFUSED = frozenset((201, 400, 409, 422))
+_DEFAULTS = proofs.listing({"default_for_new_repos": str})
 
 
 class EnterpriseItem(Item, frozen=True, kw_only=True):
@@ -115,7 +117,7 @@ class ListEnterpriseConfigurations(Operation[EnterpriseItem]):
         return enterprises.flaws_of_enterprise(item.enterprise)
 
     def steps(self, item: EnterpriseItem) -> Steps:
-        return pages.outcome_of((yield from pages.read_all(_path(item))))
+        return pages.outcome_of((yield from pages.read_all(_path(item), _proof_of_list(item))))
 
 
 class ListEnterpriseDefaults(Operation[EnterpriseItem]):
@@ -136,9 +138,7 @@ class ListEnterpriseDefaults(Operation[EnterpriseItem]):
         return enterprises.flaws_of_enterprise(item.enterprise)
 
     def steps(self, item: EnterpriseItem) -> Steps:
-        reply = yield Request(method="GET", path=f"{_path(item)}/defaults")
-        if not isinstance(reply.body, list):
-            return refusals.bad_answer(reply, "a list")
+        reply = yield Request(method="GET", path=f"{_path(item)}/defaults", proof=_DEFAULTS)
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
@@ -160,9 +160,12 @@ class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem]):
         return enterprises.flaws_of_enterprise(item.enterprise)
 
     def steps(self, item: EnterpriseConfigurationItem) -> Steps:
-        reply = yield Request(method="GET", path=f"{_path(item)}/{item.configuration_id}")
-        if not isinstance(reply.body, dict):
-            return refusals.bad_answer(reply, "an object")
+        proof = proofs.entry(
+            fields.CONFIGURATION,
+            proofs.naming(id=item.configuration_id),
+            proofs.of_kind("enterprises", item.enterprise),
+        )
+        reply = yield Request(method="GET", path=f"{_path(item)}/{item.configuration_id}", proof=proof)
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
@@ -205,7 +208,7 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
         return (f"{item.enterprise}/{item.name}",)
 
     def steps(self, item: CreateConfigurationItem) -> Steps:
-        listing = yield from pages.read_all(_path(item))
+        listing = yield from pages.read_all(_path(item), _proof_of_list(item))
         if listing.flaw is not None:
             return listing.flaw
         found = _named(item.name, listing)
@@ -221,12 +224,12 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
         )
         if reply.status == 201:
             return succeeded(_with_id(reply))
-        listing = yield from pages.read_all(_path(item), is_fresh=True)
+        listing = yield from pages.read_all(_path(item), _proof_of_list(item), is_fresh=True)
         found = _named(item.name, listing) if listing.flaw is None else None
         return _refused(reply) if found is None else _exists_already(item, found, reply)
 
     def settle(self, item: CreateConfigurationItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(_path(item), is_fresh=True)
+        listing = yield from pages.read_all(_path(item), _proof_of_list(item), is_fresh=True)
         if listing.flaw is not None:
             return Undecided(listing.why)
         found = _named(item.name, listing)
@@ -244,9 +247,13 @@ def _path(item: EnterpriseItem) -> str:
     return f"{enterprises.enterprise_path(item.enterprise)}/code-security/configurations"
 
 
+def _proof_of_list(item: EnterpriseItem) -> Proof:
+    return proofs.listing(fields.CONFIGURATION, proofs.of_kind("enterprises", item.enterprise))
+
+
 def _named(name: str, listing: pages.Listing) -> dict[str, Any] | None:
     """The configuration of that name; in another case only where none has exactly this one."""
-    alike = [each for each in listing.objects if str(each.get("name")).casefold() == name.casefold()]
+    alike = [each for each in listing.entries if str(each.get("name")).casefold() == name.casefold()]
     return next((each for each in alike if each["name"] == name), alike[0] if alike else None)
 
 

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged, unknown
+from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
-from jobs import enterprises, names, polling, refusals
+from bulk.proof import Proof
+from jobs import enterprises, names, polling
 
 LINK = "secret_scanning_push_protection_custom_link"
 UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
@@ -59,8 +60,6 @@ class GetEnterpriseSecurity(Operation[EnterpriseItem]):
 
     def steps(self, item: EnterpriseItem) -> Steps:
         reply = yield _look(item)
-        if not isinstance(reply.body, dict):
-            return refusals.bad_answer(reply, "an object")
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
@@ -252,11 +251,11 @@ def _given(item: UpdateEnterpriseSecurityItem) -> dict[str, Any]:
 
 
 def _is_so(given: dict[str, Any], shown: Any) -> bool:
-    """Whether all settings that can be read are as given; a null switch is off."""
-    if not isinstance(shown, dict):
-        return False
+    """Whether all settings that can be read are as given; a null switch is off, one that is not shown is neither."""
     return all(
-        _plain(name, shown.get(name)) == _plain(name, value) for name, value in given.items() if name != UNREADABLE
+        _plain(name, shown.get(name)) == _plain(name, value) and (name in shown or name == LINK)
+        for name, value in given.items()
+        if name != UNREADABLE
     )
 
 
@@ -269,7 +268,12 @@ def _path(item: EnterpriseItem) -> str:
 
 
 def _look(item: EnterpriseItem, *, is_fresh: bool = False, pause_s: float = 0.0) -> Request:
-    return Request(method="GET", path=_path(item), is_fresh=is_fresh, pause_s=pause_s)
+    return Request(method="GET", path=_path(item), is_fresh=is_fresh, pause_s=pause_s, proof=Proof(_flaw))
+
+
+def _flaw(reply: Reply) -> str:
+    is_told = any(isinstance(reply.body.get(name), bool) for name in SETTINGS)
+    return "" if is_told else "it holds none of the settings"
 
 
 def _flaw_of_url(text: str) -> str:

@@ -8,12 +8,12 @@ Source: specification, Limits and File content object; operations.md, GET conten
 import hashlib
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta
 
 from bulk.model import RAW_BODY_BYTES, BodyFile, ErrorCode, Media, Outcome, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Steps
-from jobs import blobs, refusals
+from bulk.proof import Proof
+from jobs import blobs, file_proofs, refusals
 
 MOST_ENTRIES = 1_000
 """Entries of a directory that the platform lists at most (count)."""
@@ -31,20 +31,22 @@ MediaType = Annotated[
 _SEEN = frozenset((200, 403))
 _MEDIA = {media.value: media for media in Media}
 _AS_BYTES = (Media.RAW, Media.HTML)
+_OF_RAW, _OF_HTML = file_proofs.of_bytes(Media.RAW), file_proofs.of_bytes(Media.HTML)
 
 
-def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Steps:
+def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: Proof) -> Steps:
     """The requests of one read: one, and a second one for a file above 1 MB that was asked for as JSON or object.
 
     Args:
         path: of the request, percent-encoded.
         known: fields that go into the result of raw and html, which say nothing about themselves.
+        proof: what an answer as json or object must show.
     """
     media = _MEDIA[media_type]
     if media in _AS_BYTES:
         reply = yield _as_bytes(path, query, media)
         return _bytes_outcome(reply, media, known)
-    reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN)
+    reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, proof=proof)
     body = reply.body
     if reply.status == 403:
         if not refusals.is_too_large(reply):
@@ -52,8 +54,6 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Step
         return (yield from _large(path, query, known, {}, reply))
     if isinstance(body, list):
         return _ended(reply, listing(body))
-    if not isinstance(body, dict):
-        return refusals.bad_answer(reply, "a file object or a directory's listing")
     if isinstance(body.get("entries"), list):
         return _ended(reply, listing(body))
     if body.get("encoding") == "none":
@@ -63,7 +63,14 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any]) -> Step
 
 def _as_bytes(path: str, query: str, media: Media) -> Request:
     return Request(
-        method="GET", path=path, query=query, media=media, accept=_SEEN, max_bytes=RAW_BODY_BYTES, takes_file=True
+        method="GET",
+        path=path,
+        query=query,
+        media=media,
+        accept=_SEEN,
+        max_bytes=RAW_BODY_BYTES,
+        takes_file=True,
+        proof=_OF_RAW if media is Media.RAW else _OF_HTML,
     )
 
 
@@ -125,12 +132,10 @@ def _bytes_outcome(reply: Reply, media: Media, known: dict[str, Any]) -> Outcome
     data = _bytes(reply)
     if data is None:
         return refusals.bad_answer(reply, "the bytes of a file")
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip()
-    if kind == "application/json" and isinstance(data, bytes):
+    if isinstance(data, bytes) and file_proofs.is_plain_json(reply):
         # no file, so it has no other representation: a directory, a symlink that leads nowhere, a submodule
-        found = _json(data)
-        if isinstance(found, dict | list):
-            return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
+        found = file_proofs.json_of(data)
+        return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
     return _ended(reply, {**known, "size": _size(data), "sha256": _sha256(data)}, data)
 
 
@@ -144,13 +149,6 @@ def _size(data: bytes | BodyFile) -> int:
 
 def _sha256(data: bytes | BodyFile) -> str:
     return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else data.sha256
-
-
-def _json(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _ended(reply: Reply, result: Any, payload: bytes | BodyFile | None = None) -> Outcome:

@@ -15,7 +15,8 @@ from msgspec import Meta
 
 from bulk import urls
 from bulk.operation import Item, ItemFlaw
-from jobs import names
+from bulk.proof import Proof
+from jobs import names, proofs
 
 MASK = "********"
 ALL_EVENTS = "*"
@@ -32,6 +33,12 @@ _DROPS = (
     "is missing: the platform removes a secret that is not sent again with an update, whatever else is updated; "
     "give it (env:NAME or file:PATH), or say drop_secret: true"
 )
+
+HOOK: proofs.Kinds = {"id": int, "config": dict}
+"""What every webhook has."""
+
+CONFIG_SHOWN = proofs.entry({"url": str})
+"""What shows that an answer is a webhook's configuration."""
 
 HookId = Annotated[int, Meta(ge=1, le=2**53, description="id of the webhook", examples=[4001])]
 Url = Annotated[
@@ -86,6 +93,16 @@ def hooks_path(org: str) -> str:
 def hook_path(item: HookItem) -> str:
     """The path of one webhook."""
     return f"{hooks_path(item.org)}/{item.hook_id}"
+
+
+def proof_of_hook(item: HookItem) -> Proof:
+    """What shows that an answer is this webhook."""
+    return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org))
+
+
+def proof_of_hooks(org: str) -> Proof:
+    """What shows that an answer lists webhooks, none of another organization."""
+    return proofs.listing(HOOK, proofs.of_kind("orgs", org))
 
 
 def given(config: HookConfig) -> dict[str, Any]:

@@ -10,7 +10,14 @@ from msgspec import Meta
 
 from bulk.model import Request, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Steps
-from jobs import enterprises, pages, refusals
+from jobs import enterprises, pages, proofs
+
+# a license without a limit says so in words
+LICENSE = proofs.entry({"seats": proofs.NUMBER, "seats_used": int})
+"""What shows that an answer is a license."""
+
+COMMITTERS = proofs.listing_in("repositories", {"name": str}, {"total_advanced_security_committers": int})
+"""What shows that an answer is a page of the committers report."""
 
 
 class LicenseItem(Item, frozen=True, kw_only=True):
@@ -31,9 +38,7 @@ class GetLicense(Operation[LicenseItem]):
     Item = LicenseItem
 
     def steps(self, item: LicenseItem) -> Steps:
-        reply = yield Request(method="GET", path="/enterprise/settings/license")
-        if not isinstance(reply.body, dict):
-            return refusals.bad_answer(reply, "an object")
+        reply = yield Request(method="GET", path="/enterprise/settings/license", proof=LICENSE)
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
@@ -71,6 +76,7 @@ class GetCommitters(Operation[CommittersItem]):
     def steps(self, item: CommittersItem) -> Steps:
         listing = yield from pages.read_all(
             f"{enterprises.enterprise_path(item.enterprise)}/settings/billing/advanced-security",
+            COMMITTERS,
             field="repositories",
             advanced_security_product=item.advanced_security_product,
         )

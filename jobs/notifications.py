@@ -28,12 +28,14 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
-from jobs import names, pages, polling, refusals
+from bulk.proof import Proof
+from jobs import names, pages, polling, proofs
 
 PER_PAGE = 50
 """Most threads of a page (specification, Limits)."""
 
 _LIST = "/notifications"
+_THREADS = proofs.listing({"id": proofs.NUMBER})
 _NOT_FIXED = "last_read_at was not fixed, so that what came later would be marked too"
 
 Moment = Annotated[
@@ -77,6 +79,7 @@ class ListNotifications(Operation[ListNotificationsItem]):
     def steps(self, item: ListNotificationsItem) -> Steps:
         listing = yield from pages.read_all(
             _LIST,
+            _THREADS,
             per_page=PER_PAGE,
             is_poll=True,
             all=item.all or None,
@@ -168,9 +171,8 @@ class MarkNotifications(Operation[MarkNotificationsItem]):
                 is_fresh=True,
                 pause_s=pause_s,
                 is_poll=True,
+                proof=_THREADS,
             )
-            if not isinstance(reply.body, list):
-                return refusals.bad_answer(reply, "a list")
             if not reply.body:
                 return succeeded(result)
             # the engine waits so long before the next poll
@@ -202,9 +204,7 @@ class GetThread(Operation[ThreadItem]):
     example: ClassVar = {"thread_id": 1}
 
     def steps(self, item: ThreadItem) -> Steps:
-        reply = yield Request(method="GET", path=_path(item))
-        if not isinstance(reply.body, dict):
-            return refusals.bad_answer(reply, "an object")
+        reply = yield Request(method="GET", path=_path(item), proof=_proof(item))
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
@@ -248,9 +248,7 @@ class MarkThread(Operation[MarkThreadItem]):
     def steps(self, item: MarkThreadItem) -> Steps:
         if item.last_read_at is None:
             return failed(ErrorCode.INVALID_ITEM, _NOT_FIXED)
-        found = yield Request(method="GET", path=_path(item), is_fresh=True)
-        if not isinstance(found.body, dict):
-            return refusals.bad_answer(found, "an object")
+        found = yield Request(method="GET", path=_path(item), is_fresh=True, proof=_proof(item))
         result = {"id": str(item.thread_id)}
         if found.body.get("unread") is False:
             return unchanged(result)
@@ -267,8 +265,10 @@ class MarkThread(Operation[MarkThreadItem]):
         return unchanged(result) if reply.status == 304 else succeeded(result)
 
     def settle(self, item: MarkThreadItem, lost: Lost) -> Settling:
-        found = yield Request(method="GET", path=_path(item), accept=frozenset((200, 404)), is_fresh=True)
-        if found.status == 404 or not isinstance(found.body, dict):
+        found = yield Request(
+            method="GET", path=_path(item), accept=frozenset((200, 404)), is_fresh=True, proof=_proof(item)
+        )
+        if found.status == 404:
             return Undecided("the thread can't be seen any more")
         if found.body.get("unread") is False:
             return succeeded({"id": str(item.thread_id)}, note="the answer was lost; the thread is read")
@@ -278,6 +278,10 @@ class MarkThread(Operation[MarkThreadItem]):
         if _has_news(found.body, last_read_at):
             return skipped(ErrorCode.SUPERSEDED, _left_alone(found.body))
         return NotApplied("the thread is unread")
+
+
+def _proof(item: ThreadItem) -> Proof:
+    return proofs.entry({"id": proofs.NUMBER, "unread": bool}, proofs.naming(id=item.thread_id))
 
 
 def _path(item: ThreadItem) -> str:

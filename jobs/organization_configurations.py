@@ -5,19 +5,17 @@ that the credential may not see it; the organization's rulesets beside it do. So
 configurations, organization; operations.md, 404 rule.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from bulk import urls
 from bulk.model import (
     Effect,
     ErrorCode,
     Lost,
     NotApplied,
     Outcome,
-    Reply,
     Request,
     Undecided,
     failed,
@@ -25,10 +23,13 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
+from bulk.proof import Proof
 from jobs import configuration_fields as fields
-from jobs import names, pages, refusals
+from jobs import names, pages, presence, proofs
 
 _FOUND_OR_NOT = frozenset((200, 404))
+REPOSITORIES = proofs.listing({})
+"""What shows that an answer lists repositories; what its entries hold the specification leaves open."""
 
 
 class ConfigurationItem(Item, frozen=True, kw_only=True):
@@ -115,9 +116,7 @@ class GetOrganizationConfiguration(Operation[ConfigurationItem]):
         return fields.flaws_of_organization(item.org)
 
     def steps(self, item: ConfigurationItem) -> Steps:
-        reply = yield Request(method="GET", path=_path(item))
-        if not isinstance(reply.body, dict):
-            return refusals.bad_answer(reply, "an object")
+        reply = yield Request(method="GET", path=_path(item), proof=_proof(item))
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
@@ -139,7 +138,7 @@ class ListConfigurationRepositories(Operation[ConfigurationItem]):
         return fields.flaws_of_organization(item.org)
 
     def steps(self, item: ConfigurationItem) -> Steps:
-        return pages.outcome_of((yield from pages.read_all(f"{_path(item)}/repositories")))
+        return pages.outcome_of((yield from pages.read_all(f"{_path(item)}/repositories", REPOSITORIES)))
 
 
 class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
@@ -186,8 +185,8 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
         return succeeded(reply.body if isinstance(reply.body, dict) else {"id": item.configuration_id})
 
     def settle(self, item: UpdateConfigurationItem, lost: Lost) -> Settling:
-        reply = yield Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT, is_fresh=True)
-        if reply.status == 404 or not isinstance(reply.body, dict):
+        reply = yield _look(item, is_fresh=True)
+        if reply.status == 404:
             return Undecided("the configuration can't be read")
         differing = fields.differences(fields.body_of(item, fields.UPDATED_FIELDS), reply.body)
         if differing:
@@ -225,7 +224,7 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem]):
         return (lane_of(item),)
 
     def steps(self, item: ConfigurationItem) -> Steps:
-        found = yield Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT)
+        found = yield _look(item)
         if found.status == 200:
             reply = yield Request(
                 method="DELETE",
@@ -235,15 +234,15 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem]):
             )
             if reply.status != 404:
                 return succeeded({"id": item.configuration_id})
-        if (yield from _can_see(item.org)):
+        if (yield from presence.can_see(item.org)):
             return unchanged({"id": item.configuration_id}, note="it is not there")
         return _not_there(item)
 
     def settle(self, item: ConfigurationItem, lost: Lost) -> Settling:
-        found = yield Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT, is_fresh=True)
+        found = yield _look(item, is_fresh=True)
         if found.status == 200:
             return NotApplied("the configuration is still there")
-        if not (yield from _can_see(item.org)):
+        if not (yield from presence.can_see(item.org)):
             return Undecided("the organization can't be seen any more")
         return succeeded({"id": item.configuration_id}, note="the answer was lost; the configuration is gone")
 
@@ -297,16 +296,13 @@ def _path(item: ConfigurationItem) -> str:
     return fields.path_in_organization(item.org, item.configuration_id)
 
 
-def _can_see(org: str) -> Generator[Request, Reply, bool]:
-    """The canary: whether the organization's rulesets can be listed, so that a 404 beside them means absence."""
-    reply = yield Request(
-        method="GET",
-        path=f"/orgs/{urls.segment(org)}/rulesets",
-        query="per_page=1",
-        accept=_FOUND_OR_NOT,
-        is_fresh=True,
-    )
-    return reply.status == 200
+def _proof(item: ConfigurationItem) -> Proof:
+    return fields.proof_in_organization(item.org, item.configuration_id)
+
+
+def _look(item: ConfigurationItem, *, is_fresh: bool = False) -> Request:
+    """The read of one configuration: 200 where it is there."""
+    return Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=_proof(item))
 
 
 def _not_there(item: ConfigurationItem) -> Outcome:

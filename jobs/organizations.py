@@ -5,7 +5,7 @@ does not or that the credential may not see it. A name that is there although it
 is a `conflict`. Source: specification, Enterprise organization administration; operations.md.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -27,6 +27,7 @@ from bulk.model import (
 )
 from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
 from jobs import names, overwrites, refusals
+from jobs.presence import can_see
 
 RENAME_MOST_S = 600.0
 """How long an accepted rename is followed before its outcome is `unknown` (seconds of pauses)."""
@@ -96,7 +97,7 @@ class CreateOrganization(Operation[CreateOrganizationItem]):
         return (item.login,)
 
     def steps(self, item: CreateOrganizationItem) -> Steps:
-        if (yield from _exists(item.login)):
+        if (yield from can_see(item.login)):
             return _exists_already(item, None)
         body = {"login": item.login, "admin": item.admin}
         if item.profile_name is not None:
@@ -110,13 +111,13 @@ class CreateOrganization(Operation[CreateOrganizationItem]):
             memo={"preflight": 404},
         )
         if reply.status == 422:
-            if (yield from _exists(item.login)):
+            if (yield from can_see(item.login)):
                 return _exists_already(item, reply)
             return _refused(reply)
         return succeeded(*_shown(item.login, reply))
 
     def settle(self, item: CreateOrganizationItem, lost: Lost) -> Settling:
-        if not (yield from _exists(item.login)):
+        if not (yield from can_see(item.login)):
             return NotApplied("the organization is not there")
         if lost.memo.get("preflight") != 404:
             return Undecided("the organization is there, but whether it was before is not known")
@@ -184,8 +185,8 @@ class RenameOrganization(Operation[RenameOrganizationItem]):
         return (item.login,)
 
     def steps(self, item: RenameOrganizationItem) -> Steps:
-        has_new = yield from _exists(item.login)
-        if not (yield from _exists(item.org)):
+        has_new = yield from can_see(item.login)
+        if not (yield from can_see(item.org)):
             hint = (
                 f"; {item.login} is, so it may have been renamed before"
                 if has_new
@@ -209,8 +210,8 @@ class RenameOrganization(Operation[RenameOrganizationItem]):
         return (yield from self._follow(item, result))
 
     def settle(self, item: RenameOrganizationItem, lost: Lost) -> Settling:
-        has_new = yield from _exists(item.login)
-        has_old = yield from _exists(item.org)
+        has_new = yield from can_see(item.login)
+        has_old = yield from can_see(item.org)
         match has_old, has_new:
             case False, True:
                 result = {"org": item.org, "login": item.login, "message": None}
@@ -225,25 +226,12 @@ class RenameOrganization(Operation[RenameOrganizationItem]):
         pause_s, waited_s = POLL_FIRST_S, 0.0
         while waited_s < RENAME_MOST_S:
             waited_s += pause_s
-            if (yield from _exists(item.login, pause_s)) and not (yield from _exists(item.org)):
+            if (yield from can_see(item.login, pause_s)) and not (yield from can_see(item.org)):
                 return succeeded(result)
             pause_s = min(POLL_MOST_S, pause_s * POLL_GROWTH)
         return unknown(
             f"the platform accepted the rename to {item.login} and had not done it after {RENAME_MOST_S:.0f} seconds"
         )
-
-
-def _exists(login: str, pause_s: float = 0.0) -> Generator[Request, Reply, bool]:
-    """Whether the credential can see an organization of that name, after a pause."""
-    reply = yield Request(
-        method="GET",
-        path=f"/orgs/{urls.segment(login)}/rulesets",
-        query="per_page=1",
-        accept=frozenset((200, 404)),
-        is_fresh=True,
-        pause_s=pause_s,
-    )
-    return reply.status == 200
 
 
 def _exists_already(item: CreateOrganizationItem, refusal: Reply | None) -> Outcome:

@@ -12,7 +12,7 @@ import msgspec
 
 from bulk import links, urls
 from bulk.model import ErrorCode, Outcome, Reply, Request, failed, succeeded, unchanged
-from jobs import refusals
+from bulk.proof import Proof
 
 PER_PAGE = 100
 """Most entries of a page unless stated (specification, Limits): fewest requests."""
@@ -27,7 +27,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """A list as it was read.
 
     Attributes:
-        entries: of all pages, in the platform's order.
+        entries: objects of all pages, in the platform's order.
         pages: how many were read (count).
         status: of the first page: 200, or another one that was accepted; then there are no entries.
         first: body of the first page, for what stands beside its entries.
@@ -35,17 +35,12 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
         flaw: why the list can't be used; None where it can. An outcome that is ready to be returned.
     """
 
-    entries: list[Any] = []
+    entries: list[dict[str, Any]] = []
     pages: int = 0
     status: int = 200
     first: Any = None
     is_unchanged: bool = False
     flaw: Outcome | None = None
-
-    @property
-    def objects(self) -> list[dict[str, Any]]:
-        """The entries that are objects; others are none of the specification's."""
-        return [entry for entry in self.entries if isinstance(entry, dict)]
 
     @property
     def why(self) -> str:
@@ -55,6 +50,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_all(
     path: str,
+    proof: Proof,
     *,
     field: str | None = None,
     per_page: int = PER_PAGE,
@@ -65,10 +61,11 @@ def read_all(
     most_pages: int = MOST_PAGES,
     **parameters: str | int | bool | None,
 ) -> Generator[Request, Reply, Listing]:
-    """Read every page of a list: `listing = yield from pages.read_all(path, targets="branch")`.
+    """Read every page of a list: `listing = yield from pages.read_all(path, PROOF, targets="branch")`.
 
     Args:
         path: percent-encoded.
+        proof: what every page must show, at least that it is a list (`proofs.listing`).
         field: where in an object the entries are; None where a page is the array itself.
         per_page: entries asked for in one page (count, 1..100; notifications take 50).
         accept: statuses of the first page that the caller wants to see; later pages must be 200.
@@ -78,7 +75,7 @@ def read_all(
         parameters: more of the query; None leaves one out.
     """
     query = asked = urls.query(**parameters, per_page=per_page)
-    entries: list[Any] = []
+    entries: list[dict[str, Any]] = []
     seen = {_sorted(query)}
     first: Any = None
     is_unchanged = True
@@ -91,12 +88,13 @@ def read_all(
             is_fresh=is_fresh,
             pause_s=pause_s if len(seen) == 1 else 0.0,
             is_poll=is_poll and len(seen) == 1,
+            proof=proof,
         )
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
-        found = reply.body.get(field) if field is not None and isinstance(reply.body, dict) else reply.body
-        if not isinstance(found, list) or (field is not None and not isinstance(reply.body, dict)):
-            return Listing(flaw=refusals.bad_answer(reply, f"an object with {field}" if field else "a list"))
+        found = reply.body if field is None else reply.body[field]
+        if not isinstance(found, list):
+            raise TypeError(f"expected a list, the platform sent {type(found).__name__}")
         entries.extend(found)
         is_unchanged = is_unchanged and reply.is_unchanged
         if len(seen) == 1:

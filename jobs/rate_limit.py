@@ -3,8 +3,9 @@
 Source: specification, Rate limit status, GET /rate_limit.
 """
 
-from bulk.model import Request, succeeded
+from bulk.model import Reply, Request, succeeded
 from bulk.operation import Item, Operation, Steps
+from bulk.proof import Proof
 
 
 class RateLimitItem(Item, frozen=True, kw_only=True):
@@ -26,8 +27,15 @@ class GetRateLimit(Operation[RateLimitItem]):
     is_momentary = True
 
     def steps(self, item: RateLimitItem) -> Steps:
-        reply = yield Request(method="GET", path="/rate_limit", accept=frozenset((200, 404)), is_fresh=True)
+        reply = yield Request(
+            method="GET", path="/rate_limit", accept=frozenset((200, 404)), is_fresh=True, proof=Proof(_flaw)
+        )
         if reply.status == 404:
             return succeeded({}, note="this platform limits nothing: /rate_limit is not enabled (404)")
-        resources = reply.body.get("resources") if isinstance(reply.body, dict) else None
-        return succeeded(resources if resources is not None else reply.body)
+        return succeeded(reply.body["resources"])
+
+
+def _flaw(reply: Reply) -> str:
+    resources = reply.body.get("resources")
+    is_told = isinstance(resources, dict) and resources and all(isinstance(each, dict) for each in resources.values())
+    return "" if is_told else "it holds no rate-limit category"

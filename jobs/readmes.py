@@ -9,7 +9,7 @@ from typing import ClassVar
 from bulk import urls
 from bulk.model import Outcome
 from bulk.operation import Item, ItemFlaw, Operation, Steps
-from jobs import files, names
+from jobs import file_proofs, files, names
 
 
 class ReadmeItem(Item, frozen=True, kw_only=True):
@@ -46,7 +46,8 @@ class GetReadme(Operation[ReadmeItem]):
     def steps(self, item: ReadmeItem) -> Steps:
         path = f"/repos/{urls.segment(item.owner)}/{urls.segment(item.repo)}/readme"
         query = urls.query(ref=item.ref) if item.ref is not None else ""
-        return files.fetch(path, query, item.media_type, {})
+        proof = file_proofs.of_file(file_proofs.of_place(item.owner, item.repo, None))
+        return files.fetch(path, query, item.media_type, {}, proof)
 
     def saved_bytes(self, outcome: Outcome) -> bytes:
         content = files.saved_bytes(outcome)

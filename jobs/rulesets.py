@@ -7,13 +7,13 @@ Source: specification, Rulesets; operations.md, POST org ruleset; open-points.md
 """
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk import urls
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -28,7 +28,8 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
-from jobs import enterprises, names, pages, refusals
+from jobs import enterprises, names, pages, proofs, refusals
+from jobs.presence import rulesets_of, rulesets_path
 from jobs.ruleset_conditions import (
     BypassActor,
     Conditions,
@@ -44,6 +45,8 @@ _SHOWN = ("id", "name", "target", "source_type", "source", "enforcement", "node_
 _BODY = ("name", "target", "enforcement", "bypass_actors", "conditions", "rules")
 _NOT_COMPARED = "it exists; the platform does not show its conditions and rules, so they are not compared"
 _LOST = "the answer was lost; a new ruleset of that name, target and enforcement is there"
+
+_VERSIONS = proofs.listing({"version_id": int})
 
 RulesetId = Annotated[int, Meta(ge=1, description="id of the ruleset")]
 
@@ -73,7 +76,7 @@ class ListRulesetHistory(Operation[RulesetItem]):
         return enterprises.flaws_of_enterprise(item.enterprise)
 
     def steps(self, item: RulesetItem) -> Steps:
-        return pages.outcome_of((yield from pages.read_all(_history(item))))
+        return pages.outcome_of((yield from pages.read_all(_history(item), _VERSIONS)))
 
 
 class RulesetVersionItem(RulesetItem, frozen=True, kw_only=True):
@@ -100,9 +103,12 @@ class GetRulesetVersion(Operation[RulesetVersionItem]):
         return enterprises.flaws_of_enterprise(item.enterprise)
 
     def steps(self, item: RulesetVersionItem) -> Steps:
-        reply = yield Request(method="GET", path=f"{_history(item)}/{item.version_id}")
-        if not isinstance(reply.body, dict):
-            return refusals.bad_answer(reply, "an object")
+        proof = proofs.entry(
+            {"version_id": int, "state": dict},
+            proofs.naming(version_id=item.version_id),
+            partial(_flaw_of_state, item.ruleset_id),
+        )
+        reply = yield Request(method="GET", path=f"{_history(item)}/{item.version_id}", proof=proof)
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
@@ -144,7 +150,9 @@ class ListOrganizationRulesets(Operation[OrganizationRulesetsItem]):
             yield ItemFlaw("targets", f"expected targets with commas between them, as branch,tag; got {item.targets!r}")
 
     def steps(self, item: OrganizationRulesetsItem) -> Steps:
-        return pages.outcome_of((yield from pages.read_all(_rulesets(item.org), targets=item.targets)))
+        return pages.outcome_of(
+            (yield from pages.read_all(rulesets_path(item.org), rulesets_of(item.org), targets=item.targets))
+        )
 
 
 class CreateRulesetItem(Item, frozen=True, kw_only=True):
@@ -224,7 +232,7 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
         return (item.org,)
 
     def steps(self, item: CreateRulesetItem) -> Steps:
-        listing = yield from pages.read_all(_rulesets(item.org), is_fresh=True)
+        listing = yield from pages.read_all(rulesets_path(item.org), rulesets_of(item.org), is_fresh=True)
         if listing.flaw is not None:
             return listing.flaw
         found = _of_name(item, listing)
@@ -232,21 +240,23 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
             return (yield from _exists(item, found, None))
         reply = yield Request(
             method="POST",
-            path=_rulesets(item.org),
+            path=rulesets_path(item.org),
             body=_body(item),
             effect=Effect.CREATE,
             accept=frozenset((200, 201, 422)),
-            memo={"before": [entry.get("id") for entry in listing.objects]},
+            memo={"before": [entry.get("id") for entry in listing.entries]},
         )
         if reply.status != 422:
             return succeeded({"name": item.name, **_shown(reply.body)})
         if _is_taken(reply):
-            listing = yield from pages.read_all(_rulesets(item.org), is_fresh=True)
+            listing = yield from pages.read_all(rulesets_path(item.org), rulesets_of(item.org), is_fresh=True)
             return (yield from _exists(item, _of_name(item, listing), reply))
         return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=422)
 
     def settle(self, item: CreateRulesetItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(_rulesets(item.org), is_fresh=True, targets=item.target)
+        listing = yield from pages.read_all(
+            rulesets_path(item.org), rulesets_of(item.org), is_fresh=True, targets=item.target
+        )
         if listing.flaw is not None:
             return Undecided(listing.why)
         alike = [entry for entry in _of_name(item, listing) if entry.get("enforcement") == item.enforcement]
@@ -292,19 +302,21 @@ def _whole(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request,
     number = entry.get("id")
     if not isinstance(number, int):
         return None
-    path = f"{_rulesets(item.org)}/{number}"
-    reply = yield Request(method="GET", path=path, accept=frozenset((200, 404)), is_fresh=True)
-    is_whole = reply.status == 200 and isinstance(reply.body, dict) and "rules" in reply.body
-    return reply.body if is_whole else None
+    path = f"{rulesets_path(item.org)}/{number}"
+    proof = proofs.entry({"id": int, "name": str}, proofs.naming(id=number))
+    reply = yield Request(method="GET", path=path, accept=frozenset((200, 404)), is_fresh=True, proof=proof)
+    return reply.body if reply.status == 200 and "rules" in reply.body else None
 
 
 def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, str]:
     """What of a summary is not as asked for: its enforcement, and the target, which the list filters by."""
     differences = [] if entry.get("enforcement") == item.enforcement else ["enforcement"]
-    listing = yield from pages.read_all(_rulesets(item.org), is_fresh=True, targets=item.target)
+    listing = yield from pages.read_all(
+        rulesets_path(item.org), rulesets_of(item.org), is_fresh=True, targets=item.target
+    )
     if listing.flaw is not None:
         differences.insert(0, f"target ({listing.why})")
-    elif all(other.get("id") != entry.get("id") for other in listing.objects):
+    elif all(other.get("id") != entry.get("id") for other in listing.entries):
         differences.insert(0, "target")
     return ", ".join(differences)
 
@@ -336,7 +348,7 @@ def _body(item: CreateRulesetItem) -> dict[str, Any]:
 
 
 def _of_name(item: CreateRulesetItem, listing: pages.Listing) -> list[dict[str, Any]]:
-    return [entry for entry in listing.objects if entry.get("name") == item.name]
+    return [entry for entry in listing.entries if entry.get("name") == item.name]
 
 
 def _is_taken(reply: Reply) -> bool:
@@ -347,12 +359,13 @@ def _shown(body: Any) -> dict[str, Any]:
     return {name: body[name] for name in _SHOWN if name in body} if isinstance(body, dict) else {}
 
 
-def _rulesets(org: str) -> str:
-    return f"/orgs/{urls.segment(org)}/rulesets"
-
-
 def _history(item: RulesetItem) -> str:
     return f"{enterprises.enterprise_path(item.enterprise)}/rulesets/{item.ruleset_id}/history"
+
+
+def _flaw_of_state(ruleset_id: int, version: Mapping[str, Any]) -> str:
+    shown = version["state"].get("id")
+    return "" if shown is None or shown == ruleset_id else f"its state is not that of ruleset {ruleset_id}"
 
 
 def _flaws_of_organization(org: str) -> Iterator[ItemFlaw]:

@@ -12,7 +12,7 @@ import msgspec
 
 from bulk import urls
 from bulk.model import Media, Reply, Request
-from jobs import refusals
+from jobs import file_proofs, refusals
 
 _FOUND_OR_NOT = frozenset((200, 404))
 LAG_PAUSE_FIRST_S = 1.0
@@ -70,6 +70,7 @@ def look(
             accept=_FOUND_OR_NOT,
             is_fresh=is_fresh or pause_s > 0.0,
             pause_s=pause_s,
+            proof=file_proofs.standing(file_proofs.of_place(owner, repo, path)),
         )
         found = standing(reply)
         if not found.obstacle and (found.sha or "") == left:
@@ -89,32 +90,31 @@ def _pauses_s(lag_s: float) -> Generator[float]:
 
 def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Reply, bool]:
     """The canary: whether the root of `branch` can be listed, so that a 404 beside it means absence."""
-    reply = yield Request(
-        method="GET",
-        path=contents_url(owner, repo),
-        query=urls.query(ref=branch),
-        accept=_FOUND_OR_NOT,
-        is_fresh=True,
-    )
+    reply = yield _list(owner, repo, "", branch)
     return reply.status == 200 or refusals.is_empty_repository(reply)
 
 
 def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, str | None]:
     """The blob of the symlink at `path`, None where none is. A read of `path` shows the file that it leads to."""
     folder, _, name = path.rpartition("/")
-    reply = yield Request(
+    reply = yield _list(owner, repo, folder, branch)
+    for entry in reply.body if reply.status == 200 else []:
+        if entry.get("name") == name and entry.get("type") == "symlink":
+            sha = entry.get("sha")
+            return sha.lower() if isinstance(sha, str) else ""
+    return None
+
+
+def _list(owner: str, repo: str, folder: str, branch: str | None) -> Request:
+    """The fresh read of a folder's listing; without `folder` of the root's."""
+    return Request(
         method="GET",
         path=contents_url(owner, repo, folder),
         query=urls.query(ref=branch),
         accept=_FOUND_OR_NOT,
         is_fresh=True,
+        proof=file_proofs.of_directory(file_proofs.of_place(owner, repo, folder)),
     )
-    entries = reply.body if isinstance(reply.body, list) else []
-    for entry in entries:
-        if isinstance(entry, dict) and entry.get("name") == name and entry.get("type") == "symlink":
-            sha = entry.get("sha")
-            return sha.lower() if isinstance(sha, str) else ""
-    return None
 
 
 def contents_url(owner: str, repo: str, path: str = "") -> str:
@@ -130,8 +130,6 @@ def standing(reply: Reply) -> Standing:
     body: Any = reply.body
     if isinstance(body, list):
         return Standing(obstacle="a directory")
-    if not isinstance(body, dict):
-        return Standing(obstacle="something that the platform's answer does not describe")
     kind = body.get("type")
     if kind == "dir" or isinstance(body.get("entries"), list):
         return Standing(obstacle="a directory")
@@ -140,8 +138,6 @@ def standing(reply: Reply) -> Standing:
     if kind == "submodule" or body.get("submodule_git_url"):
         return Standing(obstacle="a submodule")
     sha, size, html_url = body.get("sha"), body.get("size"), body.get("html_url")
-    if not isinstance(sha, str):
-        return Standing(obstacle="something that the platform's answer does not describe")
     return Standing(
         sha=sha.lower(),
         size=size if isinstance(size, int) else None,

@@ -47,7 +47,7 @@ class ListTeamOrganizations(Operation[TeamItem]):
         return teams.flaws_of_team(item)
 
     def steps(self, item: TeamItem) -> Steps:
-        return pages.outcome_of((yield from pages.read_all(teams.path(item))))
+        return pages.outcome_of((yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS)))
 
 
 class GetTeamOrganization(Operation[AssignmentItem]):
@@ -115,7 +115,7 @@ class AssignTeamOrganization(Operation[AssignmentItem]):
 
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
         # a list of more pages than there are items is no saving
-        listing = yield from pages.read_all(teams.path(items[0]), most_pages=len(items))
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
         if listing.flaw is not None:
             return [None] * len(items)
         before = by_login(listing.entries)
@@ -191,7 +191,7 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
         return failed(ErrorCode.NOT_FOUND, message, http_status=404)
 
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
-        listing = yield from pages.read_all(teams.path(items[0]), most_pages=len(items))
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
         if listing.flaw is not None:
             return [None] * len(items)
         before = by_login(listing.entries)
@@ -251,7 +251,7 @@ class AddTeamOrganizations(Operation[OrganizationsItem]):
         return outcome
 
     def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
-        listing = yield from pages.read_all(teams.path(items[0]))
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS)
         if listing.flaw is not None:
             return [listing.flaw] * len(items)
         before = set(by_login(listing.entries))
@@ -263,14 +263,14 @@ class AddTeamOrganizations(Operation[OrganizationsItem]):
             assigned |= by_login(reply.body).keys()
         if teams.divided(lacking, assigned)[1]:
             # an answer that says less than was done is not yet a failure
-            listing = yield from pages.read_all(teams.path(items[0]), is_fresh=True)
+            listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
             if listing.flaw is not None:
                 return [listing.flaw] * len(items)
             assigned |= by_login(listing.entries).keys()
         return [_added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(teams.path(item), is_fresh=True)
+        listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
         if listing.flaw is not None:
             return Undecided(listing.why)
         added, missing = teams.divided(item.organization_slugs, by_login(listing.entries).keys())
@@ -318,7 +318,7 @@ class RemoveTeamOrganizations(Operation[OrganizationsItem]):
         return outcome
 
     def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
-        listing = yield from pages.read_all(teams.path(items[0]))
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS)
         if listing.flaw is not None:
             return [listing.flaw] * len(items)
         before = set(by_login(listing.entries))
@@ -329,7 +329,7 @@ class RemoveTeamOrganizations(Operation[OrganizationsItem]):
         return [_removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(teams.path(item), is_fresh=True)
+        listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
         if listing.flaw is not None:
             return Undecided(listing.why)
         left, removed = teams.divided(item.organization_slugs, by_login(listing.entries).keys())

@@ -13,13 +13,17 @@ from msgspec import Meta
 from bulk import urls
 from bulk.model import Effect, Reply, Request
 from bulk.operation import Item, ItemFlaw
-from jobs import enterprises, names
+from jobs import enterprises, names, proofs
 
 MOST_SLUGS = 100
 """Organizations of one call; more are sent in several."""
 
 _SHOWN = ("login", "id", "node_id", "url", "description")
 _FOUND_OR_NOT = frozenset((200, 404))
+_ORGANIZATION: proofs.Kinds = {"login": str}
+
+ORGANIZATIONS = proofs.listing(_ORGANIZATION)
+"""What shows that an answer lists organizations."""
 
 
 class TeamItem(Item, frozen=True, kw_only=True, rename={"enterprise_team": "enterprise-team"}):
@@ -85,12 +89,20 @@ def path_of(item: AssignmentItem) -> str:
 
 def look(item: AssignmentItem, *, is_fresh: bool = False) -> Request:
     """The read of one assignment: 200 where it is there."""
-    return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh)
+    proof = proofs.entry(_ORGANIZATION, proofs.naming(login=item.org))
+    return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof)
 
 
 def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
     """The canary: whether the team's list can be read, so that a 404 beside it means "not assigned"."""
-    reply = yield Request(method="GET", path=path(item), query="per_page=1", accept=_FOUND_OR_NOT, is_fresh=True)
+    reply = yield Request(
+        method="GET",
+        path=path(item),
+        query="per_page=1",
+        accept=_FOUND_OR_NOT,
+        is_fresh=True,
+        proof=ORGANIZATIONS,
+    )
     return reply.status == 200
 
 

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk.proof import Proof
 from jobs import hook_settings
 from jobs.hook_settings import HookItem, hook_path
 
@@ -76,8 +77,8 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
     def steps(self, item: UpdateWebhookItem) -> Steps:
         body = _body(item)
         if _is_readable(body.get("config")):
-            found = yield Request(method="GET", path=hook_path(item), is_fresh=True)
-            if isinstance(found.body, dict) and _is_so(body, found.body):
+            found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
+            if _is_so(body, found.body):
                 return unchanged(hook_settings.shown(found.body))
         if item.name is not None:
             body["name"] = item.name
@@ -87,8 +88,8 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
         return succeeded(result, note=_KEPT if is_kept else None)
 
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
-        found = yield _look(hook_path(item))
-        if found.status == 404 or not isinstance(found.body, dict):
+        found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
+        if found.status == 404:
             return NotApplied("the webhook can't be seen")
         body = _body(item)
         if hook_settings.differences(body, found.body):
@@ -148,7 +149,7 @@ class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
     def steps(self, item: UpdateWebhookConfigItem) -> Steps:
         path, body = f"{hook_path(item)}/config", _config_body(item)
         if _is_readable(body):
-            found = yield Request(method="GET", path=path, is_fresh=True)
+            found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
             if not hook_settings.config_differences(body, found.body) and not hook_settings.has_secret(found.body):
                 return unchanged(hook_settings.shown_config(found.body))
         reply = yield Request(method="PATCH", path=path, body=body, effect=Effect.SET, memo={})
@@ -156,7 +157,7 @@ class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
         return succeeded(hook_settings.shown_config(reply.body), note=_KEPT if is_kept else None)
 
     def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
-        found = yield _look(f"{hook_path(item)}/config")
+        found = yield _look(f"{hook_path(item)}/config", hook_settings.CONFIG_SHOWN)
         if found.status == 404:
             return NotApplied("the webhook can't be seen")
         body = _config_body(item)
@@ -173,8 +174,9 @@ def _lanes(item: HookItem) -> tuple[str, ...]:
     return (f"{item.org}/{item.hook_id}",)
 
 
-def _look(path: str) -> Request:
-    return Request(method="GET", path=path, accept=frozenset((200, 404)), is_fresh=True)
+def _look(path: str, proof: Proof, *, may_be_absent: bool = True) -> Request:
+    accept = frozenset((200, 404)) if may_be_absent else frozenset((200,))
+    return Request(method="GET", path=path, accept=accept, is_fresh=True, proof=proof)
 
 
 def _body(item: UpdateWebhookItem) -> dict[str, Any]:

@@ -26,9 +26,10 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
-from jobs import hook_settings, pages, refusals
+from jobs import hook_settings, pages, proofs, refusals
 from jobs.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
+_DELIVERIES = proofs.listing({})
 _NOT_COMPARED = "it exists; its secret, user name and password can't be compared"
 _LOST = "the answer was lost; a new webhook with this configuration is there"
 
@@ -51,7 +52,7 @@ class ListWebhooks(Operation[OrganizationItem]):
         return hook_settings.flaws_of_organization(item)
 
     def steps(self, item: OrganizationItem) -> Steps:
-        listing = yield from pages.read_all(hooks_path(item.org))
+        listing = yield from pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
         entries = [hook_settings.shown(entry) for entry in listing.entries]
         return pages.outcome_of(msgspec.structs.replace(listing, entries=entries))
 
@@ -74,7 +75,7 @@ class GetWebhook(Operation[HookItem]):
         return hook_settings.flaws_of_organization(item)
 
     def steps(self, item: HookItem) -> Steps:
-        reply = yield Request(method="GET", path=hook_path(item))
+        reply = yield Request(method="GET", path=hook_path(item), proof=hook_settings.proof_of_hook(item))
         return _read(reply, hook_settings.shown(reply.body))
 
 
@@ -96,7 +97,7 @@ class GetWebhookConfig(Operation[HookItem]):
         return hook_settings.flaws_of_organization(item)
 
     def steps(self, item: HookItem) -> Steps:
-        reply = yield Request(method="GET", path=f"{hook_path(item)}/config")
+        reply = yield Request(method="GET", path=f"{hook_path(item)}/config", proof=hook_settings.CONFIG_SHOWN)
         return _read(reply, hook_settings.shown_config(reply.body))
 
 
@@ -127,7 +128,9 @@ class ListDeliveries(Operation[DeliveriesItem]):
         return hook_settings.flaws_of_organization(item)
 
     def steps(self, item: DeliveriesItem) -> Steps:
-        return pages.outcome_of((yield from pages.read_all(f"{hook_path(item)}/deliveries", status=item.status)))
+        return pages.outcome_of(
+            (yield from pages.read_all(f"{hook_path(item)}/deliveries", _DELIVERIES, status=item.status))
+        )
 
 
 class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
@@ -186,7 +189,7 @@ class CreateWebhook(Operation[CreateWebhookItem]):
         before = yield from _list(item)
         if before.flaw is not None:
             return before.flaw
-        equal = _equal(item, before.objects)
+        equal = _equal(item, before.entries)
         if equal:
             return _exists_already(item, equal[0], None)
         body: dict[str, Any] = {"name": item.name, "config": hook_settings.given(item.config)}
@@ -200,7 +203,7 @@ class CreateWebhook(Operation[CreateWebhookItem]):
             body=body,
             effect=Effect.CREATE,
             accept=frozenset((201, 422)),
-            memo={"before": [hook["id"] for hook in before.objects if "id" in hook]},
+            memo={"before": [hook["id"] for hook in before.entries]},
         )
         if reply.status == 422:
             return (yield from _refused(item, reply))
@@ -215,7 +218,7 @@ class CreateWebhook(Operation[CreateWebhookItem]):
         listing = yield from _list(item)
         if listing.flaw is not None:
             return Undecided(f"the webhooks can't be listed: {listing.why}")
-        new = [hook for hook in _equal(item, listing.objects) if hook.get("id") not in before]
+        new = [hook for hook in _equal(item, listing.entries) if hook.get("id") not in before]
         if not new:
             return NotApplied("no new webhook with this configuration is there")
         others = ", ".join(str(hook.get("id")) for hook in new[1:])
@@ -277,11 +280,11 @@ class DeleteWebhook(Operation[HookItem]):
 
 
 def _list(item: OrganizationItem) -> Generator[Request, Reply, pages.Listing]:
-    return pages.read_all(hooks_path(item.org), is_fresh=True)
+    return pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org), is_fresh=True)
 
 
 def _is_listed(item: HookItem, listing: pages.Listing) -> bool:
-    return any(hook.get("id") == item.hook_id for hook in listing.objects)
+    return any(hook.get("id") == item.hook_id for hook in listing.entries)
 
 
 def _equal(item: CreateWebhookItem, hooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -306,13 +309,11 @@ def _refused(item: CreateWebhookItem, reply: Reply) -> Generator[Request, Reply,
     if not refusals.is_taken(reply):
         return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=reply.status)
     after = yield from _list(item)
-    equal = _equal(item, after.objects)
+    equal = _equal(item, after.entries)
     if equal:
         return _exists_already(item, equal[0], reply)
     return failed(ErrorCode.CONFLICT, refusals.message_of(reply), http_status=reply.status)
 
 
 def _read(reply: Reply, result: Any) -> Outcome:
-    if not isinstance(result, dict):
-        return refusals.bad_answer(reply, "an object")
     return unchanged(result) if reply.is_unchanged else succeeded(result)

@@ -14,6 +14,7 @@ pipelining. Its first line on standard output is its base URL; it ends with its 
 import argparse
 import asyncio
 import base64
+import hashlib
 import json
 import ssl
 import sys
@@ -29,7 +30,7 @@ FILE = {
     "name": "README.md",
     "path": "README.md",
     "content": base64.b64encode(README).decode(),
-    "sha": "9c3aadf1a2e7bcb1f5ad1d2d2ad1f5d3b9ecb1a5",
+    "sha": hashlib.sha1(b"blob %d\0%b" % (len(README), README)).hexdigest(),
 }
 
 

@@ -19,6 +19,14 @@ NOT_FOUND = {"message": "Not Found", "documentation_url": "https://docs.example.
 
 
 @dataclass(frozen=True)
+class Disbelieved:
+    """The engine would not have let the answer through: it repeats a read, and settles a write by reading."""
+
+    request: Request
+    flaw: str
+
+
+@dataclass(frozen=True)
 class Driven:
     """What came of it: `requests` in the order they were asked for, and what the generator returned."""
 
@@ -40,6 +48,10 @@ class Driven:
         return isinstance(self.ended, NotApplied)
 
     @property
+    def is_disbelieved(self) -> bool:
+        return isinstance(self.ended, Disbelieved)
+
+    @property
     def is_undecided(self) -> bool:
         return isinstance(self.ended, Undecided)
 
@@ -58,7 +70,10 @@ def reply(
 
 
 def drive(steps: Generator[Request, Reply, Any], *answers: Reply) -> Driven:
-    """Give each answer to one request. Fails where the generator wants more or fewer, or does not accept a status."""
+    """Give each answer to one request. Fails where the generator wants more or fewer, or does not accept a status.
+
+    An answer of success that does not prove what its request asks for ends it, as `Disbelieved`.
+    """
     requests = []
     script = list(answers)
     try:
@@ -68,6 +83,11 @@ def drive(steps: Generator[Request, Reply, Any], *answers: Reply) -> Driven:
             assert script, f"nothing is scripted for {request.method} {request.path}"
             answer = script.pop(0)
             assert answer.status in request.accept, f"{request.method} {request.path} does not take {answer.status}"
+            if request.proof is not None and 200 <= answer.status < 300 and not answer.is_unchanged:
+                flaw = request.proof.flaw(answer)
+                if flaw:
+                    steps.close()
+                    return Driven(requests, Disbelieved(request, flaw))
             note_scripted(request.method, request.path, answer.status)
             request = steps.send(answer)
     except StopIteration as end:

@@ -11,8 +11,8 @@ ATTACH = AttachConfiguration()
 EVERY = {"org": "acme-eng", "configuration_id": 2002, "scope": "all"}
 TWO = {**EVERY, "scope": "selected", "selected_repository_ids": [1001, 1002]}
 PATH = "/orgs/acme-eng/code-security/configurations/2002"
-FREE = reply(body={"id": 2002, "advanced_security": "disabled", "code_security": "not_set"})
-PAID = reply(body={"id": 2002, "advanced_security": "enabled"})
+FREE = reply(body={"id": 2002, "name": "Eng strict", "advanced_security": "disabled", "code_security": "not_set"})
+PAID = reply(body={"id": 2002, "name": "Eng strict", "advanced_security": "enabled"})
 ACCEPTED = reply(202, {})
 
 
@@ -64,7 +64,7 @@ def test_a_configuration_that_is_not_there():
     """Not found, before anything is sent."""
     driven = run(ATTACH, TWO, reply(404))
     assert driven.error.code is ErrorCode.NOT_FOUND
-    assert run(ATTACH, TWO, reply(body={})).error.code is ErrorCode.BAD_RESPONSE
+    assert run(ATTACH, TWO, reply(body={})).is_disbelieved
 
 
 def test_followed_until_all_are_there():
@@ -128,7 +128,12 @@ def test_too_few_licenses():
 
 def test_committers_instead_of_the_license():
     """With the enterprise's slug, its committers are what is read."""
-    counts = {"total_advanced_security_committers": 3, "purchased_advanced_security_committers": 10, "total_count": 2}
+    counts = {
+        "total_advanced_security_committers": 3,
+        "purchased_advanced_security_committers": 10,
+        "total_count": 2,
+        "repositories": [],
+    }
     fields = {**TWO, "wait": True, "enterprise": "acme"}
     driven = run(ATTACH, fields, NONE, PAID, reply(body=counts), ACCEPTED, BOTH, reply(body=counts))
     assert driven.shown()[2] == "GET /enterprises/acme/settings/billing/advanced-security?per_page=1"
@@ -172,7 +177,7 @@ def test_settled():
     assert settle(ATTACH, TWO, {}, listed(r1001="attached"), method="POST").is_undone
     assert settle(ATTACH, TWO, {}, listed(r1001="attached", r1002="failed"), method="POST").is_undecided
     assert settle(ATTACH, TWO, {}, reply(404), method="POST").is_undecided
-    assert settle(ATTACH, TWO, {}, reply(body={}), method="POST").is_undecided
+    assert settle(ATTACH, TWO, {}, reply(body={}), method="POST").is_disbelieved
     assert settle(ATTACH, EVERY, {}, method="POST").is_undecided
 
 

@@ -3,13 +3,19 @@
 import msgspec
 import pytest
 
-from bulk.model import Media, OutcomeKind
+from bulk.model import BodyFile, Media, OutcomeKind
+from jobs import blobs
 from jobs.contents import GetContents
 from tests.jobs.driver import flaws, reply, run
 
 GET = GetContents()
 ITEM = {"owner": "acme-eng", "repo": "hello-world"}
+DOCS = {**ITEM, "path": "docs"}
 ENTRY = {"type": "file", "name": "a", "path": "a", "sha": "0" * 40, "size": 1}
+A_B = {**ENTRY, "path": "docs/a b?#%20.md", "sha": blobs.blob_sha(b"x"), "encoding": "base64", "content": "eA=="}
+
+
+LONG = BodyFile(name="arriving/1", size_bytes=50_000_000, sha256="ab" * 32, blob_sha="cd" * 20)
 
 
 def _entries(count):
@@ -18,7 +24,7 @@ def _entries(count):
 
 def test_the_path_is_encoded_once_and_the_root_needs_none():
     """Slashes stay, everything else is percent-encoded; without a path the root is listed."""
-    assert run(GET, {**ITEM, "path": "docs/a b?#%20.md", "ref": "v1"}, reply(body=ENTRY)).shown() == [
+    assert run(GET, {**ITEM, "path": "docs/a b?#%20.md", "ref": "v1"}, reply(body=A_B)).shown() == [
         "GET /repos/acme-eng/hello-world/contents/docs/a%20b%3F%23%2520.md?ref=v1"
     ]
     assert run(GET, ITEM, reply(body=[])).shown() == ["GET /repos/acme-eng/hello-world/contents"]
@@ -29,7 +35,7 @@ def test_a_listing_is_given_as_it_came(count):
     """An array for json, an object for object; nothing is marked below 1,000 entries."""
     assert run(GET, ITEM, reply(body=_entries(count))).outcome.result == _entries(count)
     as_object = {"type": "dir", "path": "docs", "entries": _entries(count)}
-    assert run(GET, {**ITEM, "media_type": "object"}, reply(body=as_object)).outcome.result == as_object
+    assert run(GET, {**DOCS, "media_type": "object"}, reply(body=as_object)).outcome.result == as_object
 
 
 def test_exactly_1000_entries_may_have_been_cut():
@@ -37,7 +43,7 @@ def test_exactly_1000_entries_may_have_been_cut():
     as_array = run(GET, ITEM, reply(body=_entries(1000))).outcome.result
     assert as_array == {"type": "dir", "entries": _entries(1000), "maybe_truncated": True}
     as_object = {"type": "dir", "path": "docs", "entries": _entries(1000)}
-    shown = run(GET, {**ITEM, "media_type": "object"}, reply(body=as_object)).outcome.result
+    shown = run(GET, {**DOCS, "media_type": "object"}, reply(body=as_object)).outcome.result
     assert shown == {**as_object, "maybe_truncated": True}
 
 
@@ -57,19 +63,28 @@ def test_a_directory_has_no_raw_form(media_type):
     assert as_file.outcome.result["path"] == "a.json"
 
 
-def test_json_that_is_no_listing_is_a_file():
-    """Plain JSON as the answer to raw that is neither an object nor an array is taken for the file's bytes."""
+@pytest.mark.parametrize("media_type", ["raw", "html"])
+def test_json_that_describes_nothing_is_not_the_file(media_type):
+    """Plain JSON as the answer to raw or html says what stands there, or it is somebody else's answer."""
     plain = {"content-type": "application/json"}
-    for body in (b"3", b"not json", b"\xff", b"[" * 100_000):
-        driven = run(GET, {**ITEM, "path": "a", "media_type": "raw"}, reply(body=body, headers=plain))
-        assert driven.outcome.payload == body
+    for body in (b"3", b"not json", b"\xff", b"[" * 100_000, b"{}", b"[1]", b'{"message": "x"}', b"null", LONG):
+        driven = run(GET, {**ITEM, "path": "a", "media_type": media_type}, reply(body=body, headers=plain))
+        assert driven.is_disbelieved
+
+
+def test_html_is_not_the_raw_file():
+    """A page of HTML in place of a file's bytes is a gateway's; the file itself has the vendor's content type."""
+    page = {"content-type": "text/html; charset=utf-8"}
+    assert run(GET, {**ITEM, "path": "a", "media_type": "raw"}, reply(body=b"<p>", headers=page)).is_disbelieved
+    as_html = run(GET, {**ITEM, "path": "a", "media_type": "html"}, reply(body=b"<p>", headers=page))
+    assert as_html.outcome.payload == b"<p>"
 
 
 @pytest.mark.parametrize("kind", ["symlink", "submodule"])
 def test_symlinks_and_submodules_are_described(kind):
     """What is no file is given as the platform describes it, and saved as JSON."""
     body = {**ENTRY, "type": kind}
-    driven = run(GET, {**ITEM, "path": "x"}, reply(body=body))
+    driven = run(GET, {**ITEM, "path": "a"}, reply(body=body))
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert msgspec.json.decode(GET.saved_bytes(driven.outcome)) == body
 

@@ -112,8 +112,6 @@ def test_people_and_branch_are_sent_as_given():
         (reply(body=[]), "a directory"),
         (SYMLINK, "a symlink to '../x'"),
         (SUBMODULE, "a submodule"),
-        (reply(body="text"), "does not describe"),
-        (reply(body={"type": "file"}), "does not describe"),
     ],
 )
 def test_what_is_no_file_is_not_written(answer, word):

@@ -29,7 +29,7 @@ def test_get():
     driven = run(GET, ACME, reply(body=OFF))
     assert (driven.shown(), driven.outcome.result) == ([f"GET {URL}"], OFF)
     assert run(GET, ACME, reply(body=OFF, is_unchanged=True)).outcome.kind is OutcomeKind.UNCHANGED
-    assert run(GET, ACME, reply(body=[])).error.code is ErrorCode.BAD_RESPONSE
+    assert run(GET, ACME, reply(body=[])).is_disbelieved
 
 
 def test_update_sends_what_was_given_and_no_more():
@@ -83,7 +83,8 @@ def test_update_settled():
     applied = settle(UPDATE, ASKED, {}, reply(body=ON), method="PATCH")
     assert "lost" in applied.outcome.result["note"]
     assert settle(UPDATE, ASKED, {}, reply(body=OFF), method="PATCH").is_undone
-    assert settle(UPDATE, ASKED, {}, reply(body=None), method="PATCH").is_undone
+    assert settle(UPDATE, ASKED, {}, reply(body=None), method="PATCH").is_disbelieved
+    assert settle(UPDATE, {**ACME, PATTERNS: False}, {}, reply(body={SCANNING: False}), method="PATCH").is_undone
     assert settle(UPDATE, {**ASKED, UNREADABLE: True}, {}, reply(body=ON), method="PATCH").is_undecided
 
 

@@ -49,7 +49,7 @@ def test_get():
     driven = run(GET, ONE, reply(body=BEFORE))
     assert (driven.shown(), driven.outcome.result) == ([f"GET {PATH}"], BEFORE)
     assert run(GET, ONE, reply(body=BEFORE, is_unchanged=True)).outcome.kind is OutcomeKind.UNCHANGED
-    assert run(GET, ONE, reply(body=[])).error.code is ErrorCode.BAD_RESPONSE
+    assert run(GET, ONE, reply(body=[])).is_disbelieved
 
 
 def test_repositories_follow_every_page():

@@ -1,5 +1,7 @@
 """`rate-limit.get`."""
 
+import pytest
+
 from bulk.model import OutcomeKind
 from jobs.rate_limit import GetRateLimit
 from tests.jobs.driver import reply, run
@@ -23,7 +25,7 @@ def test_a_platform_without_limits():
     assert "limits nothing" in driven.outcome.result["note"]
 
 
-def test_an_answer_without_categories_is_given_as_it_came():
-    """Nothing is made up."""
-    assert run(GET, {}, reply(body={"rate": CORE})).outcome.result == {"rate": CORE}
-    assert run(GET, {}, reply(body=[1])).outcome.result == [1]
+@pytest.mark.parametrize("body", [{"rate": CORE}, {"resources": {}}, {"resources": {"core": 5}}, [1], {}, None, "ok"])
+def test_an_answer_without_categories_is_not_believed(body):
+    """An answer that tells of no category is somebody else's."""
+    assert run(GET, {}, reply(body=body)).is_disbelieved

@@ -30,13 +30,13 @@ WHOLE = "GET /orgs/acme-eng/rulesets/7"
 TAKEN = {"message": "Validation Failed", "errors": ["Name must be unique"]}
 
 
-def summary(number=7, name="Protect main", enforcement="active"):
+def summary(number=7, name="Protect main", enforcement="active", source="acme-eng"):
     """A ruleset as a list shows it."""
     return {
         "id": number,
         "name": name,
         "source_type": "Organization",
-        "source": "acme-eng",
+        "source": source,
         "enforcement": enforcement,
         "node_id": "x",
         "_links": {},
@@ -250,8 +250,10 @@ def test_what_is_as_asked_for(asked, shown, is_so):
 
 def test_list():
     """All pages, with the targets that were asked for."""
-    first = reply(body=[summary(1)], headers={"link": '<https://x/orgs/acme-ops/rulesets?page=2>; rel="next"'})
-    driven = run(LIST, {"org": "acme-ops", "targets": "branch,tag"}, first, reply(body=[summary(2)]))
+    first = reply(
+        body=[summary(1, source="Acme-Ops")], headers={"link": '<https://x/orgs/acme-ops/rulesets?page=2>; rel="next"'}
+    )
+    driven = run(LIST, {"org": "acme-ops", "targets": "branch,tag"}, first, reply(body=[summary(2, source="acme-ops")]))
     assert driven.shown()[0] == "GET /orgs/acme-ops/rulesets?targets=branch%2Ctag&per_page=100"
     assert [entry["id"] for entry in driven.outcome.result] == [1, 2]
     assert run(LIST, {"org": "acme-ops"}, NONE).shown() == ["GET /orgs/acme-ops/rulesets?per_page=100"]
@@ -266,20 +268,22 @@ def test_targets_are_names_with_commas(targets):
 
 def test_history():
     """The versions of one ruleset, all pages of them."""
-    driven = run(HISTORY, {"enterprise": "acme", "ruleset_id": 3001}, reply(body=[{"version_id": 33}]))
+    driven = run(
+        HISTORY, {"enterprise": "acme", "ruleset_id": 3001}, reply(body=[{"version_id": 33, "state": {"id": 3001}}])
+    )
     assert driven.shown() == ["GET /enterprises/acme/rulesets/3001/history?per_page=100"]
-    assert driven.outcome.result == [{"version_id": 33}]
+    assert driven.outcome.result == [{"version_id": 33, "state": {"id": 3001}}]
 
 
 def test_version():
     """One version is the result as it stands; what is no object can't be used."""
     fields = {"enterprise": "acme", "ruleset_id": 3001, "version_id": 33}
-    driven = run(VERSION, fields, reply(body={"version_id": 33}))
+    driven = run(VERSION, fields, reply(body={"version_id": 33, "state": {"id": 3001}}))
     assert driven.shown() == ["GET /enterprises/acme/rulesets/3001/history/33"]
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
-    stored = run(VERSION, fields, reply(body={"version_id": 33}, is_unchanged=True))
+    stored = run(VERSION, fields, reply(body={"version_id": 33, "state": {"id": 3001}}, is_unchanged=True))
     assert stored.outcome.kind is OutcomeKind.UNCHANGED
-    assert run(VERSION, fields, reply(body=[])).error.code is ErrorCode.BAD_RESPONSE
+    assert run(VERSION, fields, reply(body=[])).is_disbelieved
 
 
 @pytest.mark.parametrize("operation", [HISTORY, VERSION])

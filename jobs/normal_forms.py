@@ -1,0 +1,146 @@
+"""The forms in which a platform may keep what it was told: what is the same in such a form is the same thing.
+
+A platform may write a host in lower case, leave out a default port, trim a text, show 0 for "0", or put a list that is
+a set into another order. Each operation says field by field which form compares it. Nothing here is sent: what a user
+asked for goes to the platform as it is.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+Form = Callable[[Any], Hashable]
+"""Takes a JSON value; values with equal forms are equal to the platform. It never raises."""
+
+_PORTS = {"http": 80, "https": 443}
+_UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+_find_escapes = re.compile(r"%([0-9A-Fa-f]{2})")
+_KEPT = "!$&'()*+,;=:@/?%-._~"
+
+
+def text(value: Any) -> Hashable:
+    """A text without blanks around it, in Unicode's composed form; line ends are one kind. Case stays."""
+    if not isinstance(value, str):
+        return plain(value)
+    value = value.strip()
+    if value.isascii() and "\r" not in value:
+        return value
+    composed: str = unicodedata.normalize("NFC", value.replace("\r\n", "\n").replace("\r", "\n"))
+    return composed
+
+
+def name(value: Any) -> Hashable:
+    """A name or an id: a text whose case does not matter; a number is as good as its digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    form = text(value)
+    if not isinstance(form, str):
+        return form
+    return form.lower() if form.isascii() else unicodedata.normalize("NFC", form.casefold())
+
+
+def switch(value: Any) -> Hashable:
+    """What is `"0"`, 0 or false, or `"1"`, 1 or true."""
+    word = str(value).strip().casefold()
+    return {"false": "0", "true": "1"}.get(word, word)
+
+
+def url(value: Any) -> Hashable:
+    """An address: scheme and host in lower case and ASCII, no default port, no slash at the end of its path, each
+    character escaped only where it has to be. Query and fragment stay, and what is no URL is compared as a text."""
+    if not isinstance(value, str):
+        return plain(value)
+    value = value.strip()
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError:
+        return text(value)
+    if not parts.scheme or not parts.hostname:
+        return text(value)
+    host = _ascii_host(parts.hostname)
+    at = "" if port is None or port == _PORTS.get(parts.scheme.lower()) else f":{port}"
+    user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
+    path = _escaped(parts.path).rstrip("/")
+    query = f"?{_escaped(parts.query)}" if parts.query else ""
+    fragment = f"#{_escaped(parts.fragment)}" if parts.fragment else ""
+    return f"{parts.scheme.lower()}://{user}{host}{at}{path}{query}{fragment}"
+
+
+def _ascii_host(host: str) -> str:
+    """A host as the domain name system knows it."""
+    host = unicodedata.normalize("NFKC", host).lower().rstrip(".")
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode("ascii").lower()
+    except UnicodeError:
+        return host
+
+
+def _escaped(part: str) -> str:
+    """A part of a URL in which only what must be is percent-encoded, in upper case."""
+
+    def escape(found: re.Match[str]) -> str:
+        char = chr(int(found[1], 16))
+        return char if char in _UNRESERVED else found[0].upper()
+
+    part = quote(unicodedata.normalize("NFC", part), safe=_KEPT)
+    return _find_escapes.sub(escape, part)
+
+
+def plain(value: Any) -> Hashable:
+    """A JSON value as it is; lists keep their order."""
+    if isinstance(value, dict):
+        return frozenset((str(key), plain(each)) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(plain(each) for each in value)
+    # True is not 1, which it is to Python
+    return ("bool", value) if isinstance(value, bool) else value
+
+
+def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
+    """Whether everything that was asked for is shown; what is shown beside it is the platform's own.
+
+    Lists have the same length, and their order says nothing. Null is as good as not shown.
+
+    Args:
+        form: of single values.
+    """
+    if isinstance(asked, dict):
+        shown = {} if shown is None else shown
+        return isinstance(shown, dict) and all(
+            is_within(value, shown.get(field), form) for field, value in asked.items()
+        )
+    if isinstance(asked, list):
+        shown = [] if shown is None else shown
+        return isinstance(shown, list) and len(asked) == len(shown) and _is_paired(asked, list(shown), form)
+    return form(asked) == form(shown)
+
+
+def _is_paired(asked: list[Any], left: list[Any], form: Form) -> bool:
+    """Whether each entry finds one of its own among as many that are left."""
+    # those that say most choose first: an entry that says little fits many
+    for entry in sorted(asked, key=lambda each: len(str(each)), reverse=True):
+        place = next((place for place, other in enumerate(left) if is_within(entry, other, form)), None)
+        if place is None:
+            return False
+        del left[place]
+    return True
+
+
+def differences(asked: Mapping[str, Any], shown: Mapping[str, Any], forms: Mapping[str, Form]) -> list[str]:
+    """The fields that were asked for and are not shown so: none, where it is as asked for.
+
+    Args:
+        forms: of single fields; others are compared as texts, and whatever they hold is only compared as far as it was
+            asked for.
+    """
+    return [field for field, value in asked.items() if not is_within(value, shown.get(field), forms.get(field, text))]
+
+
+def unescaped(value: str) -> str:
+    """A path of an answer as a name: percent-encoding undone, in the composed form."""
+    return unicodedata.normalize("NFC", unquote(value)) if not value.isascii() or "%" in value else value
