@@ -147,7 +147,7 @@ class AttachConfiguration(Operation[AttachConfigurationItem]):
             path=f"{_path(item)}/attach",
             body=_body(item),
             effect=Effect.ORDERED,
-            accept=frozenset((200, 202, 204)),
+            accept=frozenset((202,)),
         )
         if not item.wait:
             return succeeded(_result(item), note="accepted; the platform attaches it in the background")

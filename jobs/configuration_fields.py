@@ -155,9 +155,15 @@ def flaws_of_organization(org: str) -> Iterator[ItemFlaw]:
         yield ItemFlaw("org", flaw)
 
 
-def proof_in_organization(org: str, configuration_id: int) -> Proof:
-    """What shows that an answer is this configuration."""
-    return proofs.entry(CONFIGURATION, proofs.naming(id=configuration_id), proofs.of_kind("orgs", org))
+def flaw_of_shown(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """Which field of an answer is not what was asked for; what it does not show proves nothing either way."""
+    differing = differences({field: value for field, value in asked.items() if field in shown}, shown)
+    return f"its {differing[0]} is not what was asked for" if differing else ""
+
+
+def proof_in_organization(org: str, configuration_id: int, *about: proofs.About) -> Proof:
+    """What shows that an answer is this configuration, and what else is said of it."""
+    return proofs.entry(CONFIGURATION, proofs.naming(id=configuration_id), proofs.of_kind("orgs", org), *about)
 
 
 def path_in_organization(org: str, configuration_id: int) -> str:

@@ -185,7 +185,8 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
                 return outcome
             before = found.sha
         write = _write("PUT", item, before)
-        reply = yield write.request(content=text)
+        proof = file_proofs.written(item.owner, item.repo, item.path, ours)
+        reply = yield write.request(proof, content=text)
         if reply.status in (409, 422):
             found = yield from look(*_place(item), is_fresh=True)
             outcome = _after_refusal(item, ours, before, found, reply)
@@ -195,7 +196,7 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
                 return outcome
             if item.mode == "ensure":
                 write = _write("PUT", item, found.sha)
-            reply = yield write.request(is_last=True, content=text)
+            reply = yield write.request(proof, is_last=True, content=text)
         return file_writes.written(item.path, ours, len(content), reply)
 
     def settle(self, item: PutContentsItem, lost: Lost) -> Settling:
@@ -282,8 +283,8 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
             if outcome is not None:
                 return outcome
             before = found.sha
-        write = _write("DELETE", item, before)
-        reply = yield write.request()
+        write, proof = _write("DELETE", item, before), file_proofs.deleted(item.owner, item.repo)
+        reply = yield write.request(proof)
         if reply.status == 409:
             found = yield from look(*_place(item), is_fresh=True)
             outcome = yield from _without_delete(item, found, item.sha and before)
@@ -292,7 +293,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
             if outcome is not None:
                 return outcome
             write = _write("DELETE", item, found.sha)
-            reply = yield write.request(is_last=True)
+            reply = yield write.request(proof, is_last=True)
         if reply.status == 404:
             return (yield from _nothing_to_delete(item, Standing()))
         return file_writes.deleted(item.path, write.before, reply)

@@ -221,9 +221,14 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
             effect=Effect.CREATE_UNIQUE,
             accept=_CREATED_OR_REFUSED,
             memo={"was_free": True},
+            proof=proofs.entry(
+                fields.CONFIGURATION,
+                proofs.naming(name=item.name),
+                proofs.of_kind("enterprises", item.enterprise),
+            ),
         )
         if reply.status == 201:
-            return succeeded(_with_id(reply))
+            return succeeded(reply.body)
         listing = yield from pages.read_all(_path(item), _proof_of_list(item), is_fresh=True)
         found = _named(item.name, listing) if listing.flaw is None else None
         return _refused(reply) if found is None else _exists_already(item, found, reply)
@@ -282,14 +287,3 @@ def _refused(reply: Reply) -> Outcome:
     is_conflict = reply.status == 409 or refusals.is_taken(reply)
     code = ErrorCode.CONFLICT if is_conflict else ErrorCode.VALIDATION_FAILED
     return failed(code, refusals.message_of(reply), http_status=reply.status)
-
-
-def _with_id(reply: Reply) -> dict[str, Any]:
-    """The configuration that was created.
-
-    Raises:
-        ValueError: the answer does not say its id: the engine takes it for lost and has it read back.
-    """
-    if isinstance(reply.body, dict) and isinstance(reply.body.get("id"), int):
-        return reply.body
-    raise ValueError("the answer holds no configuration with an id")

@@ -157,7 +157,7 @@ class UpdateEnterpriseSecurity(Operation[UpdateEnterpriseSecurityItem]):
             path=_path(item),
             body=given,
             effect=Effect.SET,
-            accept=frozenset((200, 202, 204)),
+            accept=frozenset((204,)),
             memo={},
         )
         if not item.wait:
@@ -233,7 +233,7 @@ class EnableSecurityProduct(Operation[EnableSecurityProductItem]):
             method="POST",
             path=f"{root}/{item.security_product}/{item.enablement}",
             effect=Effect.ORDERED,
-            accept=frozenset((200, 202, 204)),
+            accept=frozenset((204,)),
             memo={},
         )
         result = {"security_product": item.security_product, "enablement": item.enablement}

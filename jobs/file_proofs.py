@@ -44,6 +44,16 @@ def of_bytes(media: Media) -> Proof:
     return Proof(_flaw_of_raw if media is Media.RAW else _flaw_of_html)
 
 
+def written(owner: str, repo: str, path: str, ours: str) -> Proof:
+    """A file write result whose content is the blob `ours` at this path, with the commit that made it so."""
+    return Proof(partial(_flaw_of_written, path, ours), partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
+
+
+def deleted(owner: str, repo: str) -> Proof:
+    """A file write result whose content is null, with the commit that made it so."""
+    return Proof(_flaw_of_deleted, partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
+
+
 def of_place(owner: str, repo: str, path: str | None) -> Check:
     """It is in this repository, and at this path; None: wherever it is."""
     return partial(_flaw_of_place, f"/repos/{owner}/{repo}/", path)
@@ -143,6 +153,31 @@ def _flaw_of_place(root: str, path: str | None, reply: Reply) -> str:
                 return "an entry of its listing lies elsewhere"
         return ""
     return _flaw_of_one(root, body, path)
+
+
+def _flaw_of_written(path: str, ours: str, reply: Reply) -> str:
+    content = reply.body.get("content")
+    if not isinstance(content, dict):
+        return "it holds no content"
+    sha, at = content.get("sha"), content.get("path")
+    if not isinstance(sha, str) or sha.lower() != ours:
+        return "its content is not the blob that was sent"
+    if not isinstance(at, str) or not _is_at(at, path):
+        return "its path is not the one that was written"
+    return _flaw_of_sha(reply)
+
+
+def _flaw_of_deleted(reply: Reply) -> str:
+    return _flaw_of_sha(reply) if reply.body["content"] is None else "its content is not null"
+
+
+def _flaw_of_sha(reply: Reply) -> str:
+    commit = reply.body.get("commit")
+    return "" if isinstance(commit, dict) and isinstance(commit.get("sha"), str) else "it names no commit"
+
+
+def _flaw_of_commit(root: str, reply: Reply) -> str:
+    return _flaw_of_one(root, reply.body["commit"], None)
 
 
 def _flaw_of_one(root: str, found: dict[str, Any], path: str | None) -> str:

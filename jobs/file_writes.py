@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Reply, Request, failed, succeeded
+from bulk.proof import Proof
 from jobs import names
 from jobs.standing import Standing, contents_url, link_sha
 
@@ -34,9 +35,13 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
     author: names.Person | None
     before: str | None
 
-    def request(self, *, is_last: bool = False, **fields: Any) -> Request:
+    def request(self, proof: Proof, *, is_last: bool = False, **fields: Any) -> Request:
         """The write. A refusal that another write may have caused comes back to be looked into, but of the last one:
-        after that it is the engine that waits and starts over, so many times."""
+        after that it is the engine that waits and starts over, so many times.
+
+        Args:
+            proof: what an answer shows that did it.
+        """
         body: dict[str, Any] = {"message": self.message, **fields}
         if self.branch is not None:
             body["branch"] = self.branch
@@ -53,6 +58,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
             effect=Effect.COMPARE_AND_SWAP,
             accept=(_LAST_ACCEPT if is_last else _ACCEPT)[self.method],
             memo={"before": self.before},
+            proof=proof,
         )
 
     def symlink_outcome(self) -> Generator[Request, Reply, Outcome | None]:
@@ -74,26 +80,21 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
-    """The useful part of a file write result. What a torn answer did not tell is known, all but the commit."""
-    content, commit = _part(reply, "content"), _commit(reply)
-    sha = content.get("sha", ours)
+    """The useful part of a file write result, which shows that the blob is ours."""
+    content = reply.body["content"]
     result = {
         "path": path,
-        "sha": sha,
+        "sha": ours,
         "size": content.get("size", size_bytes),
         "html_url": content.get("html_url"),
-        "commit": commit,
+        "commit": _commit(reply),
     }
-    note = _torn(commit)
-    if note is None and sha != ours:
-        note = f"the platform reports another blob than the one that was sent ({ours})"
-    return succeeded(result, note=note)
+    return succeeded(result)
 
 
 def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
     """The useful part of the answer to a delete."""
-    commit = _commit(reply)
-    return succeeded({"path": path, "sha": before, "commit": commit}, note=_torn(commit))
+    return succeeded({"path": path, "sha": before, "commit": _commit(reply)})
 
 
 def file_result(path: str, found: Standing) -> dict[str, Any]:
@@ -106,15 +107,6 @@ def conflict(message: str, reply: Reply | None = None) -> Outcome:
     return failed(ErrorCode.CONFLICT, message, http_status=reply.status if reply is not None else None)
 
 
-def _commit(reply: Reply) -> dict[str, Any] | None:
-    commit = _part(reply, "commit")
-    return {"sha": commit.get("sha"), "html_url": commit.get("html_url")} if commit else None
-
-
-def _torn(commit: dict[str, Any] | None) -> str | None:
-    return None if commit else "applied, but the answer broke off before it named the commit"
-
-
-def _part(reply: Reply, name: str) -> dict[str, Any]:
-    part = reply.body.get(name) if isinstance(reply.body, dict) else None
-    return part if isinstance(part, dict) else {}
+def _commit(reply: Reply) -> dict[str, Any]:
+    commit = reply.body["commit"]
+    return {"sha": commit["sha"], "html_url": commit.get("html_url")}

@@ -6,7 +6,7 @@ specification, Organization webhooks; operations.md, POST org hook and PATCH hoo
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,14 +16,20 @@ from msgspec import Meta
 from bulk import urls
 from bulk.operation import Item, ItemFlaw
 from bulk.proof import Proof
-from jobs import names, proofs
+from jobs import names, normal_forms, proofs
 
 MASK = "********"
 ALL_EVENTS = "*"
 
 _is_event = re.compile(r"[a-z][a-z_]*|\*").fullmatch
 _is_mask = re.compile(r"[*•]+").fullmatch
-_CONFIG = ("url", "content_type", "insecure_ssl")
+_FORMS: Mapping[str, normal_forms.Form] = {
+    "url": normal_forms.url,
+    "content_type": normal_forms.name,
+    "insecure_ssl": normal_forms.switch,
+}
+"""How the fields of a configuration that can be read are compared."""
+
 _DEFAULTS = {"content_type": "form", "insecure_ssl": "0"}
 _INSECURE = (
     "would let deliveries go to whoever answers at that address, because certificates are not verified; "
@@ -95,9 +101,9 @@ def hook_path(item: HookItem) -> str:
     return f"{hooks_path(item.org)}/{item.hook_id}"
 
 
-def proof_of_hook(item: HookItem) -> Proof:
-    """What shows that an answer is this webhook."""
-    return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org))
+def proof_of_hook(item: HookItem, *about: proofs.About) -> Proof:
+    """What shows that an answer is this webhook, and what else is said of it."""
+    return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org), *about)
 
 
 def proof_of_hooks(org: str) -> Proof:
@@ -116,29 +122,47 @@ def wanted_events(events: Sequence[str]) -> list[str]:
     return [ALL_EVENTS] if ALL_EVENTS in events else list(dict.fromkeys(events))
 
 
-def differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+def differences(
+    wanted: Mapping[str, Any], found: Mapping[str, Any], *, may_have_more_events: bool = False
+) -> list[str]:
     """Dotted names of what is not as wanted. Secret, user name and password are not compared.
 
     Args:
         wanted: of `config` (an object), `events` and `active` those that matter.
         found: a webhook as the platform shows it.
+        may_have_more_events: whether one that is told of more than is wanted is as wanted.
     """
     different = [f"config.{name}" for name in config_differences(wanted.get("config") or {}, found.get("config"))]
     if "events" in wanted:
-        events = found.get("events")
-        shown = {each for each in events if isinstance(each, str)} if isinstance(events, list) else set()
-        if set(wanted_events(wanted["events"])) != ({ALL_EVENTS} if ALL_EVENTS in shown else shown):
+        asked, shown = _event_names(wanted_events(wanted["events"])), _event_names(found.get("events"))
+        covers = ALL_EVENTS in shown or asked <= shown
+        if not (covers if may_have_more_events else asked == ({ALL_EVENTS} if ALL_EVENTS in shown else shown)):
             different.append("events")
-    if "active" in wanted and found.get("active") is not wanted["active"]:
+    if "active" in wanted and normal_forms.switch(found.get("active")) != normal_forms.switch(wanted["active"]):
         different.append("active")
     return different
 
 
+def _event_names(events: Any) -> set[Hashable]:
+    return {normal_forms.name(each) for each in events} if isinstance(events, list) else set()
+
+
 def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
-    """Names of what is not as wanted in a configuration as the platform shows it."""
+    """Names of what is not as wanted in a configuration as the platform shows it, each in its normal form."""
     shown = found if isinstance(found, dict) else {}
-    # the platform may show `insecure_ssl` as a number
-    return [name for name in _CONFIG if name in wanted and str(shown.get(name, _DEFAULTS.get(name))) != wanted[name]]
+    different = []
+    for name, form in _FORMS.items():
+        value = shown.get(name)
+        if name in wanted and form(_DEFAULTS.get(name) if value is None else value) != form(wanted[name]):
+            different.append(name)
+    return different
+
+
+def shown_otherwise(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
+    """What of an equal webhook the platform writes otherwise than it was asked for."""
+    config = wanted.get("config") or {}
+    found = [f"config.{name}" for name in _FORMS if name in config and hook["config"].get(name) != config[name]]
+    return [*found, "events"] if "events" in wanted and wanted["events"] != hook.get("events") else found
 
 
 def has_secret(config: Any) -> bool:

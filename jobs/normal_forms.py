@@ -24,11 +24,10 @@ def text(value: Any) -> Hashable:
     """A text without blanks around it, in Unicode's composed form; line ends are one kind. Case stays."""
     if not isinstance(value, str):
         return plain(value)
-    value = value.strip()
-    if value.isascii() and "\r" not in value:
-        return value
-    composed: str = unicodedata.normalize("NFC", value.replace("\r\n", "\n").replace("\r", "\n"))
-    return composed
+    words: str = value.strip()
+    if words.isascii() and "\r" not in words:
+        return words
+    return unicodedata.normalize("NFC", words.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def name(value: Any) -> Hashable:

@@ -36,6 +36,7 @@ PER_PAGE = 50
 
 _LIST = "/notifications"
 _THREADS = proofs.listing({"id": proofs.NUMBER})
+_ACCEPTED = proofs.entry({"message": str})
 _NOT_FIXED = "last_read_at was not fixed, so that what came later would be marked too"
 
 Moment = Annotated[
@@ -145,14 +146,14 @@ class MarkNotifications(Operation[MarkNotificationsItem]):
             accept=frozenset((202, 205, 304)),
             memo={"last_read_at": item.last_read_at},
             is_fresh=True,
+            proof=_ACCEPTED,
         )
         result = {"last_read_at": item.last_read_at}
         if reply.status == 304:
             return unchanged(result)
         if reply.status == 205:
             return succeeded(result)
-        message = reply.body.get("message") if isinstance(reply.body, dict) else None
-        result["message"] = message if isinstance(message, str) else ""
+        result["message"] = reply.body["message"]
         if not item.wait:
             return succeeded(result, note="accepted; the platform marks them in the background")
         return (yield from self._follow(item.last_read_at, result))

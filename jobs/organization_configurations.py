@@ -5,8 +5,9 @@ that the credential may not see it; the organization's rulesets beside it do. So
 configurations, organization; operations.md, 404 rule.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
@@ -25,7 +26,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from jobs import configuration_fields as fields
-from jobs import names, pages, presence, proofs
+from jobs import names, normal_forms, pages, presence, proofs
 
 _FOUND_OR_NOT = frozenset((200, 404))
 REPOSITORIES = proofs.listing({})
@@ -173,16 +174,16 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
         return (lane_of(item),)
 
     def steps(self, item: UpdateConfigurationItem) -> Steps:
+        body = fields.body_of(item, fields.UPDATED_FIELDS)
         reply = yield Request(
             method="PATCH",
             path=_path(item),
-            body=fields.body_of(item, fields.UPDATED_FIELDS),
+            body=body,
             effect=Effect.SET,
             accept=frozenset((200, 204)),
+            proof=_proof(item, partial(fields.flaw_of_shown, body)),
         )
-        if reply.status == 204:
-            return unchanged({"id": item.configuration_id})
-        return succeeded(reply.body if isinstance(reply.body, dict) else {"id": item.configuration_id})
+        return unchanged({"id": item.configuration_id}) if reply.status == 204 else succeeded(reply.body)
 
     def settle(self, item: UpdateConfigurationItem, lost: Lost) -> Settling:
         reply = yield _look(item, is_fresh=True)
@@ -230,7 +231,7 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem]):
                 method="DELETE",
                 path=_path(item),
                 effect=Effect.COMPARE_AND_SWAP,
-                accept=frozenset((200, 204, 404)),
+                accept=frozenset((204, 404)),
             )
             if reply.status != 404:
                 return succeeded({"id": item.configuration_id})
@@ -277,10 +278,13 @@ class SetDefaultConfiguration(Operation[SetDefaultItem]):
             path=f"{_path(item)}/defaults",
             body={"default_for_new_repos": item.default_for_new_repos},
             effect=Effect.ORDERED,
+            proof=proofs.entry(
+                {"default_for_new_repos": str, "configuration": dict},
+                proofs.naming(default_for_new_repos=item.default_for_new_repos),
+                partial(_flaw_of_default, item.configuration_id),
+            ),
         )
-        if isinstance(reply.body, dict):
-            return succeeded(reply.body)
-        return succeeded({"default_for_new_repos": item.default_for_new_repos})
+        return succeeded(reply.body)
 
     def settle(self, item: SetDefaultItem, lost: Lost) -> Settling:
         yield from ()
@@ -296,8 +300,13 @@ def _path(item: ConfigurationItem) -> str:
     return fields.path_in_organization(item.org, item.configuration_id)
 
 
-def _proof(item: ConfigurationItem) -> Proof:
-    return fields.proof_in_organization(item.org, item.configuration_id)
+def _flaw_of_default(configuration_id: int, shown: Mapping[str, Any]) -> str:
+    is_it = normal_forms.name(shown["configuration"].get("id")) == str(configuration_id)
+    return "" if is_it else f"its configuration is not {configuration_id}"
+
+
+def _proof(item: ConfigurationItem, *about: proofs.About) -> Proof:
+    return fields.proof_in_organization(item.org, item.configuration_id, *about)
 
 
 def _look(item: ConfigurationItem, *, is_fresh: bool = False) -> Request:

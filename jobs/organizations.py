@@ -5,7 +5,8 @@ does not or that the credential may not see it. A name that is there although it
 is a `conflict`. Source: specification, Enterprise organization administration; operations.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -26,7 +27,7 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
-from jobs import names, overwrites, refusals
+from jobs import names, overwrites, proofs, refusals
 from jobs.presence import can_see
 
 RENAME_MOST_S = 600.0
@@ -109,12 +110,13 @@ class CreateOrganization(Operation[CreateOrganizationItem]):
             effect=Effect.CREATE_UNIQUE,
             accept=frozenset((201, 422)),
             memo={"preflight": 404},
+            proof=proofs.entry({"login": str, "id": int}, proofs.naming(login=item.login)),
         )
         if reply.status == 422:
             if (yield from can_see(item.login)):
                 return _exists_already(item, reply)
             return _refused(reply)
-        return succeeded(*_shown(item.login, reply))
+        return succeeded(_shown(reply.body))
 
     def settle(self, item: CreateOrganizationItem, lost: Lost) -> Settling:
         if not (yield from can_see(item.login)):
@@ -202,9 +204,9 @@ class RenameOrganization(Operation[RenameOrganizationItem]):
             effect=Effect.MOVE,
             accept=frozenset((202,)),
             memo={"old": 200, "new": 404},
+            proof=proofs.entry({"message": str, "url": str}, partial(_flaw_of_rename, item)),
         )
-        message = reply.body.get("message") if isinstance(reply.body, dict) else None
-        result = {"org": item.org, "login": item.login, "message": message}
+        result = {"org": item.org, "login": item.login, "message": reply.body["message"]}
         if not item.wait:
             return succeeded(result, note="accepted; the platform renames it in the background")
         return (yield from self._follow(item, result))
@@ -247,6 +249,11 @@ def _refused(reply: Reply) -> Outcome:
     return failed(code, refusals.message_of(reply), http_status=reply.status)
 
 
-def _shown(login: str, reply: Reply) -> tuple[dict[str, Any]]:
-    body = reply.body if isinstance(reply.body, dict) else {}
-    return ({"login": login, **{name: body[name] for name in _SHOWN if name in body}},)
+def _flaw_of_rename(item: RenameOrganizationItem, accepted: Mapping[str, Any]) -> str:
+    """The url leads to the old or the new name, or is written in other words."""
+    flaws = [proofs.of_kind("orgs", login)(accepted) for login in (item.org, item.login)]
+    return flaws[0] if all(flaws) else ""
+
+
+def _shown(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: body[name] for name in _SHOWN if name in body}

@@ -37,7 +37,7 @@ def rulesets_path(org: str) -> str:
 
 def rulesets_of(org: str) -> Proof:
     """A list of rulesets, none of which is another organization's."""
-    return proofs.listing(_RULESET, partial(_flaw_of_source, org))
+    return proofs.listing(_RULESET, partial(flaw_of_source, org))
 
 
 def is_of_organization(ruleset: Mapping[str, Any]) -> bool:
@@ -46,7 +46,8 @@ def is_of_organization(ruleset: Mapping[str, Any]) -> bool:
     return kind is None or normal_forms.name(kind) == "organization"
 
 
-def _flaw_of_source(org: str, ruleset: Mapping[str, Any]) -> str:
+def flaw_of_source(org: str, ruleset: Mapping[str, Any]) -> str:
+    """Why a ruleset is not this organization's, although it is an organization's; nothing where it may be."""
     source = ruleset.get("source")
     is_other = is_of_organization(ruleset) and source is not None and normal_forms.name(source) != org.lower()
-    return "it lists rulesets of another organization" if is_other else ""
+    return "it shows a ruleset of another organization" if is_other else ""

@@ -28,8 +28,8 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
-from jobs import enterprises, names, pages, proofs, refusals
-from jobs.presence import rulesets_of, rulesets_path
+from jobs import enterprises, names, normal_forms, pages, proofs, refusals
+from jobs.presence import flaw_of_source, rulesets_of, rulesets_path
 from jobs.ruleset_conditions import (
     BypassActor,
     Conditions,
@@ -45,6 +45,9 @@ _SHOWN = ("id", "name", "target", "source_type", "source", "enforcement", "node_
 _BODY = ("name", "target", "enforcement", "bypass_actors", "conditions", "rules")
 _NOT_COMPARED = "it exists; the platform does not show its conditions and rules, so they are not compared"
 _LOST = "the answer was lost; a new ruleset of that name, target and enforcement is there"
+
+_FORMS = {"name": normal_forms.name, "target": normal_forms.name, "enforcement": normal_forms.name}
+"""How the fields of a ruleset that every list or answer may show are compared; all others as texts."""
 
 _VERSIONS = proofs.listing({"version_id": int})
 
@@ -244,10 +247,13 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
             body=_body(item),
             effect=Effect.CREATE,
             accept=frozenset((200, 201, 422)),
-            memo={"before": [entry.get("id") for entry in listing.entries]},
+            memo={"before": [entry["id"] for entry in listing.entries]},
+            proof=proofs.entry(
+                {"id": int, "name": str}, partial(flaw_of_source, item.org), partial(_flaw_of_created, item)
+            ),
         )
         if reply.status != 422:
-            return succeeded({"name": item.name, **_shown(reply.body)})
+            return succeeded(_shown(reply.body))
         if _is_taken(reply):
             listing = yield from pages.read_all(rulesets_path(item.org), rulesets_of(item.org), is_fresh=True)
             return (yield from _exists(item, _of_name(item, listing), reply))
@@ -361,6 +367,14 @@ def _shown(body: Any) -> dict[str, Any]:
 
 def _history(item: RulesetItem) -> str:
     return f"{enterprises.enterprise_path(item.enterprise)}/rulesets/{item.ruleset_id}/history"
+
+
+def _flaw_of_created(item: CreateRulesetItem, shown: Mapping[str, Any]) -> str:
+    """What an answer to the creation says besides the name: the target and the enforcement, where it says them."""
+    asked = {"name": item.name, "target": item.target, "enforcement": item.enforcement}
+    told = {field: value for field, value in asked.items() if shown.get(field) is not None}
+    differing = normal_forms.differences(told, shown, _FORMS)
+    return f"its {differing[0]} is not what was asked for" if differing else ""
 
 
 def _flaw_of_state(ruleset_id: int, version: Mapping[str, Any]) -> str:

@@ -17,13 +17,15 @@ from packageurl import PackageURL
 from bulk import urls
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Request, failed, succeeded
 from bulk.operation import Conflict, FileError, Item, ItemFlaw, Operation, Settling, Steps
-from jobs import names, refusals
+from jobs import names, proofs, refusals
 
 GOOD_RESULTS = frozenset(("success", "accepted"))
 """Values of `result`, case folded, with which the platform says that it processed a snapshot, or will."""
 
 SHOWN_FLAWS = 5
 """Flaws of a manifest file that one message names (count)."""
+
+_TAKEN = proofs.entry({"id": proofs.NUMBER, "result": str})
 
 Scalar = str | int | float | bool | None
 Metadata = Annotated[
@@ -200,12 +202,11 @@ class CreateSnapshot(Operation[SnapshotItem]):
             body=body,
             effect=Effect.ORDERED,
             accept=frozenset((201,)),
+            proof=_TAKEN,
         )
-        if not isinstance(reply.body, dict):
-            return succeeded({}, note="taken, but the answer broke off: whether the platform could use it is not known")
         result = {name: reply.body.get(name) for name in ("id", "created_at", "message", "result")}
-        verdict = reply.body.get("result")
-        if isinstance(verdict, str) and verdict.casefold() not in GOOD_RESULTS:
+        verdict = reply.body["result"]
+        if verdict.strip().casefold() not in GOOD_RESULTS:
             message = f"the platform took the snapshot and reports {verdict}: {refusals.message_of(reply)}"
             return failed(ErrorCode.REJECTED, message, http_status=reply.status, result=result)
         return succeeded(result)

@@ -109,7 +109,12 @@ class AssignTeamOrganization(Operation[AssignmentItem]):
         if found.status == 200:
             return unchanged(teams.shown(item.org, found.body))
         reply = yield Request(
-            method="PUT", path=teams.path_of(item), effect=Effect.SET, accept=frozenset((200, 201, 204)), memo={}
+            method="PUT",
+            path=teams.path_of(item),
+            effect=Effect.SET,
+            accept=frozenset((200, 201)),
+            memo={},
+            proof=teams.proof_of(item.org),
         )
         return succeeded(teams.shown(item.org, reply.body))
 
@@ -180,7 +185,7 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
                 method="DELETE",
                 path=teams.path_of(item),
                 effect=Effect.SET,
-                accept=frozenset((200, 204, 404)),
+                accept=frozenset((204, 404)),
                 memo={},
             )
             if reply.status != 404:

@@ -6,13 +6,14 @@ organization assignments.
 
 from collections.abc import Container, Generator, Iterable, Iterator
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from bulk import urls
 from bulk.model import Effect, Reply, Request
 from bulk.operation import Item, ItemFlaw
+from bulk.proof import Proof
 from jobs import enterprises, names, proofs
 
 MOST_SLUGS = 100
@@ -20,6 +21,7 @@ MOST_SLUGS = 100
 
 _SHOWN = ("login", "id", "node_id", "url", "description")
 _FOUND_OR_NOT = frozenset((200, 404))
+_ANSWERED = {"add": frozenset((200,)), "remove": frozenset((204,))}
 _ORGANIZATION: proofs.Kinds = {"login": str}
 
 ORGANIZATIONS = proofs.listing(_ORGANIZATION)
@@ -89,8 +91,7 @@ def path_of(item: AssignmentItem) -> str:
 
 def look(item: AssignmentItem, *, is_fresh: bool = False) -> Request:
     """The read of one assignment: 200 where it is there."""
-    proof = proofs.entry(_ORGANIZATION, proofs.naming(login=item.org))
-    return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof)
+    return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof_of(item.org))
 
 
 def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
@@ -106,16 +107,24 @@ def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
     return reply.status == 200
 
 
-def write(item: TeamItem, verb: str, slugs: list[str], *, shared_by: tuple[int, ...] = ()) -> Request:
+def proof_of(org: str) -> Proof:
+    """What shows that an answer is this organization."""
+    return proofs.entry(_ORGANIZATION, proofs.naming(login=org))
+
+
+def write(
+    item: TeamItem, verb: Literal["add", "remove"], slugs: list[str], *, shared_by: tuple[int, ...] = ()
+) -> Request:
     """POST `add` or `remove`. `shared_by`: as in `Request`."""
     return Request(
         method="POST",
         path=f"{path(item)}/{verb}",
         body={"organization_slugs": slugs},
         effect=Effect.SET,
-        accept=frozenset((200, 201, 204)),
+        accept=_ANSWERED[verb],
         memo={},
         shared_by=shared_by,
+        proof=ORGANIZATIONS if verb == "add" else None,
     )
 
 

@@ -7,6 +7,7 @@ PATCH hook / hook config.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -14,7 +15,7 @@ from msgspec import Meta
 from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
-from jobs import hook_settings
+from jobs import hook_settings, proofs
 from jobs.hook_settings import HookItem, hook_path
 
 _KEPT = "the platform kept the secret, which it should have removed"
@@ -82,9 +83,10 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
                 return unchanged(hook_settings.shown(found.body))
         if item.name is not None:
             body["name"] = item.name
-        reply = yield Request(method="PATCH", path=hook_path(item), body=body, effect=Effect.SET, memo={})
+        proof = hook_settings.proof_of_hook(item, partial(_flaw_of_hook, body))
+        reply = yield Request(method="PATCH", path=hook_path(item), body=body, effect=Effect.SET, memo={}, proof=proof)
         result = hook_settings.shown(reply.body)
-        is_kept = item.drop_secret and isinstance(result, dict) and hook_settings.has_secret(result.get("config"))
+        is_kept = item.drop_secret and hook_settings.has_secret(result["config"])
         return succeeded(result, note=_KEPT if is_kept else None)
 
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
@@ -152,7 +154,8 @@ class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
             found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
             if not hook_settings.config_differences(body, found.body) and not hook_settings.has_secret(found.body):
                 return unchanged(hook_settings.shown_config(found.body))
-        reply = yield Request(method="PATCH", path=path, body=body, effect=Effect.SET, memo={})
+        proof = proofs.entry({"url": str}, partial(_flaw_of_config, body))
+        reply = yield Request(method="PATCH", path=path, body=body, effect=Effect.SET, memo={}, proof=proof)
         is_kept = item.drop_secret and hook_settings.has_secret(reply.body)
         return succeeded(hook_settings.shown_config(reply.body), note=_KEPT if is_kept else None)
 
@@ -193,6 +196,18 @@ def _body(item: UpdateWebhookItem) -> dict[str, Any]:
 def _config_body(item: UpdateWebhookConfigItem) -> dict[str, Any]:
     fields = {name: getattr(item, name) for name in ("url", "content_type", "secret", "insecure_ssl")}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _flaw_of_hook(body: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
+    return _flaw_of(hook_settings.differences(body, hook))
+
+
+def _flaw_of_config(body: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    return _flaw_of(hook_settings.config_differences(body, config))
+
+
+def _flaw_of(differing: list[str]) -> str:
+    return f"its {' and '.join(differing)} are not what was asked for" if differing else ""
 
 
 def _is_readable(config: Mapping[str, Any] | None) -> bool:

@@ -6,7 +6,8 @@ not listed does not say that it is not there for somebody else. Source: specific
 operations.md, rows of hooks; open-points.md (deliveries).
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -204,11 +205,12 @@ class CreateWebhook(Operation[CreateWebhookItem]):
             effect=Effect.CREATE,
             accept=frozenset((201, 422)),
             memo={"before": [hook["id"] for hook in before.entries]},
+            proof=proofs.entry(
+                hook_settings.HOOK, proofs.of_kind("orgs", item.org), partial(_flaw_of_url, item.config.url)
+            ),
         )
         if reply.status == 422:
             return (yield from _refused(item, reply))
-        if not isinstance(reply.body, dict) or not isinstance(reply.body.get("id"), int):
-            raise ValueError("the answer does not say which webhook was created")
         return succeeded(hook_settings.shown(reply.body))
 
     def settle(self, item: CreateWebhookItem, lost: Lost) -> Settling:
@@ -277,6 +279,11 @@ class DeleteWebhook(Operation[HookItem]):
         if _is_listed(item, listing):
             return NotApplied("the webhook is there")
         return succeeded({"id": item.hook_id}, note="the answer was lost; the webhook is not there any more")
+
+
+def _flaw_of_url(url: str, hook: Mapping[str, Any]) -> str:
+    is_same = not hook_settings.config_differences({"url": url}, hook["config"])
+    return "" if is_same else "its config.url is not what was asked for"
 
 
 def _list(item: OrganizationItem) -> Generator[Request, Reply, pages.Listing]:

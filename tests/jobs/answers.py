@@ -52,7 +52,7 @@ CUT = (
 """Files that are not whole, or of another repository."""
 
 ENTRY = {"type": "file", "name": "a", "path": "docs/a", "sha": "0" * 40, "size": 1}
-HOOK = {
+HOOK: dict[str, Any] = {
     "id": 7,
     "name": "web",
     "events": ["push"],

@@ -105,13 +105,6 @@ def test_a_symlink_is_named():
     assert "symlink" in driven.error.message
 
 
-def test_a_torn_answer_is_still_a_success():
-    """The note says that the commit is not known."""
-    outcome = run(DELETE, WITH_SHA, reply(200, None)).outcome
-    assert outcome.kind is OutcomeKind.SUCCEEDED
-    assert "broke off" in outcome.result["note"]
-
-
 def test_settled_as_applied():
     """Gone, beside a root that can be listed: succeeded."""
     driven = settle(DELETE, {**ITEM, "branch": "dev"}, {"before": OLD}, ABSENT, ROOT, method="DELETE")

@@ -243,22 +243,6 @@ def test_replace_by_the_same_content_sends_nothing():
 # -- answers
 
 
-@pytest.mark.parametrize("body", [None, {}, {"content": None, "commit": None}, []])
-def test_a_torn_answer_is_still_a_success(body):
-    """What was applied is applied: path, sha and size are known, the note says that the commit is not."""
-    driven = run(PUT, CREATE, reply(201, body))
-    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
-    assert driven.outcome.result["sha"] == OURS
-    assert driven.outcome.result["commit"] is None
-    assert "broke off" in driven.outcome.result["note"]
-
-
-def test_another_blob_than_was_sent_is_noted():
-    """A platform that stores something else is reported."""
-    driven = run(PUT, CREATE, reply(201, {**WRITTEN, "content": {"sha": THIRD}}))
-    assert OURS in driven.outcome.result["note"]
-
-
 def test_the_content_is_left_out_of_results():
     """Base64 content is sent, never reported."""
     assert "content" in PUT.unreported

@@ -10,7 +10,7 @@ from jobs.enterprise_configurations import (
     ListEnterpriseConfigurations,
     ListEnterpriseDefaults,
 )
-from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
+from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 CREATE = CreateEnterpriseConfiguration()
 ALL = "/enterprises/acme/code-security/configurations"
@@ -120,13 +120,6 @@ def test_refused_for_another_reason():
 def test_a_list_that_can_t_be_used():
     """Nothing is sent where the list makes no sense."""
     assert run(CREATE, NEW, reply(body={})).is_disbelieved
-
-
-@pytest.mark.parametrize("body", [None, [], {"name": "Strict"}])
-def test_an_answer_without_an_id_counts_as_lost(body):
-    """It is raised, so that the engine reads back what was made (failures.md row 27)."""
-    with pytest.raises(ValueError, match="id"):
-        drive(CREATE.steps(item_of(CREATE, **NEW)), FREE, reply(201, body))
 
 
 def test_create_settled():

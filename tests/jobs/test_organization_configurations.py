@@ -163,8 +163,6 @@ def test_set_default():
     assert (put.method, put.path, put.effect) == ("PUT", f"{PATH}/defaults", Effect.ORDERED)
     assert put.body == {"default_for_new_repos": "all"}
     assert driven.outcome.result == echo
-    torn = run(DEFAULT, {**ONE, "default_for_new_repos": "none"}, reply(200))
-    assert torn.outcome.result == {"default_for_new_repos": "none"}
 
 
 def test_set_default_settled():

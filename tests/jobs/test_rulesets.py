@@ -89,11 +89,6 @@ def test_an_id_of_the_users_own_is_not_sent():
     assert post.body == BODY
 
 
-def test_a_torn_answer_is_a_success():
-    """The name is known all the same."""
-    assert run(CREATE, NEW, NONE, reply(201, None)).outcome.result == {"name": "Protect main"}
-
-
 def test_one_of_that_name_is_a_conflict():
     """Unless asked otherwise nothing is compared and nothing is sent."""
     driven = run(CREATE, NEW, THERE)

@@ -66,11 +66,6 @@ def test_assign_looks_first():
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, SHOWN)
 
 
-def test_assign_without_a_body():
-    """The login is known all the same."""
-    assert run(ASSIGN, ONE, ABSENT, reply(204)).outcome.result == {"login": "acme-eng"}
-
-
 def test_assign_settled():
     """Assigned now: applied. Not assigned: not applied."""
     applied = settle(ASSIGN, ONE, {}, THERE)
