@@ -18,7 +18,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from bulk import engine
+from bulk import engine, run
 from bulk.manifest.reading import Overrides
 from bulk.report.progress import Silence
 from bulk.report.report import Report
@@ -31,6 +31,10 @@ from tests.virtual_time import START, VirtualClock, VirtualLoop
 T = TypeVar("T")
 AT_MOST_S = 7_200.0
 """A run that takes longer does not end (virtual seconds)."""
+CONCURRENCY = 8
+"""Each platform has so many workers: there are dozens of platforms, each with one job of few items."""
+TICK_S = 2.0
+"""How often the display, which shows nothing, is told (virtual seconds)."""
 AFTERWARDS_S = 120.0
 """What was to happen later has happened then (virtual seconds)."""
 
@@ -55,7 +59,7 @@ def _quiet() -> Iterator[None]:
     before = gc.get_threshold()
     gc.set_threshold(50_000, 20, 100)
     try:
-        with mock.patch.object(anyio.to_thread, "run_sync", _in_place):
+        with mock.patch.object(anyio.to_thread, "run_sync", _in_place), mock.patch.object(run, "STATUS_S", TICK_S):
             yield
     finally:
         gc.set_threshold(*before)
@@ -136,7 +140,7 @@ def _manifest(
             "base_url": BASE_URL,
             "credentials": {name: f"env:T{number}" for number, name in enumerate(jobs)},
         },
-        "limits": dict(limits),
+        "limits": {"concurrency": CONCURRENCY, **limits},
         "jobs": written,
     }
     manifest = path / "manifest.yaml"

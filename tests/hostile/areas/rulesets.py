@@ -36,7 +36,9 @@ def listed(turn: Turn) -> Answer:
         return refused(404, "no such organization")
     wanted = [target for targets in turn.ask.query.get("targets", ()) for target in targets.split(",")]
     found = [each for _, each in turn.all("ruleset", org) if not wanted or each["target"] in wanted]
-    return paged(turn, turn.normal.listed([{name: each[name] for name in SUMMARY} for each in found]))
+    login = turn.get("organization", org)["login"]
+    shown = [{**{name: each[name] for name in SUMMARY}, "source": login} for each in found]
+    return paged(turn, turn.normal.listed(shown))
 
 
 def create(turn: Turn) -> Answer:
