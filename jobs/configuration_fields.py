@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from bulk import urls
 from bulk.operation import ItemFlaw
 from bulk.proof import Proof
-from jobs import names, proofs
+from jobs import names, normal_forms, proofs
 
 Enablement: TypeAlias = Literal["enabled", "disabled", "not_set"]
 AdvancedSecurity: TypeAlias = Literal["enabled", "disabled", "code_security", "secret_protection"]
@@ -75,6 +75,9 @@ class BypassOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reviewers: list[Reviewer]
 
 
+_FORMS = {"name": normal_forms.name}
+"""How the name is compared; everything else as texts, which the platform may trim."""
+
 CREATED_FIELDS = (
     "name",
     "description",
@@ -122,18 +125,7 @@ def body_of(item: msgspec.Struct, fields: Iterable[str]) -> dict[str, Any]:
 
 def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     """The fields of a body that a configuration does not have as asked for; none: it is so."""
-    return [field for field, value in asked.items() if not _is_so(value, found.get(field))]
-
-
-def _is_so(asked: Any, found: Any) -> bool:
-    """Whether what was found is what was asked for; it may say more, such as defaults."""
-    if isinstance(asked, dict):
-        return isinstance(found, dict) and all(_is_so(value, found.get(name)) for name, value in asked.items())
-    if isinstance(asked, list):
-        if not isinstance(found, list) or len(asked) != len(found):
-            return False
-        return all(any(_is_so(entry, other) for other in found) for entry in asked)
-    return bool(asked == found)
+    return normal_forms.differences(asked, found, _FORMS)
 
 
 def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Iterator[ItemFlaw]:

@@ -26,10 +26,10 @@ from bulk.model import (
 )
 from bulk.operation import FileError, Item, ItemFlaw, Operation, Settling, Steps
 from jobs import blobs, file_proofs, file_writes, files, names, overwrites, refusals
-from jobs.file_writes import FileWrite, conflict, file_result
+from jobs.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content
 from jobs.standing import Standing, can_see, contents_url, look
 
-LARGEST = "the platform takes at most 100 MB"
+_NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
 
 FilePath = Annotated[
     str, Meta(min_length=1, description="path of the file from the root of the repository", examples=["docs/guide.md"])
@@ -124,7 +124,8 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
     Refused:   two items of a manifest that leave one file otherwise, unless `allow_overwrites` is true on the later
                item's job, or that job needs the other's.
     Result:    path, sha and size of the file, its page, and the commit.
-    Lost answer: read the file: the new blob means applied, the one before means not applied, a third is a conflict.
+    Lost answer: read the file: the new blob means applied, the one before means not applied, after another nobody
+               knows.
     Source:    Repository contents, PUT /repos/{owner}/{repo}/contents/{path}.
     """
 
@@ -136,8 +137,9 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
     unreported = frozenset({"content"})
     settled_by = (
         "The file is read: with the new blob the write was applied, with the blob from before it was not and is sent "
-        "again, with any other blob, once the settle time is over, it fails as a conflict. That no file is there "
-        "counts only while the root of the repository can be listed."
+        "again. With any other blob, or without the file that was there, once the settle time is over, nobody knows "
+        "whether it was applied before somebody else wrote: it ends as unknown, with what was found, and a retry does "
+        "not overwrite that. That no file is there counts only while the root of the repository can be listed."
     )
     example: ClassVar = {
         "owner": "acme-eng",
@@ -156,7 +158,7 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
         if (item.content is None) == (item.content_file is None):
             yield ItemFlaw("content", "expected exactly one of content and content_file")
         if item.content is not None:
-            flaw = _flaw_of_content(item.content)
+            flaw = flaw_of_content(item.content)
             if flaw:
                 yield ItemFlaw("content", flaw)
         if item.sha is not None or item.mode == "replace":
@@ -208,13 +210,13 @@ class PutContents(overwrites.OneFile[PutContentsItem]):
         if found.sha is not None and found.sha == before:
             return NotApplied("the file is still the blob from before")
         if not found.is_absent:
-            return (yield from _write("PUT", item, before).third_value(found, lost))
+            return (yield from _write("PUT", item, before).third_value(found, lost, ours))
         # the root of any branch proves that the repository can be seen; without this branch nothing was applied either
         if not found.is_visible_absence and not (yield from can_see(item.owner, item.repo, None)):
             return Undecided("neither the file nor the root of its repository can be read")
         if before is None:
             return NotApplied("there is no such file")
-        return conflict(f"the answer was lost, and {item.path} is gone: somebody else deleted it")
+        return (yield from _write("PUT", item, before).third_value(found, lost, ours))
 
 
 class DeleteContentsItem(Item, frozen=True, kw_only=True):
@@ -242,7 +244,8 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
     Refused:   a deletion after a write of the same file in a manifest, unless `allow_overwrites` is true on its
                job, or that job needs the other's.
     Result:    path and blob of what was deleted, and the commit.
-    Lost answer: read the file: not there means applied, the blob from before means not applied, another is a conflict.
+    Lost answer: read the file: not there means applied, the blob from before means not applied, after another nobody
+               knows.
     Source:    Repository contents, DELETE /repos/{owner}/{repo}/contents/{path}.
     """
 
@@ -252,8 +255,8 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
     most_requests = 2
     settled_by = (
         "The file is read: where it is not there, and the root of its branch can be listed, it was deleted; with the "
-        "blob from before it was not and is sent again; with any other blob, once the settle time is over, it fails as "
-        "a conflict."
+        "blob from before it was not and is sent again; with any other blob, once the settle time is over, it ends as "
+        "unknown, with what was found."
     )
     example: ClassVar = {
         "owner": "acme-eng",
@@ -295,7 +298,10 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
             write = _write("DELETE", item, found.sha)
             reply = yield write.request(proof, is_last=True)
         if reply.status == 404:
-            return (yield from _nothing_to_delete(item, Standing()))
+            found = yield from look(*_place(item), is_fresh=True)
+            if found.is_absent:
+                return (yield from _nothing_to_delete(item, found))
+            return failed(ErrorCode.NOT_FOUND, f"{item.path} is there, and {_NOT_ALLOWED}", http_status=404)
         return file_writes.deleted(item.path, write.before, reply)
 
     def settle(self, item: DeleteContentsItem, lost: Lost) -> Settling:
@@ -304,7 +310,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
         if found.sha is not None and found.sha == before:
             return NotApplied("the file is still there")
         if not found.is_absent:
-            return (yield from _write("DELETE", item, before).third_value(found, lost))
+            return (yield from _write("DELETE", item, before).third_value(found, lost, None))
         if not found.is_visible_absence and not (yield from can_see(item.owner, item.repo, item.branch)):
             return Undecided("neither the file nor the root of its branch can be read")
         return succeeded({"path": item.path, "sha": before}, note="the answer was lost; the file is gone")
@@ -333,7 +339,7 @@ def _without_write(item: PutContentsItem, ours: str, found: Standing) -> Outcome
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
     if item.mode == "replace" and found.sha != ours:
-        return conflict(f"{item.path} {_is_now(found)}, not {ours}")
+        return conflict(f"{item.path} {found.now}, not {ours}")
     return unchanged(file_result(item.path, found)) if found.sha == ours else None
 
 
@@ -348,7 +354,7 @@ def _after_refusal(
     if item.mode == "create" and found.sha is not None:
         return conflict(f"{item.path} exists already, as the blob {found.sha}", reply)
     if item.mode == "replace" and found.sha != before:
-        return conflict(f"{item.path} {_is_now(found)}, not {before}", reply)
+        return conflict(f"{item.path} {found.now}, not {before}", reply)
     if reply.status == 422 and found.sha == before:
         return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=422)
     return None
@@ -363,7 +369,7 @@ def _without_delete(
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be deleted as a file")
     if wanted is not None and found.sha != wanted:
-        return conflict(f"{item.path} {_is_now(found)}, not {wanted}")
+        return conflict(f"{item.path} {found.now}, not {wanted}")
     return None
 
 
@@ -375,18 +381,6 @@ def _nothing_to_delete(item: DeleteContentsItem, found: Standing) -> Steps:
         "neither the file nor the root of its branch can be read: no such repository or branch, or no permission",
         http_status=404,
     )
-
-
-def _is_now(found: Standing) -> str:
-    return "is not there" if found.sha is None else f"is the blob {found.sha}"
-
-
-def _flaw_of_content(text: str) -> str:
-    try:
-        size_bytes = len(blobs.decode(text))
-    except ValueError as flaw:
-        return f"expected Base64 ({flaw})"
-    return f"has {size_bytes:,} bytes; {LARGEST}" if size_bytes > RAW_BODY_BYTES else ""
 
 
 def _flaws_of_sha(item: PutContentsItem) -> Iterator[ItemFlaw]:

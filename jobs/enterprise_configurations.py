@@ -13,7 +13,6 @@ from bulk.model import (
     Effect,
     ErrorCode,
     Lost,
-    NotApplied,
     Outcome,
     Reply,
     Request,
@@ -25,7 +24,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from jobs import configuration_fields as fields
-from jobs import enterprises, pages, proofs, refusals
+from jobs import creations, enterprises, normal_forms, pages, proofs, refusals
 
 _CREATED_OR_REFUSED = frozenset((201, 400, 409, 422))
 _DEFAULTS = proofs.listing({"default_for_new_repos": str})
@@ -173,11 +172,11 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
     """Create a code security configuration in an enterprise. The specification has no way to change or delete one.
 
     Requests:  2: the list, of which every 100 configurations are one request, then the creation; 1 where it exists.
-    Category:  core. Lane: the configuration's name in the enterprise.
+    Category:  core. Lane: the enterprise.
     Result:    the configuration.
-    Lost answer: the list is read and every field that was sent compared. The name was free before the request, so one
-               that is as asked for was created by it; where there is none the request is repeated, and the name is
-               unique.
+    Lost answer: the list is read and every field that was sent compared. The only one that is new and as asked for was
+               created by the request; where none is new it is repeated, and the name is unique. Where another one is
+               new, nobody knows.
     Source:    Code security configurations, POST /enterprises/{enterprise}/code-security/configurations.
     """
 
@@ -186,9 +185,9 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
     is_read = False
     most_requests = 2
     settled_by = (
-        "The enterprise's configurations are listed: the name was free before the request, so one of that name that "
-        "is as asked for was created by it. Where there is none the request is sent again; names are unique, so at "
-        "most one can be made."
+        "The enterprise's configurations are listed: the only one that was not there before the request, and is as "
+        "asked for in the platform's normal form, was created by it. Where none is new the request is sent again; "
+        "names are unique, so at most one can be made. Where another one is new, the outcome is unknown."
     )
     example: ClassVar = {
         "enterprise": "acme",
@@ -205,7 +204,7 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
         yield from fields.flaws_of_texts(item.name, item.description)
 
     def lanes(self, item: CreateConfigurationItem) -> tuple[str, ...]:
-        return (f"{item.enterprise}/{item.name}",)
+        return (item.enterprise,)
 
     def steps(self, item: CreateConfigurationItem) -> Steps:
         listing = yield from pages.read_all(_path(item), _proof_of_list(item))
@@ -220,7 +219,7 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
             body=fields.body_of(item, fields.CREATED_FIELDS),
             effect=Effect.CREATE_UNIQUE,
             accept=_CREATED_OR_REFUSED,
-            memo={"was_free": True},
+            memo={"before": creations.ids(listing.entries)},
             proof=proofs.entry(
                 fields.CONFIGURATION,
                 proofs.naming(name=item.name),
@@ -231,21 +230,23 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
             return succeeded(reply.body)
         listing = yield from pages.read_all(_path(item), _proof_of_list(item), is_fresh=True)
         found = _named(item.name, listing) if listing.flaw is None else None
-        return _refused(reply) if found is None else _exists_already(item, found, reply)
+        return refusals.refused(reply) if found is None else _exists_already(item, found, reply)
 
     def settle(self, item: CreateConfigurationItem, lost: Lost) -> Settling:
         listing = yield from pages.read_all(_path(item), _proof_of_list(item), is_fresh=True)
         if listing.flaw is not None:
             return Undecided(listing.why)
-        found = _named(item.name, listing)
-        if found is None:
-            return NotApplied("no configuration of that name is there")
-        if not lost.memo.get("was_free"):
-            return Undecided("a configuration of that name is there, but whether it was before is not known")
-        differing = _differences(item, found)
-        if differing:
-            return _differs(item, differing, None)
-        return succeeded(found, note="the answer was lost; the configuration is there, and was not before")
+        asked = fields.body_of(item, fields.CREATED_FIELDS)
+        return creations.settled(
+            "a configuration",
+            listing.entries,
+            lost,
+            lambda found: fields.differences(asked, found),
+            lambda found: [
+                field for field in ("name", "description") if field in asked and found.get(field) != asked[field]
+            ],
+            dict,
+        )
 
 
 def _path(item: EnterpriseItem) -> str:
@@ -258,7 +259,8 @@ def _proof_of_list(item: EnterpriseItem) -> Proof:
 
 def _named(name: str, listing: pages.Listing) -> dict[str, Any] | None:
     """The configuration of that name; in another case only where none has exactly this one."""
-    alike = [each for each in listing.entries if str(each.get("name")).casefold() == name.casefold()]
+    form = normal_forms.name(name)
+    alike = [each for each in listing.entries if normal_forms.name(each["name"]) == form]
     return next((each for each in alike if each["name"] == name), alike[0] if alike else None)
 
 
@@ -281,9 +283,3 @@ def _differs(item: CreateConfigurationItem, differing: list[str], refusal: Reply
     status = refusal.status if refusal is not None else None
     message = f"a configuration {item.name!r} exists already and differs in {', '.join(differing)}"
     return failed(ErrorCode.CONFLICT, message, http_status=status)
-
-
-def _refused(reply: Reply) -> Outcome:
-    is_conflict = reply.status == 409 or refusals.is_taken(reply)
-    code = ErrorCode.CONFLICT if is_conflict else ErrorCode.VALIDATION_FAILED
-    return failed(code, refusals.message_of(reply), http_status=reply.status)

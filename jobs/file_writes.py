@@ -9,10 +9,24 @@ from typing import Any
 
 import msgspec
 
-from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Reply, Request, failed, succeeded
+from bulk.model import (
+    RAW_BODY_BYTES,
+    Effect,
+    ErrorCode,
+    Lost,
+    NotApplied,
+    Outcome,
+    Reply,
+    Request,
+    Undecided,
+    failed,
+    succeeded,
+)
 from bulk.proof import Proof
-from jobs import names
+from jobs import blobs, names
 from jobs.standing import Standing, contents_url, link_sha
+
+LARGEST = "the platform takes at most 100 MB"
 
 _ACCEPT = {"PUT": frozenset((200, 201, 409, 422)), "DELETE": frozenset((200, 404, 409))}
 _LAST_ACCEPT = {"PUT": frozenset((200, 201)), "DELETE": frozenset((200, 404))}
@@ -68,15 +82,28 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return conflict(f"{self.path} is a symlink: name the file that it leads to, or as sha its own blob {own}")
 
-    def third_value(self, found: Standing, lost: Lost) -> Generator[Request, Reply, Outcome | NotApplied]:
-        """A lost write after which neither what was there before stands at the path nor what was asked for."""
+    def third_value(
+        self, found: Standing, lost: Lost, wanted: str | None
+    ) -> Generator[Request, Reply, NotApplied | Undecided]:
+        """A lost write after which neither what was there before stands at the path nor what was asked for.
+
+        It may have been applied before somebody else wrote, or not at all.
+
+        Args:
+            wanted: the blob that was to stand there; None: no file was.
+        """
         if (
             self.before is not None
+            and not found.is_absent
             and (yield from link_sha(self.owner, self.repo, self.path, self.branch)) == self.before
         ):
             return NotApplied("the symlink from before is still there")
-        now = found.obstacle or f"the blob {found.sha}"
-        return conflict(f"the answer of the {lost.method} was lost, and {self.path} is {now}: somebody else wrote it")
+        now = "gone" if found.is_absent else f"now {found.obstacle or f'the blob {found.sha}'}"
+        return Undecided(
+            f"the answer of the {lost.method} was lost, and {self.path} is {now}: whether it was done before somebody "
+            "else wrote can't be told",
+            found={"wanted": wanted, "before": self.before, "found": found.sha or found.obstacle or None},
+        )
 
 
 def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
@@ -100,6 +127,15 @@ def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
 def file_result(path: str, found: Standing) -> dict[str, Any]:
     """The result where the file was only read."""
     return {"path": path, "sha": found.sha, "size": found.size, "html_url": found.html_url}
+
+
+def flaw_of_content(text: str) -> str:
+    """Why Base64 text can't be the content of a file."""
+    try:
+        size_bytes = len(blobs.decode(text))
+    except ValueError as flaw:
+        return f"expected Base64 ({flaw})"
+    return f"has {size_bytes:,} bytes; {LARGEST}" if size_bytes > RAW_BODY_BYTES else ""
 
 
 def conflict(message: str, reply: Reply | None = None) -> Outcome:

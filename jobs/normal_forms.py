@@ -116,7 +116,7 @@ def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
     if isinstance(asked, list):
         shown = [] if shown is None else shown
         return isinstance(shown, list) and len(asked) == len(shown) and _is_paired(asked, list(shown), form)
-    return form(asked) == form(shown)
+    return form(asked) == form("" if shown is None and isinstance(asked, str) else shown)
 
 
 def _is_paired(asked: list[Any], left: list[Any], form: Form) -> bool:

@@ -235,6 +235,9 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem]):
             )
             if reply.status != 404:
                 return succeeded({"id": item.configuration_id})
+            if (yield _look(item, is_fresh=True)).status == 200:
+                message = f"configuration {item.configuration_id} is there, and this credential may not delete it"
+                return failed(ErrorCode.NOT_FOUND, message, http_status=404)
         if (yield from presence.can_see(item.org)):
             return unchanged({"id": item.configuration_id}, note="it is not there")
         return _not_there(item)

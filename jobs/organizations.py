@@ -115,7 +115,7 @@ class CreateOrganization(Operation[CreateOrganizationItem]):
         if reply.status == 422:
             if (yield from can_see(item.login)):
                 return _exists_already(item, reply)
-            return _refused(reply)
+            return refusals.refused(reply)
         return succeeded(_shown(reply.body))
 
     def settle(self, item: CreateOrganizationItem, lost: Lost) -> Settling:
@@ -241,12 +241,6 @@ def _exists_already(item: CreateOrganizationItem, refusal: Reply | None) -> Outc
         return unchanged({"login": item.login}, note="it exists; its admin and profile name can't be compared")
     status = refusal.status if refusal is not None else None
     return failed(ErrorCode.CONFLICT, f"an organization {item.login} exists already", http_status=status)
-
-
-def _refused(reply: Reply) -> Outcome:
-    """A 422 about a name that can't be seen: taken by a user or a hidden organization, or something else is wrong."""
-    code = ErrorCode.CONFLICT if refusals.is_taken(reply) else ErrorCode.VALIDATION_FAILED
-    return failed(code, refusals.message_of(reply), http_status=reply.status)
 
 
 def _flaw_of_rename(item: RenameOrganizationItem, accepted: Mapping[str, Any]) -> str:

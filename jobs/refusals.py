@@ -1,11 +1,20 @@
 """What a refusal says. The shape of error bodies is not specified, so every part of it may be missing or odd.
 
-Source: open-points.md, Error body.
+Its words are for people: they may quote the names of repositories, users and files, so that nothing is decided by a
+word in them. What decides is the status, the code of a single error, a sentence of the platform that stands alone and
+names nothing, and most of all a look at what is there. Source: open-points.md, Error body.
 """
 
+import re
 from collections.abc import Iterator
 
 from bulk.model import ErrorCode, Outcome, Reply, failed
+
+_EMPTY = re.compile(r"This repository is empty\.?", re.IGNORECASE)
+_TOO_LARGE = re.compile(
+    r"This API returns blobs up to \d{1,4} MB in size\.(?: The requested blob is too large to fetch via the API, but "
+    r"you can use the Git Data API to request blobs up to \d{1,4} MB in size\.)?"
+)
 
 MESSAGE_CHARS = 500
 """Most characters of a platform's message that are passed on."""
@@ -27,19 +36,25 @@ def has_code(reply: Reply, code: str) -> bool:
 
 def is_too_large(reply: Reply) -> bool:
     """Whether a file was refused because of its size in the representation that was asked for."""
-    text = message_of(reply).casefold()
-    return has_code(reply, "too_large") or "too large" in text or "too_large" in text or "in size" in text
+    return has_code(reply, "too_large") or _says(reply, _TOO_LARGE)
 
 
-def is_taken(reply: Reply) -> bool:
-    """Whether a name was refused because something has it already."""
-    text = message_of(reply).casefold()
-    return has_code(reply, "already_exists") or "already exist" in text or "already taken" in text
+def refused(reply: Reply) -> Outcome:
+    """A creation that was refused while nothing that is as asked for is there: `conflict` by status or code alone."""
+    is_conflict = reply.status == 409 or has_code(reply, "already_exists")
+    code = ErrorCode.CONFLICT if is_conflict else ErrorCode.VALIDATION_FAILED
+    return failed(code, message_of(reply), http_status=reply.status)
 
 
 def is_empty_repository(reply: Reply) -> bool:
     """Whether a 404 says that the repository is there and has no commit yet: whoever reads that may see it."""
-    return reply.status == 404 and "repository is empty" in message_of(reply).casefold()
+    return reply.status == 404 and _says(reply, _EMPTY)
+
+
+def _says(reply: Reply, sentence: re.Pattern[str]) -> bool:
+    """Whether the whole message is a sentence of the platform's that names nothing."""
+    message = reply.body.get("message") if isinstance(reply.body, dict) else None
+    return isinstance(message, str) and sentence.fullmatch(message.strip()) is not None
 
 
 def bad_answer(reply: Reply, expected: str) -> Outcome:

@@ -18,7 +18,6 @@ from bulk.model import (
     Effect,
     ErrorCode,
     Lost,
-    NotApplied,
     Outcome,
     Reply,
     Request,
@@ -28,8 +27,8 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
-from jobs import enterprises, names, normal_forms, pages, proofs, refusals
-from jobs.presence import flaw_of_source, rulesets_of, rulesets_path
+from jobs import creations, enterprises, names, normal_forms, pages, proofs, refusals
+from jobs.presence import flaw_of_source, is_of_organization, rulesets_of, rulesets_path
 from jobs.ruleset_conditions import (
     BypassActor,
     Conditions,
@@ -44,7 +43,6 @@ _are_targets = re.compile(r"[a-z_]+(?:,[a-z_]+)*").fullmatch
 _SHOWN = ("id", "name", "target", "source_type", "source", "enforcement", "node_id", "created_at", "updated_at")
 _BODY = ("name", "target", "enforcement", "bypass_actors", "conditions", "rules")
 _NOT_COMPARED = "it exists; the platform does not show its conditions and rules, so they are not compared"
-_LOST = "the answer was lost; a new ruleset of that name, target and enforcement is there"
 
 _FORMS = {"name": normal_forms.name, "target": normal_forms.name, "enforcement": normal_forms.name}
 """How the fields of a ruleset that every list or answer may show are compared; all others as texts."""
@@ -186,8 +184,8 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
     Requests:  2: a look at the organization's rulesets, then the creation; 1 to 3 where it exists.
     Category:  core. Lane: the organization.
     Result:    id, name, target, source_type, source, enforcement, node_id, created_at, updated_at.
-    Lost answer: the list is read again: a ruleset that was not there before, and is as asked for, was created. If there
-               is none, still after the settle time, the request is repeated.
+    Lost answer: the list is read again: the only ruleset that was not there before, and is as asked for, was created.
+               If none is new, still after the settle time, the request is repeated; if another one is, nobody knows.
     Source:    Rulesets, POST /orgs/{org}/rulesets.
     """
 
@@ -196,9 +194,10 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
     is_read = False
     most_requests = 3
     settled_by = (
-        "The organization's rulesets for the target are listed. One that was not there before the request, with the "
-        "same name and enforcement, was created by it. Where there is none, still after the settle time, the request "
-        "is sent again; where there are two, which of them is ours can't be told, and the outcome is unknown."
+        "The organization's rulesets are listed, and those for the target. The only one that was not there before the "
+        "request, with the same name and enforcement in the platform's normal form, was created by it. Where none is "
+        "new, still after the settle time, the request is sent again; where another one is new, or several equal ones, "
+        "which of them is ours can't be told, and the outcome is unknown."
     )
     example: ClassVar = {
         "org": "acme-eng",
@@ -235,7 +234,7 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
         return (item.org,)
 
     def steps(self, item: CreateRulesetItem) -> Steps:
-        listing = yield from pages.read_all(rulesets_path(item.org), rulesets_of(item.org), is_fresh=True)
+        listing = yield from _list(item)
         if listing.flaw is not None:
             return listing.flaw
         found = _of_name(item, listing)
@@ -247,45 +246,49 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
             body=_body(item),
             effect=Effect.CREATE,
             accept=frozenset((200, 201, 422)),
-            memo={"before": [entry["id"] for entry in listing.entries]},
+            memo={"before": creations.ids(listing.entries)},
             proof=proofs.entry(
                 {"id": int, "name": str}, partial(flaw_of_source, item.org), partial(_flaw_of_created, item)
             ),
         )
         if reply.status != 422:
             return succeeded(_shown(reply.body))
-        if _is_taken(reply):
-            listing = yield from pages.read_all(rulesets_path(item.org), rulesets_of(item.org), is_fresh=True)
-            return (yield from _exists(item, _of_name(item, listing), reply))
-        return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=422)
+        found = _of_name(item, (yield from _list(item)))
+        return (yield from _exists(item, found, reply)) if found else refusals.refused(reply)
 
     def settle(self, item: CreateRulesetItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(
-            rulesets_path(item.org), rulesets_of(item.org), is_fresh=True, targets=item.target
-        )
+        listing = yield from _list(item)
         if listing.flaw is not None:
             return Undecided(listing.why)
-        alike = [entry for entry in _of_name(item, listing) if entry.get("enforcement") == item.enforcement]
-        before = lost.memo.get("before")
-        if before is None and alike:
-            return Undecided(f"a ruleset {item.name} is there, but whether it was before is not known")
-        new = [entry for entry in alike if entry.get("id") not in (before or ())]
-        match new:
-            case []:
-                return NotApplied(f"there is no new ruleset {item.name}")
-            case [one]:
-                return succeeded(_shown(one), note=_LOST)
-        ids = " and ".join(str(entry.get("id")) for entry in new)
-        return Undecided(f"several new rulesets {item.name} are there ({ids}); which of them is ours can't be told")
+        asked = {"name": item.name, "enforcement": item.enforcement}
+        ended = creations.settled(
+            "a ruleset",
+            [entry for entry in listing.entries if is_of_organization(entry)],
+            lost,
+            lambda entry: normal_forms.differences(asked, entry, _FORMS),
+            lambda entry: [field for field, value in asked.items() if entry.get(field) != value],
+            _shown,
+        )
+        if isinstance(ended, Outcome):
+            # a summary does not tell its target, but the list filters by it
+            filtered = yield from _list(item, targets=item.target)
+            if all(entry["id"] != ended.result["id"] for entry in filtered.entries):
+                why = filtered.why or f"the new ruleset {item.name} is not listed for the target {item.target}"
+                return Undecided(why, found=ended.result)
+        return ended
+
+
+def _list(item: CreateRulesetItem, targets: str | None = None) -> Generator[Request, Reply, pages.Listing]:
+    return pages.read_all(rulesets_path(item.org), rulesets_of(item.org), is_fresh=True, targets=targets)
 
 
 def _exists(
     item: CreateRulesetItem, found: list[dict[str, Any]], refusal: Reply | None
 ) -> Generator[Request, Reply, Outcome]:
-    """How an item ends whose name is taken, by rulesets that can be seen or by none."""
+    """How an item ends whose name these rulesets have."""
     status = refusal.status if refusal is not None else None
     why = f"a ruleset {item.name} exists already in {item.org}"
-    if item.if_exists == "fail" or not found:
+    if item.if_exists == "fail":
         return failed(ErrorCode.CONFLICT, why, http_status=status)
     differences = ""
     for entry in found:
@@ -296,7 +299,7 @@ def _exists(
                 return unchanged(_shown(entry), note=_NOT_COMPARED)
             continue
         compared = {name: asked for name, asked in _body(item).items() if name in whole}
-        differences = ", ".join(name for name, asked in compared.items() if not is_within(asked, whole[name]))
+        differences = ", ".join(normal_forms.differences(compared, whole, _FORMS))
         if not differences:
             hidden = ", ".join(name for name in _body(item) if name not in whole)
             return unchanged(_shown(whole), note=f"the platform does not show {hidden}" if hidden else None)
@@ -316,35 +319,13 @@ def _whole(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request,
 
 def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, str]:
     """What of a summary is not as asked for: its enforcement, and the target, which the list filters by."""
-    differences = [] if entry.get("enforcement") == item.enforcement else ["enforcement"]
-    listing = yield from pages.read_all(
-        rulesets_path(item.org), rulesets_of(item.org), is_fresh=True, targets=item.target
-    )
+    differences = normal_forms.differences({"enforcement": item.enforcement}, entry, _FORMS)
+    listing = yield from _list(item, targets=item.target)
     if listing.flaw is not None:
         differences.insert(0, f"target ({listing.why})")
     elif all(other.get("id") != entry.get("id") for other in listing.entries):
         differences.insert(0, "target")
     return ", ".join(differences)
-
-
-def is_within(asked: Any, shown: Any) -> bool:
-    """Whether everything that was asked for is shown; what is shown beside it is the platform's own.
-
-    Lists have the same length, and their order says nothing.
-    """
-    if isinstance(asked, dict):
-        return isinstance(shown, dict) and all(is_within(value, shown.get(name)) for name, value in asked.items())
-    if isinstance(asked, list):
-        if not isinstance(shown, list) or len(asked) != len(shown):
-            return False
-        left = list(shown)
-        for entry in asked:
-            place = next((place for place, other in enumerate(left) if is_within(entry, other)), None)
-            if place is None:
-                return False
-            del left[place]
-        return True
-    return type(asked) is type(shown) and bool(asked == shown)
 
 
 def _body(item: CreateRulesetItem) -> dict[str, Any]:
@@ -354,11 +335,8 @@ def _body(item: CreateRulesetItem) -> dict[str, Any]:
 
 
 def _of_name(item: CreateRulesetItem, listing: pages.Listing) -> list[dict[str, Any]]:
-    return [entry for entry in listing.entries if entry.get("name") == item.name]
-
-
-def _is_taken(reply: Reply) -> bool:
-    return refusals.is_taken(reply) or "unique" in refusals.message_of(reply).casefold()
+    name = normal_forms.name(item.name)
+    return [entry for entry in listing.entries if normal_forms.name(entry["name"]) == name]
 
 
 def _shown(body: Any) -> dict[str, Any]:

@@ -41,6 +41,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         """Whether nothing is there, as far as a 404 can tell."""
         return self.sha is None and not self.obstacle
 
+    @property
+    def now(self) -> str:
+        """What a path is, in words: a file's blob, or not there."""
+        return "is not there" if self.sha is None else f"is the blob {self.sha}"
+
 
 Look = Generator[Request, Reply, Standing]
 

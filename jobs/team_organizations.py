@@ -190,6 +190,9 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
             )
             if reply.status != 404:
                 return succeeded({"login": item.org})
+            if (yield teams.look(item, is_fresh=True)).status == 200:
+                message = f"{item.enterprise_team} is assigned to {item.org}, and this credential may not change that"
+                return failed(ErrorCode.NOT_FOUND, message, http_status=404)
         if (yield from teams.can_see(item)):
             return unchanged({"login": item.org})
         message = f"{item.enterprise_team} is not there, or this credential can't see it"

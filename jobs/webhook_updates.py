@@ -92,7 +92,7 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
         if found.status == 404:
-            return NotApplied("the webhook can't be seen")
+            return Undecided("the webhook can't be seen")
         body = _body(item)
         if hook_settings.differences(body, found.body):
             return NotApplied("the webhook differs from what was asked for")
@@ -162,7 +162,7 @@ class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
     def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
         found = yield _look(f"{hook_path(item)}/config", hook_settings.CONFIG_SHOWN)
         if found.status == 404:
-            return NotApplied("the webhook can't be seen")
+            return Undecided("the webhook can't be seen")
         body = _config_body(item)
         if hook_settings.config_differences(body, found.body):
             return NotApplied("the configuration differs from what was asked for")

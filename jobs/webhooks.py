@@ -27,12 +27,11 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
-from jobs import hook_settings, pages, proofs, refusals
+from jobs import creations, hook_settings, pages, proofs, refusals
 from jobs.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
 _DELIVERIES = proofs.listing({})
 _NOT_COMPARED = "it exists; its secret, user name and password can't be compared"
-_LOST = "the answer was lost; a new webhook with this configuration is there"
 
 
 class ListWebhooks(Operation[OrganizationItem]):
@@ -155,7 +154,8 @@ class CreateWebhook(Operation[CreateWebhookItem]):
     Category:  core. Lane: the organization.
     Refused:   insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
     Result:    the webhook, its secret masked.
-    Lost answer: the list is read: a webhook that is new in it, with the same URL, content type and events, is this one.
+    Lost answer: the list is read: the only new webhook in it with the same URL, content type and events, or more of
+               them, is this one. Where another one is new, nobody knows.
     Source:    Organization webhooks, POST /orgs/{org}/hooks.
     """
 
@@ -165,8 +165,9 @@ class CreateWebhook(Operation[CreateWebhookItem]):
     most_requests = 2
     secret_fields = frozenset(("config.secret", "config.password"))
     settled_by = (
-        "The webhooks are listed: one that was not there before, with the same URL, content type and events, is the "
-        "one that was created. Where none shows up until the settle time is over, the request is sent again."
+        "The webhooks are listed: the only one that was not there before, with the same URL, content type and events "
+        "in the platform's normal form, is the one that was created. Where none is new until the settle time is over, "
+        "the request is sent again; where another one is new, or several equal ones, the outcome is unknown."
     )
     example: ClassVar = {
         "org": "acme-eng",
@@ -204,7 +205,7 @@ class CreateWebhook(Operation[CreateWebhookItem]):
             body=body,
             effect=Effect.CREATE,
             accept=frozenset((201, 422)),
-            memo={"before": [hook["id"] for hook in before.entries]},
+            memo={"before": creations.ids(before.entries)},
             proof=proofs.entry(
                 hook_settings.HOOK, proofs.of_kind("orgs", item.org), partial(_flaw_of_url, item.config.url)
             ),
@@ -214,18 +215,18 @@ class CreateWebhook(Operation[CreateWebhookItem]):
         return succeeded(hook_settings.shown(reply.body))
 
     def settle(self, item: CreateWebhookItem, lost: Lost) -> Settling:
-        before = lost.memo.get("before")
-        if not isinstance(before, list):
-            return Undecided("which webhooks were there before is not known")
         listing = yield from _list(item)
         if listing.flaw is not None:
             return Undecided(f"the webhooks can't be listed: {listing.why}")
-        new = [hook for hook in _equal(item, listing.entries) if hook.get("id") not in before]
-        if not new:
-            return NotApplied("no new webhook with this configuration is there")
-        others = ", ".join(str(hook.get("id")) for hook in new[1:])
-        note = f"{_LOST}; equal ones that are new too: {others}" if others else _LOST
-        return succeeded(hook_settings.shown(new[0]), note=note)
+        wanted = _wanted(item)
+        return creations.settled(
+            "a webhook",
+            listing.entries,
+            lost,
+            partial(_differences, wanted),
+            partial(hook_settings.shown_otherwise, wanted),
+            hook_settings.shown,
+        )
 
 
 class DeleteWebhook(Operation[HookItem]):
@@ -295,10 +296,20 @@ def _is_listed(item: HookItem, listing: pages.Listing) -> bool:
 
 
 def _equal(item: CreateWebhookItem, hooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those with the same URL, content type and events: what makes a webhook the same one."""
+    """Those with the same URL and content type that are told of the same events, or of more."""
+    wanted = _wanted(item)
+    return [hook for hook in hooks if not _differences(wanted, hook)]
+
+
+def _wanted(item: CreateWebhookItem) -> dict[str, Any]:
+    """What makes a webhook the same one."""
     config = {"url": item.config.url, "content_type": item.config.content_type or "form"}
-    wanted = {"config": config, "events": item.events or ["push"]}
-    return [hook for hook in hooks if not hook_settings.differences(wanted, hook)]
+    return {"config": config, "events": hook_settings.wanted_events(item.events or ["push"])}
+
+
+def _differences(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
+    # a platform may add kinds of events to those that were asked for
+    return hook_settings.differences(wanted, hook, may_have_more_events=True)
 
 
 def _exists_already(item: CreateWebhookItem, hook: dict[str, Any], refusal: Reply | None) -> Outcome:
@@ -308,18 +319,18 @@ def _exists_already(item: CreateWebhookItem, hook: dict[str, Any], refusal: Repl
         but = f", which differs in {' and '.join(different)}" if different else ""
         message = f"webhook {hook.get('id')} of {item.org} is equal to it{but}"
         return failed(ErrorCode.CONFLICT, message, http_status=refusal.status if refusal is not None else None)
-    return unchanged(hook_settings.shown(hook), note=_NOT_COMPARED)
+    otherwise = " and ".join(hook_settings.shown_otherwise(_wanted(item), hook))
+    form = f"; the platform shows its {otherwise} otherwise than asked for" if otherwise else ""
+    return unchanged(hook_settings.shown(hook), note=f"{_NOT_COMPARED}{form}")
 
 
 def _refused(item: CreateWebhookItem, reply: Reply) -> Generator[Request, Reply, Outcome]:
     """A 422: a platform that takes no two alike refuses what somebody else, or an earlier send, has made meanwhile."""
-    if not refusals.is_taken(reply):
-        return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=reply.status)
     after = yield from _list(item)
     equal = _equal(item, after.entries)
     if equal:
         return _exists_already(item, equal[0], reply)
-    return failed(ErrorCode.CONFLICT, refusals.message_of(reply), http_status=reply.status)
+    return refusals.refused(reply)
 
 
 def _read(reply: Reply, result: Any) -> Outcome:

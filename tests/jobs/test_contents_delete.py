@@ -60,9 +60,20 @@ def test_a_404_may_be_a_lack_of_permission():
 
 
 def test_a_404_to_the_delete_itself():
-    """With a sha the 404 comes from the DELETE: unchanged beside a root that can be listed, else not found."""
-    assert run(DELETE, WITH_SHA, reply(404), ROOT).outcome.kind is OutcomeKind.UNCHANGED
-    assert run(DELETE, WITH_SHA, reply(404), reply(404)).error.code is ErrorCode.NOT_FOUND
+    """With a sha the 404 comes from the DELETE: unchanged where the file is not there beside a root that is."""
+    gone = run(DELETE, WITH_SHA, reply(404), ABSENT, ROOT)
+    assert gone.outcome.kind is OutcomeKind.UNCHANGED
+    assert gone.requests[1].is_fresh
+    assert run(DELETE, WITH_SHA, reply(404), ABSENT, reply(404)).error.code is ErrorCode.NOT_FOUND
+    assert run(DELETE, WITH_SHA, reply(404), EMPTY).outcome.kind is OutcomeKind.UNCHANGED
+
+
+@pytest.mark.parametrize("there", [OLD, THIRD])
+def test_a_404_while_the_file_is_there(there):
+    """Who may read a file and not delete it is told 404: the file itself is looked at before that is believed."""
+    driven = run(DELETE, WITH_SHA, reply(404), _file(there))
+    assert (driven.error.code, driven.outcome.http_status) == (ErrorCode.NOT_FOUND, 404)
+    assert "is there" in driven.error.message
 
 
 def test_directories_are_not_deleted():
@@ -95,7 +106,7 @@ def test_a_sha_means_that_blob_alone():
 def test_gone_after_a_conflict():
     """Somebody else deleted it meanwhile: unchanged."""
     assert run(DELETE, WITH_SHA, reply(409, CONFLICT), ABSENT, ROOT).outcome.kind is OutcomeKind.UNCHANGED
-    twice = run(DELETE, ITEM, _file(OLD), reply(409, CONFLICT), _file(THIRD), reply(404), ROOT)
+    twice = run(DELETE, ITEM, _file(OLD), reply(409, CONFLICT), _file(THIRD), reply(404), ABSENT, ROOT)
     assert twice.outcome.kind is OutcomeKind.UNCHANGED
 
 
@@ -119,12 +130,13 @@ def test_settled_as_not_applied():
     assert settle(DELETE, ITEM, {"before": OLD}, _file(OLD), method="DELETE").is_undone
 
 
-def test_a_third_value_is_a_conflict():
-    """Another blob, or a directory: somebody else wrote."""
+def test_after_a_third_value_nobody_knows():
+    """Another blob, or a directory: whether ours was done before that can't be told; all three are."""
     third = settle(DELETE, ITEM, {"before": OLD}, _file(THIRD), _folder(("old.txt", "file", THIRD)), method="DELETE")
-    assert third.error.code is ErrorCode.CONFLICT
+    assert third.is_undecided
+    assert third.ended.found == {"wanted": None, "before": OLD, "found": THIRD}
     directory = settle(DELETE, ITEM, {"before": OLD}, reply(body=[]), _folder(), method="DELETE")
-    assert "a directory" in directory.error.message
+    assert directory.ended.found == {"wanted": None, "before": OLD, "found": "a directory"}
 
 
 def test_settled_where_a_symlink_is_still_there():

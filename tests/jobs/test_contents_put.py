@@ -286,23 +286,28 @@ def test_a_404_alone_proves_nothing():
 
 
 @pytest.mark.parametrize("before", [None, OLD])
-def test_a_third_value_is_a_conflict(before):
-    """Neither the new blob nor the one before: somebody else wrote."""
+def test_after_a_third_value_nobody_knows(before):
+    """Neither the new blob nor the one before: whether ours was there in between can't be told; all three are."""
     answers = [_file(THIRD)] + ([_folder(("CODEOWNERS", "file", THIRD))] if before else [])
     driven = settle(PUT, ITEM, {"before": before}, *answers)
-    assert driven.error.code is ErrorCode.CONFLICT
-    assert THIRD in driven.error.message
+    assert driven.is_undecided
+    assert driven.ended.found == {"wanted": OURS, "before": before, "found": THIRD}
+    assert f"docs/CODEOWNERS is now the blob {THIRD}" in driven.ended.why
 
 
 def test_settled_where_a_directory_has_come():
     """A directory at the path is a third value too."""
-    assert "a directory" in settle(PUT, ITEM, {"before": None}, DIRECTORY).error.message
+    driven = settle(PUT, ITEM, {"before": None}, DIRECTORY)
+    assert driven.is_undecided
+    assert driven.ended.found == {"wanted": OURS, "before": None, "found": "a directory"}
 
 
 def test_settled_where_the_file_was_deleted():
-    """There was a file, and now there is none: somebody deleted it, so it is not as asked for."""
+    """There was a file, and now there is none: somebody deleted it, before or after ours."""
     driven = settle(PUT, ITEM, {"before": OLD}, ABSENT, reply(body=[]))
-    assert driven.error.code is ErrorCode.CONFLICT
+    assert driven.is_undecided
+    assert driven.ended.found == {"wanted": OURS, "before": OLD, "found": None}
+    assert "docs/CODEOWNERS is gone" in driven.ended.why
 
 
 def test_settled_where_a_symlink_was_to_be_replaced():

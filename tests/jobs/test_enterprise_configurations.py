@@ -63,7 +63,7 @@ def test_create_looks_first():
     driven = run(CREATE, NEW, FREE, reply(201, MADE))
     assert driven.shown() == [f"GET {ALL}?per_page=100", f"POST {ALL}"]
     post = driven.requests[1]
-    assert (post.effect, post.body, post.memo) == (Effect.CREATE_UNIQUE, BODY, {"was_free": True})
+    assert (post.effect, post.body, post.memo) == (Effect.CREATE_UNIQUE, BODY, {"before": [1001]})
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, MADE)
 
 
@@ -113,8 +113,9 @@ def test_refused_for_another_reason():
         ErrorCode.VALIDATION_FAILED,
         "secret_scanning is not licensed",
     )
-    taken = run(CREATE, NEW, FREE, reply(422, {"message": "name already exists"}), FREE)
-    assert taken.error.code is ErrorCode.CONFLICT
+    taken = {"message": "x", "errors": [{"field": "name", "code": "already_exists"}]}
+    for refusal in (reply(422, taken), reply(409, {})):
+        assert run(CREATE, NEW, FREE, refusal, FREE).error.code is ErrorCode.CONFLICT
 
 
 def test_a_list_that_can_t_be_used():
@@ -123,13 +124,17 @@ def test_a_list_that_can_t_be_used():
 
 
 def test_create_settled():
-    """As asked for, free before: applied. Not there: not applied. Another one: a conflict. Unreadable: undecided."""
-    memo = {"was_free": True}
+    """As asked for and new: applied. Nothing new: not applied. New and otherwise, or unreadable: undecided."""
+    memo = {"before": [1001]}
     applied = settle(CREATE, NEW, memo, THERE, method="POST")
     assert (applied.outcome.kind, applied.outcome.result["id"]) == (OutcomeKind.SUCCEEDED, 1002)
     assert "lost" in applied.outcome.result["note"]
     assert settle(CREATE, NEW, memo, FREE, method="POST").is_undone
-    assert settle(CREATE, NEW, memo, DIFFERENT, method="POST").error.code is ErrorCode.CONFLICT
+    other = settle(CREATE, NEW, memo, DIFFERENT, method="POST")
+    assert (other.is_undecided, other.ended.found) == (True, [OTHER])
+    named_otherwise = settle(CREATE, NEW, memo, reply(body=[{**MADE, "name": "Stri"}]), method="POST")
+    assert named_otherwise.is_undecided
+    assert settle(CREATE, NEW, {"before": [1002]}, THERE, method="POST").is_undecided
     assert settle(CREATE, NEW, {}, THERE, method="POST").is_undecided
     assert settle(CREATE, NEW, memo, reply(body=None), method="POST").is_disbelieved
 
@@ -169,5 +174,5 @@ def test_types_refuse(change):
 
 
 def test_create_lane():
-    """One configuration at a time for each name in an enterprise."""
-    assert CREATE.lanes(item_of(CREATE, **NEW)) == ("acme/Strict",)
+    """One creation at a time in each enterprise, so that what is new there is explained."""
+    assert CREATE.lanes(item_of(CREATE, **NEW)) == ("acme",)

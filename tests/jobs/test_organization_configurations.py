@@ -129,13 +129,20 @@ def test_delete_looks_first():
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, {"id": 2001})
 
 
-@pytest.mark.parametrize("answers", [(ABSENT,), (reply(body=BEFORE), ABSENT)])
+@pytest.mark.parametrize("answers", [(ABSENT,), (reply(body=BEFORE), ABSENT, ABSENT)])
 def test_delete_of_what_is_not_there(answers):
     """Unchanged, but only where the organization can be seen: a 404 alone proves nothing."""
     gone = run(DELETE, ONE, *answers, VISIBLE)
     assert gone.shown()[-1] == CANARY
     assert gone.outcome.kind is OutcomeKind.UNCHANGED
     assert run(DELETE, ONE, *answers, HIDDEN).error.code is ErrorCode.NOT_FOUND
+
+
+def test_a_404_while_the_configuration_is_there():
+    """Who may read it and not delete it is told 404: it is looked at once more before that is believed."""
+    driven = run(DELETE, ONE, reply(body=BEFORE), ABSENT, reply(body=BEFORE))
+    assert (driven.error.code, "is there" in driven.error.message) == (ErrorCode.NOT_FOUND, True)
+    assert driven.requests[2].is_fresh
 
 
 def test_delete_settled():

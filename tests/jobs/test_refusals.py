@@ -4,8 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.operation import find
 from jobs import refusals
-from tests.jobs.driver import reply
+from tests.jobs.answers_to_writes import WRITES
+from tests.jobs.driver import reply, run
+
+CREATIONS = [
+    (write.operation, write.item)
+    for write in WRITES
+    if write.operation.endswith(".create") and write.operation != "snapshot.create"
+]
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -23,7 +32,8 @@ def test_any_body_is_survived(body):
     answer = reply(422, body)
     assert 0 < len(refusals.message_of(answer)) <= 500
     assert isinstance(refusals.is_too_large(answer), bool)
-    assert isinstance(refusals.is_taken(answer), bool)
+    assert refusals.refused(answer).kind is OutcomeKind.FAILED
+    assert not refusals.is_empty_repository(answer)
 
 
 def test_a_long_message_is_cut():
@@ -45,18 +55,27 @@ def test_single_errors_are_named():
 
 
 @pytest.mark.parametrize(
-    ("body", "is_taken"),
+    ("status", "body", "is_taken"),
     [
-        ({"errors": [{"code": "already_exists"}]}, True),
-        ({"message": "Organization name is already taken"}, True),
-        ({"message": "login already exists"}, True),
-        ({"message": "Validation Failed"}, False),
-        ({"errors": [{"code": "invalid"}]}, False),
+        (422, {"errors": [{"code": "already_exists"}]}, True),
+        (409, {}, True),
+        (422, {"message": "Organization name is already taken"}, False),
+        (422, {"message": "login already exists", "errors": ["already_exists"]}, False),
+        (422, {"errors": [{"code": "invalid", "message": "already_exists"}]}, False),
     ],
 )
-def test_a_name_that_is_taken(body, is_taken):
-    """By code or by words."""
-    assert refusals.is_taken(reply(422, body)) is is_taken
+def test_a_name_that_is_taken(status, body, is_taken):
+    """By status or code, never by words."""
+    expected = ErrorCode.CONFLICT if is_taken else ErrorCode.VALIDATION_FAILED
+    found = refusals.refused(reply(status, body)).error
+    assert found is not None
+    assert found.code is expected
+
+
+WHOLE = (
+    "This API returns blobs up to 1 MB in size. The requested blob is too large to fetch via the API, but you can use "
+    "the Git Data API to request blobs up to 100 MB in size."
+)
 
 
 @pytest.mark.parametrize(
@@ -64,10 +83,59 @@ def test_a_name_that_is_taken(body, is_taken):
     [
         ({"message": "x", "errors": [{"code": "too_large"}]}, True),
         ({"message": "This API returns blobs up to 1 MB in size."}, True),
-        ({"message": "The file is too large"}, True),
+        ({"message": WHOLE}, True),
+        ({"message": "The file is too large"}, False),
+        ({"message": "Access to acme/too_large is blocked: files of 1 MB in size"}, False),
+        ({"message": f"{WHOLE} acme/x"}, False),
         ({"message": "Resource not accessible by this token"}, False),
     ],
 )
 def test_a_file_that_is_too_large(body, is_large):
-    """By code or by words; a lack of permission is not."""
+    """By code, or by the platform's own sentence alone; words among others decide nothing."""
     assert refusals.is_too_large(reply(403, body)) is is_large
+
+
+NAMES = st.sampled_from(
+    ("too large", "too_large", "in size", "already exists", "already taken", "already_exists", "must be unique")
+) | st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+TEMPLATES = st.sampled_from(
+    (
+        "Repository access to {0}/{1} blocked",
+        "{0} is not a valid value for {1}",
+        "Repository {0} is empty.",
+        "This repository is empty. ({0})",
+        "{0}\nThis repository is empty.\n{1}",
+        "Path {0} in {1} can't be read",
+        "Validation of {0} failed: {1}",
+    )
+)
+
+
+@given(TEMPLATES, NAMES, NAMES, st.sampled_from(((403, "is_too_large"), (404, "is_empty_repository"))))
+def test_names_in_words_decide_nothing(template, one, other, asked):
+    """Whatever names a message quotes, it is no sign of a size or of an empty repository."""
+    status, question = asked
+    body = {"message": template.format(one, other), "errors": [{"message": f"{one} {other}", "code": "custom"}, one]}
+    assert getattr(refusals, question)(reply(status, body)) is False
+    found = refusals.refused(reply(422, body)).error
+    assert found is not None
+    assert found.code is ErrorCode.VALIDATION_FAILED
+
+
+@given(NAMES, NAMES)
+def test_words_do_not_change_what_a_creation_does(one, other):
+    """A refused creation looks what is there, whatever the words are, and asks for the same each time."""
+    body = {"message": f"{one} {other}", "errors": [f"{other} {one}"]}
+    for operation, item in CREATIONS:
+        here = reply(404) if operation == "organization.create" else reply(body=[])
+        driven = run(find(operation), item, here, reply(422, body), here)
+        assert [request.method for request in driven.requests] == ["GET", "POST", "GET"]
+        assert driven.error.code is ErrorCode.VALIDATION_FAILED
+
+
+@given(NAMES, NAMES)
+def test_words_do_not_change_what_a_refused_read_does(one, other):
+    """A read that is refused is forbidden, and nothing more is asked for, whatever the words are."""
+    refusal = reply(403, {"message": f"{one} {other}", "errors": [one]})
+    driven = run(find("readme.get"), {"owner": "acme", "repo": "api"}, refusal)
+    assert (len(driven.requests), driven.error.code) == (1, ErrorCode.FORBIDDEN)

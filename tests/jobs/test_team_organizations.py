@@ -92,7 +92,9 @@ def test_unassign_of_what_is_not_assigned():
 
 def test_unassign_when_somebody_was_faster():
     """A 404 to the removal itself is what was wanted, if the team can be seen."""
-    assert run(UNASSIGN, ONE, THERE, ABSENT, LISTED).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(UNASSIGN, ONE, THERE, ABSENT, ABSENT, LISTED).outcome.kind is OutcomeKind.UNCHANGED
+    still = run(UNASSIGN, ONE, THERE, ABSENT, THERE)
+    assert (still.error.code, still.requests[2].is_fresh) == (ErrorCode.NOT_FOUND, True)
 
 
 def test_unassign_settled():

@@ -66,7 +66,7 @@ def test_update_settled():
     assert (applied.outcome.kind, "lost" in applied.outcome.result["note"]) == (OutcomeKind.SUCCEEDED, True)
     assert settle(UPDATE, DROPS, {}, reply(body=hook(secret=False, active=True)), method="PATCH").is_undone
     assert settle(UPDATE, DROPS, {}, reply(body=hook()), method="PATCH").is_undone
-    assert settle(UPDATE, DROPS, {}, reply(404), method="PATCH").is_undone
+    assert settle(UPDATE, DROPS, {}, reply(404), method="PATCH").is_undecided
     assert settle(UPDATE, KEEPS, {}, reply(body=hook(active=True)), method="PATCH").is_undone
     assert settle(UPDATE, KEEPS, {}, reply(body=hook()), method="PATCH").is_undecided
 
@@ -131,7 +131,7 @@ def test_configuration_settled():
     assert settle(CONFIGURE, item, {}, reply(body=plain), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
     assert settle(CONFIGURE, item, {}, reply(body=hook()["config"]), method="PATCH").is_undone
     assert settle(CONFIGURE, item, {}, reply(body={**plain, "url": "https://x"}), method="PATCH").is_undone
-    assert settle(CONFIGURE, item, {}, reply(404), method="PATCH").is_undone
+    assert settle(CONFIGURE, item, {}, reply(404), method="PATCH").is_undecided
     secret = {**HOOK, "url": URL, "secret": "s3cret"}
     assert settle(CONFIGURE, secret, {}, reply(body=hook()["config"]), method="PATCH").is_undecided
 

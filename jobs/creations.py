@@ -1,0 +1,57 @@
+"""What became of a creation whose answer was lost, told by what is new in a list.
+
+New is what has an id that neither the look before the request showed nor this run has made since. Exactly one new thing
+that is as asked for, in the platform's normal form, is the one. A new thing that is not may be ours, shown otherwise in
+a way that nobody foresaw: then nobody knows, and nothing is sent again. Source: operations.md (policies U and K).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bulk.model import Lost, NotApplied, Outcome, Undecided, succeeded
+
+Thing = Mapping[str, Any]
+
+
+def ids(things: Sequence[Thing]) -> list[Any]:
+    """What the memo of a creation remembers: the ids that are there before it, under `before`."""
+    return [thing["id"] for thing in things]
+
+
+def settled(
+    kind: str,
+    things: Sequence[Thing],
+    lost: Lost,
+    differences: Callable[[Thing], list[str]],
+    shown_otherwise: Callable[[Thing], list[str]],
+    shown: Callable[[Thing], Any],
+) -> Outcome | NotApplied | Undecided:
+    """How a creation ended, of which the answer was lost.
+
+    Args:
+        kind: what is created, with its article, as `a webhook`.
+        things: those that are there now.
+        differences: which fields of a thing are not as asked for, in their normal forms; none: it may be ours.
+        shown_otherwise: which fields of an equal thing are written otherwise than they were asked for.
+        shown: what a result shows of a thing.
+    """
+    before = lost.memo.get("before")
+    if not isinstance(before, list):
+        return Undecided(f"whether {kind} was there before is not known")
+    known = {str(number).casefold() for number in before} | lost.made
+    new = [thing for thing in things if str(thing["id"]).casefold() not in known]
+    equal = [thing for thing in new if not differences(thing)]
+    numbers = " and ".join(str(thing["id"]) for thing in equal or new)
+    match equal:
+        case [one]:
+            otherwise = " and ".join(shown_otherwise(one))
+            form = f"; the platform writes its {otherwise} in a form of its own" if otherwise else ""
+            return succeeded(shown(one), note=f"the answer was lost; {kind} that is as asked for is new{form}")
+        case [_, *_]:
+            why = f"several are new and as asked for ({numbers}); which of them is ours can't be told"
+            return Undecided(why, found=[shown(thing) for thing in equal])
+    if not new:
+        return NotApplied(f"{kind} that is new is not there")
+    fields = sorted({field for thing in new for field in differences(thing)})
+    why = f"{numbers} is new and not as asked for ({', '.join(fields)}); it may be ours, shown otherwise"
+    return Undecided(why, found=[shown(thing) for thing in new])
