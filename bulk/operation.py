@@ -16,6 +16,9 @@ from bulk.model import Lost, NotApplied, Outcome, Reply, Request, Undecided
 
 GROUP = "bulk.operations"
 
+MOST_NAME_CHARACTERS = 100
+"""Longest name that is compared with the known ones, and the most that is shown of one (characters)."""
+
 Steps: TypeAlias = Generator[Request, Reply, Outcome]
 Settling: TypeAlias = Generator[Request, Reply, Outcome | NotApplied | Undecided]
 CombinedSteps: TypeAlias = Generator[Request, Reply, list[Outcome | None]]
@@ -236,6 +239,7 @@ def find(name: str) -> AnyOperation:
 def _unknown(name: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+    is_long = len(name) > MOST_NAME_CHARACTERS
+    near = [] if is_long else difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else "; `bulk operations` lists them"
-    return f"unknown operation {name!r}{hint}"
+    return f"unknown operation {name[:MOST_NAME_CHARACTERS] + '…' if is_long else name!r}{hint}"

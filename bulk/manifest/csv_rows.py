@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from bulk.manifest.flaws import name_shown, shown, unknown_name
+from bulk.manifest.flaws import MOST_FLAWS, name_shown, shown, unknown_name
 from bulk.manifest.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Row, bad
 from bulk.operation import AnyOperation, ItemFlaw
 
@@ -20,14 +20,27 @@ _CELL = re.compile(r'"((?:[^"]++|"")*+)"(?=,|\Z)|([^",]*+)(?=,|\Z)', re.DOTALL)
 _JSON_CELL = re.compile(r"[\[{][^,]*+")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_NOT_CLOSED = "is not closed; close it, and double each quote that belongs to the cell"
 _FLAGS = {"true": True, "false": False}
 
 Cell = Callable[[str], Any]
 """Makes a value of a cell's text, or raises ValueError with what was expected."""
 
 
+MOST_DEPTH = 64
+"""How deep the name of a column may reach into objects (count)."""
+
+
 class CsvFlaw(ValueError):
-    """A row is no CSV; the message says why."""
+    """A row is no CSV; the message says why.
+
+    Attributes:
+        at: where in the row (characters).
+    """
+
+    def __init__(self, message: str, at: int = 0) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 def rows(batches: Iterable[list[Row]], operation: AnyOperation) -> Iterator[list[Row]]:
@@ -50,7 +63,7 @@ def rows(batches: Iterable[list[Row]], operation: AnyOperation) -> Iterator[list
                 found.append((line, offset, bad(line, f"not UTF-8: the byte 0x{data[error.start]:02X}")))
                 continue
             except CsvFlaw as error:
-                found.append((line, offset, bad(line, str(error))))
+                found.append((line, offset, bad(line + text.count("\n", 0, error.at), str(error))))
                 continue
             if columns is not None:
                 found.append((line, offset, columns.value(cells, line)))
@@ -78,7 +91,7 @@ def split(text: str) -> list[str]:
     while True:
         found = _CELL.match(text, at) or (_JSON_CELL.match(text, at) if text[at : at + 1] in ("[", "{") else None)
         if found is None:
-            raise CsvFlaw(_why(text, at, len(cells) + 1))
+            raise CsvFlaw(_why(text, at, len(cells) + 1), at)
         if found.re is _JSON_CELL:
             cells.append(found[0])
         else:
@@ -94,7 +107,7 @@ def _why(text: str, at: int, number: int) -> str:
         return f'cell {number} holds a quote (") but does not begin with one; quote the whole cell and double it within'
     if _closed(text, at):
         return f'cell {number} goes on behind its closing quote ("); expected a comma'
-    return f'the quote (") that opens cell {number} is not closed'
+    return f'the quote (") that opens cell {number} {_NOT_CLOSED}'
 
 
 def _closed(text: str, at: int) -> bool:
@@ -103,35 +116,44 @@ def _closed(text: str, at: int) -> bool:
 
 def _joined(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
     """Rows instead of lines: a row whose quotes are open goes on in the next line."""
-    parts: list[bytes] = []
-    first, offset, size = 0, 0, 0
+    # of a row that goes on; one block, because millions of short lines would take fifty times their length
+    open_row = bytearray()
+    first, offset = 0, 0
     for batch in batches:
         found: list[Row] = []
         for row in batch:
             line, at, data = row
             if not isinstance(data, bytes):
-                parts = []
+                open_row.clear()
                 found.append(row)
-            elif parts:
-                parts.append(data)
-                size += len(data) + 1
-                if size > MOST_LINE_BYTES:
-                    message = (
-                        f'the quote (") that opens a cell here is not closed within 16 MiB, or the row is {TOO_LONG}'
-                    )
-                    found.append((first, offset, bad(first, message)))
-                    parts = []
+            elif open_row:
+                open_row += b"\n" + data
+                if len(open_row) > MOST_LINE_BYTES:
+                    found.append((first, offset, _too_long(open_row, first)))
+                    open_row.clear()
                 elif data.count(b'"') % 2:
-                    found.append((first, offset, b"\n".join(parts)))
-                    parts = []
+                    found.append((first, offset, bytes(open_row)))
+                    open_row.clear()
             elif b'"' in data and data.count(b'"') % 2:
-                parts, first, offset, size = [data], line, at, len(data)
+                open_row += data
+                first, offset = line, at
             else:
                 found.append(row)
         if found:
             yield found
-    if parts:
-        yield [(first, offset, b"\n".join(parts))]
+    if open_row:
+        yield [(first, offset, bytes(open_row))]
+
+
+def _too_long(row: bytearray, first: int) -> Bad:
+    """A row whose quotes are open, and which began in the line `first`: where the one that is open stands."""
+    opened = first
+    try:
+        split(row.decode("utf-8", "replace"))
+    except CsvFlaw as flaw:
+        opened += row.decode("utf-8", "replace").count("\n", 0, flaw.at)
+    why = f'the quote (") that opens a cell here is not closed within 16 MiB: {_NOT_CLOSED.partition("; ")[2]}'
+    return bad(opened, f"{why}; or the row is {TOO_LONG}")
 
 
 class _Columns:
@@ -142,24 +164,31 @@ class _Columns:
         self._names = [name.strip() for name in header]
         self._secret = operation.secret_fields
         self._columns: list[tuple[tuple[str, ...], Cell]] = []
+        given, seen = frozenset(self._names), set[str]()
+        item_type = inspect.type_info(operation.Item)
         for number, name in enumerate(self._names, 1):
-            self._add(number, name, operation)
+            self._add(number, name, item_type, given, seen)
+            seen.add(name)
 
-    def _add(self, number: int, name: str, operation: AnyOperation) -> None:
-        path = tuple(name.split("."))
+    def _add(self, number: int, name: str, item_type: inspect.Type, given: frozenset[str], seen: set[str]) -> None:
+        """One column; `given` are the names of all, `seen` those of the columns before it."""
         flaw = ""
         if not name:
             flaw = f"column {number} has no name"
-        elif self._names.index(name) + 1 < number:
+        elif name in seen:
             flaw = "a second column of this name"
-        elif any(other != name and name.startswith(other + ".") for other in self._names if other):
+        elif name.count(".") >= MOST_DEPTH:
+            flaw = f"reaches more than {MOST_DEPTH} objects deep"
+        elif any(outer in given for outer in _outer(name)):
             flaw = "a field of an object that another column gives whole"
         if flaw:
             self.flaws.append(ItemFlaw(name_shown(name) if name else "", flaw))
             return
-        kind, known = _type_at(inspect.type_info(operation.Item), path)
+        path = tuple(name.split("."))
+        kind, known = _type_at(item_type, path)
         if kind is None:
-            flaw = unknown_name(path[-1], known)
+            # an explanation takes time, and nobody would read it
+            flaw = unknown_name(path[-1], known) if len(self.flaws) < MOST_FLAWS else "unknown field"
             if len(self._names) == 1 and ";" in name:
                 flaw = "unknown field; cells are separated by commas, not by semicolons"
             self.flaws.append(ItemFlaw(name_shown(name), flaw))
@@ -189,6 +218,15 @@ class _Columns:
                 target = target.setdefault(part, {})
             target[path[-1]] = value
         return Bad(tuple(flaws)) if flaws else Given(item)
+
+
+def _outer(name: str) -> Iterator[str]:
+    """The names of the objects that a dotted name reaches into."""
+    at = name.find(".")
+    while at >= 0:
+        if at:
+            yield name[:at]
+        at = name.find(".", at + 1)
 
 
 def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | None, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from bulk.manifest.flaws import name_shown, unknown_name
+from bulk.manifest.flaws import MOST_FLAWS, name_shown, unknown_name
 from bulk.manifest.quantities import kind_of
 from bulk.operation import ItemFlaw
 
@@ -58,7 +58,9 @@ def _flaws_of_struct(value: Any, struct: type[msgspec.Struct], where: str, is_ya
         return [ItemFlaw(where, f"expected an object, got {kind_of(value)}")]
     fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
     unknown = [str(name) for name in value if name not in fields]
-    found = [ItemFlaw(_joined(where, name), unknown_name(name, fields)) for name in unknown]
+    explained, others = unknown[:MOST_FLAWS], unknown[MOST_FLAWS:]
+    found = [ItemFlaw(_joined(where, name), unknown_name(name, fields)) for name in explained]
+    found += [ItemFlaw(_joined(where, name), "unknown field") for name in others]
     for name, field in fields.items():
         if name not in value:
             if field.required:

@@ -87,7 +87,9 @@ class Fields:
         """Note a flaw for each field that nobody asked for."""
         for field, node in self._fields.items():
             if field not in self._known:
-                self.flaw(field, unknown_name(field, self._known), node.line)
+                # an explanation takes time, and nobody would read it
+                why = "unknown field" if self.flaws.is_full else unknown_name(field, self._known)
+                self.flaw(field, why, node.line)
 
     def _read(self, field: str, given: object, default: T, read: Callable[[Any], R]) -> R | T:
         try:

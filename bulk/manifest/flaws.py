@@ -4,6 +4,7 @@ What comes from a file is shown escaped and cut, so that no terminal is fooled b
 shown at all, which whoever adds a flaw sees to. Source: interface.md §2, failures.md rows 52 and 66.
 """
 
+import bisect
 import difflib
 import re
 from collections.abc import Iterable
@@ -13,6 +14,11 @@ from bulk.errors import Flaw, ManifestError
 MOST_FLAWS = 50
 """Flaws that are listed (count); further ones are only counted."""
 
+MOST_COMPARED = 200
+"""Known names that an unknown one is compared with (count): the nearest in the alphabet, so that typing errors at the
+end of long lists of names are still found."""
+
+_COMPARED_CHARACTERS = 100
 _SHOWN_CHARACTERS = 60
 _ORDINARY = re.compile(r"[A-Za-z0-9_.\[\]-]+")
 
@@ -67,7 +73,9 @@ def name_shown(name: str) -> str:
 def unknown_name(name: str, known: Iterable[str], kind: str = "field") -> str:
     """`unknown field; did you mean branch?`: what to say about a name that is not among `known`."""
     choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=2, cutoff=0.6)
+    place = bisect.bisect(choices, name)
+    around = choices[max(0, place - MOST_COMPARED // 2) : place + MOST_COMPARED // 2]
+    near = difflib.get_close_matches(name, around, n=2, cutoff=0.6) if len(name) <= _COMPARED_CHARACTERS else ()
     if near:
         return f"unknown {kind}; did you mean {' or '.join(near)}?"
     if 0 < len(choices) <= 20:

@@ -4,7 +4,7 @@ Items are only located here; `checking.py` reads them. Source: interface.md §2.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from bulk.operation import AnyOperation, UnknownOperation, find
 
 NEEDS_POLICIES = ("all", "any-outcome")
 _MOST_PRIORITY = 1_000_000
+_SHOWN_CIRCLE = 20
 _NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manifest"
 
 
@@ -199,17 +200,13 @@ def _refuse_second_stdin(part: Fields, jobs: Sequence[Job]) -> None:
 
 def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs with their numbers: needs before what needs them, otherwise as in the file."""
-    names = part.names()
+    names = dict.fromkeys(part.names())
     places = {job.name: place for place, job in enumerate(jobs)}
     waits: list[set[int]] = []
     for job in jobs:
         for need in job.needs:
             if need not in names:
-                derivation = job.derivation
-                where = f"{job.name}.needs"
-                if derivation is not None and need in derivation.needs:
-                    where = f"{job.name}.items.{'from' if need == derivation.job else 'also'}"
-                part.flaw(where, f"{shown(need)}: {unknown_name(need, names, 'job')}", _line(part, job))
+                _note_unknown(part, job, need, names)
         waits.append({places[need] for need in job.needs if need in places})
     wanted: dict[int, list[int]] = {}
     for place, before in enumerate(waits):
@@ -228,10 +225,24 @@ def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
     stuck = {place for place, count in enumerate(left) if count}
     if stuck:
         circle = _circle(waits, stuck)
-        way = " needs ".join(jobs[place].name for place in [*circle, circle[0]])
+        names_shown = [jobs[place].name for place in circle]
+        if len(names_shown) > _SHOWN_CIRCLE:
+            names_shown[_SHOWN_CIRCLE - 1 : -1] = ["…"]
+        way = " needs ".join([*names_shown, names_shown[0]])
         first = jobs[circle[0]]
         part.flaw(f"{first.name}.needs", f"goes in a circle: {way}", _line(part, first))
     return tuple(replace(jobs[place], number=number) for number, place in enumerate(order))
+
+
+def _note_unknown(part: Fields, job: Job, need: str, names: Collection[str]) -> None:
+    if part.flaws.is_full:
+        part.flaws.count_only()  # an explanation takes time, and nobody would read it
+        return
+    derivation = job.derivation
+    where = f"{job.name}.needs"
+    if derivation is not None and need in derivation.needs:
+        where = f"{job.name}.items.{'from' if need == derivation.job else 'also'}"
+    part.flaw(where, f"{shown(need)}: {unknown_name(need, names, 'job')}", _line(part, job))
 
 
 def _line(part: Fields, job: Job) -> int:
@@ -243,11 +254,12 @@ def _line(part: Fields, job: Job) -> int:
 
 def _circle(waits: Sequence[set[int]], stuck: set[int]) -> list[int]:
     """Jobs that need each other in a circle, each the next, from the first in the file on."""
-    way: list[int] = []
+    way: dict[int, None] = {}
     place = min(stuck)
     while place not in way:
-        way.append(place)
+        way[place] = None
         place = min(waits[place] & stuck)
-    circle = way[way.index(place) :]
+    passed = list(way)
+    circle = passed[passed.index(place) :]
     start = circle.index(min(circle))
     return circle[start:] + circle[:start]

@@ -71,8 +71,10 @@ def places(raw: bytes) -> dict[str, int]:
     found: dict[str, int] = {}
     stack: list[tuple[str, int]] = []  # name of the open object or list; next index, or -1 for an object
     name, at = "", _skip(text, 0)
-    found[""] = 1 + text.count("\n", 0, at)
+    line, counted = 1, 0
     while at < len(text):
+        line, counted = line + text.count("\n", counted, at), at
+        found.setdefault("", line)
         match text[at]:
             case "{":
                 stack.append((name, -1))
@@ -80,7 +82,7 @@ def places(raw: bytes) -> dict[str, int]:
             case "[":
                 stack.append((name, 0))
                 name, at = f"{name}[0]", at + 1
-                found[name] = 1 + text.count("\n", 0, at)
+                found[name] = line
             case "}" | "]":
                 name, at = (stack.pop()[0] if stack else ""), at + 1
             case ",":
@@ -89,7 +91,7 @@ def places(raw: bytes) -> dict[str, int]:
                     owner, index = stack.pop()
                     stack.append((owner, index + 1))
                     name = f"{owner}[{index + 1}]"
-                    found[name] = 1 + text.count("\n", 0, _skip(text, at))
+                    found[name] = line + text.count("\n", at, _skip(text, at))
             case _:
                 string = _STRING.match(text, at)
                 token = string or _ATOM.match(text, at)
@@ -98,7 +100,7 @@ def places(raw: bytes) -> dict[str, int]:
                 if string and text[after : after + 1] == ":" and stack:
                     key = json.loads(string[0], strict=False)
                     name = f"{stack[-1][0]}.{key}" if stack[-1][0] else key
-                    found.setdefault(name, 1 + text.count("\n", 0, at))
+                    found.setdefault(name, line)
                     end = after + 1
                 at = end
         at = _skip(text, at)

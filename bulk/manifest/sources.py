@@ -262,7 +262,8 @@ class _Text:
 
     def read(self, size: int = -1, /) -> str:
         while True:
-            data = self._first or self._read(max(size, 4096))
+            # the parser copies what it has not used each time: the longer an item is, the more it gets at once
+            data = self._first or self._read(max(size, 4096, min(self.since_item, MOST_LINE_BYTES - self.since_item)))
             self._first = b""
             try:
                 text = self._decoder.decode(data, final=not data)

@@ -43,7 +43,7 @@ class BadHead(HttpProcessingError):
 
 
 class AnswerProtocol(ResponseHandler):
-    """One connection; `begin_request` comes before each request that is written."""
+    """One connection; `begin_request` comes before each request."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -55,7 +55,8 @@ class AnswerProtocol(ResponseHandler):
         self._is_http = False
 
     def set_response_params(self, **options: Any) -> None:
-        """As aiohttp's, with our limits."""
+        """As aiohttp's, with our limits; it calls this before each request of its session."""
+        self.begin_request()
         limits = {"max_line_size": LINE_BYTES, "max_field_size": LINE_BYTES, "max_headers": LINES}
         super().set_response_params(**{**options, **limits})
 

@@ -28,7 +28,7 @@ from bulk.platform.coding import ACCEPTED, CodingBroken
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
-from bulk.platform.heads import AnswerProtocol, BadHead, bounded
+from bulk.platform.heads import BadHead, bounded
 from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
 from bulk.platform.intake import TOO_LONG, Holder, Intake, TooLong, read_alone
 from bulk.platform.secrets import Secret
@@ -59,8 +59,6 @@ class _Request(ClientRequest):
             raise ConnectionStale
         if flight.may_leave is not None and not flight.may_leave():
             raise Withheld
-        if isinstance(protocol, AnswerProtocol):
-            protocol.begin_request()
         flight.is_written = True
         return await super().send(conn)
 
