@@ -18,6 +18,7 @@ from bulk.dispatch.disk import Disk
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.ledger.directory import Claim
 from bulk.ledger.ledger import Ledger
+from bulk.ledger.parts import note_making, refuse_changed_parts
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.manifest.checking import Checked, check, load_checked
@@ -25,6 +26,7 @@ from bulk.manifest.manifest import Manifest, Platform
 from bulk.manifest.plan import Plan, plan
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
 from bulk.model import Failure, OutcomeKind
+from bulk.origin import NAME as ORIGIN
 from bulk.origin import Origin, write_private
 from bulk.platform.credentials import Credential
 from bulk.platform.transport import Transport
@@ -40,6 +42,9 @@ T = TypeVar("T")
 
 RUNS = Path("runs")
 """Where runs live that were given no directory."""
+
+MANIFEST = "manifest.yaml"
+"""The copy of the manifest in a run directory."""
 
 UNKNOWN_ITEMS = -1
 """Items of a job in the ledger while they are not known, because they are made from another job's results."""
@@ -199,12 +204,13 @@ async def execute(
     credentials = _credentials(manifest, environ, around.clock)
     around.environ = environ
     with Claim.take(run_dir) as claim:
-        checked = await _check(manifest, run_dir, display, around.clock, stdin)
+        is_to_check = await _beside(around.disk, lambda: refuse_changed_parts(run_dir))
+        checked = await _check(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
         identity, now = _identity(checked), around.clock.now()
-        ledger = await _beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim))
+        writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
+        ledger = await _beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
         with ledger:
-            origin.save(run_dir)
-            write_private(run_dir / "manifest.yaml", redact(manifest.text).encode())
+            await _beside(around.disk, lambda: _bind(ledger, origin, manifest))
             if is_retry:
                 ledger.reopen(RETRIED, below=manifest.limit)
             settle_s, clock = checked.manifest.limits.settle_s, around.clock
@@ -223,6 +229,17 @@ async def execute(
             if failure is not None:
                 raise failure
             return await _beside(around.disk, lambda: _report(run_dir, checked))
+
+
+def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
+    """Write where the run comes from, where that is not there yet, and bind all parts to the ledger."""
+    wanted = {ORIGIN: origin.text(), MANIFEST: redact(manifest.text).encode()}
+    for name, text in wanted.items():
+        path = ledger.run_dir / name
+        if path.is_symlink() or not path.is_file() or path.read_bytes() != text:
+            note_making(ledger.run_dir, is_naming=True)
+            write_private(path, text)
+    ledger.bind_parts()
 
 
 def _report(run_dir: Path, checked: Checked) -> Report:
@@ -282,7 +299,13 @@ def _identity(checked: Checked) -> RunIdentity:
 
 
 async def _check(
-    manifest: Manifest, workspace: Path, display: Display, clock: Clock, stdin: BinaryIO | None
+    manifest: Manifest,
+    workspace: Path,
+    display: Display,
+    clock: Clock,
+    stdin: BinaryIO | None,
+    *,
+    is_to_check: bool = False,
 ) -> Checked:
     """The check of an earlier process where nothing has changed since; otherwise all items are read, in a thread."""
     started_at = clock.now()
@@ -293,9 +316,13 @@ async def _check(
             RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
         )
 
+    def note() -> None:
+        note_making(workspace, is_checking=True)
+
     def work() -> Checked:
-        found = load_checked(manifest, workspace)
+        found = None if is_to_check else load_checked(manifest, workspace, note)
         if found is None:
+            note()
             found = check(manifest, workspace, stdin=stdin or sys.stdin.buffer, progress=tell)
         return found
 

@@ -334,7 +334,7 @@ class Lost:
 
     Attributes:
         memo: `Request.memo` of the lost request; empty where it had none.
-        sent_at: when it was first sent (UTC epoch seconds, platform time).
+        sent_at: when it was first sent (UTC epoch seconds, this machine's time; not the platform's).
         status: what came back and proves nothing, if anything did.
         made: names and ids, folded, of what this run is known to have made itself shortly before: they are new and
             explained.

@@ -59,11 +59,11 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         except msgspec.MsgspecError as error:
             raise RunDirectoryError(f"{run_dir / NAME} is damaged; `bulk run MANIFEST --run-dir` goes on") from error
 
-    def save(self, run_dir: Path) -> None:
-        """Write it, whole or not at all; a secret that stands in the command of a credential is not in it."""
+    def text(self) -> bytes:
+        """What the file holds; a secret that stands in the command of a credential is not in it."""
         own = frozenset(msgspec.json.encode(text)[1:-1] for text in (self.manifest, self.base_url, self.vendor))
         data = redact_json(msgspec.json.encode(self), own)
-        write_private(run_dir / NAME, msgspec.json.format(data, indent=2) + b"\n")
+        return msgspec.json.format(data, indent=2) + b"\n"
 
     def overrides(self, given: Overrides) -> Overrides:
         """What the command line gives, and the origin's own where it gives nothing."""

@@ -290,9 +290,9 @@ class Run:
             raise recorder.failure
 
     def _began_at(self) -> float:
-        """When the run was first begun, by the platform's clock (UTC epoch seconds)."""
+        """When the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its processes."""
         offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
-        return self._ledger.began_at + offset
+        return self._ledger.sealing.planned_from(self._ledger.began_at + offset)
 
     async def _work(self, workers: Workers, transport: Transport) -> None:
         async with anyio.create_task_group() as services:

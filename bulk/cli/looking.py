@@ -51,6 +51,7 @@ def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
         raise UsageError(f"--only chooses items, and {form} is the whole report: use --format text, csv or jsonl")
     kinds = None if only is None else tables.parse_only(only)
     view, manifest = LedgerView(run_dir), _manifest(run_dir)
+    view.refuse_edited()
     with output.binary_out() as stdout:
         match form:
             case "csv":

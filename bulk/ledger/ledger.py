@@ -9,31 +9,19 @@ interface.md §5.
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import MappingProxyType
 
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.inserting import insert
-from bulk.ledger import compaction, database, results, saving
+from bulk.ledger import chunks, compaction, database, parts, results, rows, saving, seal
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, unusable
-from bulk.ledger.opening import begin_epoch, refuse_changed
+from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
 from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
-from bulk.ledger.rows import (
-    block_bits,
-    intent_row,
-    marks,
-    outcome_rows,
-    read_counts,
-    read_echoes,
-    read_open,
-    read_words,
-    status_json,
-    tally_row,
-)
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.private import stopped
 from bulk.redaction import redact
@@ -41,24 +29,11 @@ from bulk.status import RunStatus
 
 __all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
 
-BLOCK_ITEMS = 65_536
-"""Items whose outcomes are looked up at once by `done_bits` (a multiple of 8)."""
-
 COMPLETE = frozenset((0, 1, 6))
 INTERRUPTED = frozenset((130, 143))
 """Exit codes of a run without work left, and of one that a person or the system ended (interface.md §4)."""
 
-_ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
-_CLOSE_INTENT = "DELETE FROM intents WHERE job = ? AND idx = ?"
-_ADD_COUNT = """
-    INSERT INTO counts VALUES (?,?,?,?,?) ON CONFLICT (job, outcome, code)
-    DO UPDATE SET items = items + excluded.items, bytes = bytes + excluded.bytes
-"""
 _COUNT_AGAIN = "INSERT INTO counts SELECT job, outcome, code, count(*), sum(length) FROM outcomes"
-_SET_STATUS = "UPDATE status SET json = ?"
-_SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
-_END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
-
 _NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
 
 
@@ -73,6 +48,7 @@ class Ledger:
         run_dir: where it lives.
         epoch: how many times the run was opened for writing, this one included.
         began_at: when it was opened for the first time (UTC epoch seconds, this machine's time).
+        sealing: counts the commits, and knows when the run began by the platform's clock.
     """
 
     def __init__(
@@ -88,10 +64,12 @@ class Ledger:
         self._path = claim.path / LEDGER
         self._inode = self._path.stat().st_ino
         self.began_at = float(connection.execute("SELECT min(started_at) FROM epochs").fetchone()[0])
-        self._words = read_words(connection)
+        self._words = rows.read_words(connection)
         self._open = {(job, index) for job, index in connection.execute("SELECT job, idx FROM intents")}
         self._moved: set[str] = set()
         self._lock = threading.Lock()
+        self._chunks = chunks.open_chunks(connection, file.fd, file.end)
+        self.sealing = seal.Sealing(claim.path, connection)
 
     @classmethod
     def open(
@@ -101,6 +79,7 @@ class Ledger:
         *,
         now: float,
         claim: Claim | None = None,
+        writes: Collection[str] = (),
         reached: Callable[[Point], None] = _nothing,
     ) -> "Ledger":
         """Create the ledger of a run, or resume it.
@@ -111,6 +90,7 @@ class Ledger:
         Args:
             now: UTC epoch seconds, this machine's time.
             claim: the run directory, where it is held already; the ledger releases it when it closes.
+            writes: names of jobs that write: what they have sent must not be sent again.
             reached: called at named moments, so that tests can kill the process there.
 
         Raises:
@@ -121,17 +101,23 @@ class Ledger:
         claim = Claim.take(run_dir) if claim is None else claim
         path = claim.path / LEDGER
         try:
-            if not path.exists():
+            if path.exists():
+                seal.refuse_older(path)
+            else:
                 database.create(path, identity)
+            is_sealed = (claim.path / seal.SEAL).exists()
             database.migrate(path)
             generation, end = refuse_changed(path, identity)
             compaction.settle_rewrite(claim.path / RESULTS, generation)
+            refuse_newer_results(path, claim.path / RESULTS, end, writes)
             with contextlib.ExitStack() as undo:
                 file = ResultsFile.open(claim.path / RESULTS, end)
                 undo.callback(file.close)
+                with database.open_reader(path) as reader:
+                    chunks.refuse_edited(reader, file.fd, end, file.path)
                 connection = database.open_writer(path)
                 undo.callback(database.close_writer, connection)
-                epoch = begin_epoch(connection, identity, now)
+                epoch = begin_epoch(connection, identity, now, is_sealed=is_sealed)
                 ledger = cls(claim, connection, file, epoch, reached)
                 undo.pop_all()
                 return ledger
@@ -173,7 +159,7 @@ class Ledger:
             self._check_presence()
             self._save(records)
             position = self._append(lines) if lines else self._file.end
-            rows, sums = outcome_rows(records, lengths, position, self._words)
+            outcomes, sums = rows.outcome_rows(records, lengths, position, self._words)
             opened = {(intent.job, intent.index) for intent in intents}
             ended = [
                 (record.job, record.finished.index)
@@ -184,17 +170,21 @@ class Ledger:
             try:
                 with self._transaction() as connection:
                     self._check_epoch(connection, self._file.end)
-                    connection.executemany(_ADD_INTENT, [intent_row(intent) for intent in intents])
-                    insert(connection, "outcomes", rows)
-                    connection.executemany(_CLOSE_INTENT, closed)
-                    connection.executemany(_ADD_COUNT, sums)
-                    connection.executemany(_SET_TALLY, [(job, *tally_row(tally)) for job, tally in tallies.items()])
+                    if lines:
+                        self._chunks.cover(connection, self._file.fd, position, lines)
+                    connection.executemany(rows.ADD_INTENT, [rows.intent_row(intent) for intent in intents])
+                    insert(connection, "outcomes", outcomes)
+                    connection.executemany(rows.CLOSE_INTENT, closed)
+                    connection.executemany(rows.ADD_COUNT, sums)
+                    connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
                     if status is not None:
-                        connection.execute(_SET_STATUS, (status_json(status),))
+                        connection.execute(rows.SET_STATUS, (rows.status_json(status),))
             except BaseException:
+                self._chunks.reject()
                 if lines:
                     self._file.unclaim(position, lines)
                 raise
+            self._chunks.accept()
             self._open.update(opened)
             self._open.difference_update(closed)
             self._moved.clear()
@@ -204,15 +194,10 @@ class Ledger:
         """One bit for each of the first `items` items of a job, 1 where it has an outcome.
 
         The bit of an item is `index & 7` (from the lowest) of byte `index >> 3`. About 4 million items a second, 15
-        million where whole blocks of `BLOCK_ITEMS` are done.
+        million where whole blocks of `rows.BLOCK_ITEMS` are done.
         """
-        bits = bytearray((items + 7) // 8)
         with self._reading():
-            (last,) = self._connection.execute("SELECT max(idx) FROM outcomes WHERE job = ?", (job,)).fetchone()
-            for first in range(0, min(items, -1 if last is None else last + 1), BLOCK_ITEMS):
-                size = min(BLOCK_ITEMS, items - first)
-                bits[first // 8 : (first + size + 7) // 8] = block_bits(self._connection, job, first, size)
-        return bits
+            return rows.done_bits(self._connection, job, items)
 
     def open_intents(self) -> dict[tuple[int, int], Intent]:
         """Writes that may have been applied and must be settled: intents of items without an outcome.
@@ -220,17 +205,17 @@ class Ledger:
         By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
         """
         with self._reading():
-            return read_open(self._connection)
+            return rows.read_open(self._connection)
 
     def echoes(self) -> dict[tuple[int, int], Intent]:
         """Writes that were sent twice, and one may still be on its way: of items with an outcome, by job and index."""
         with self._reading():
-            return read_echoes(self._connection, self._words[OutcomeKind.UNKNOWN])
+            return rows.read_echoes(self._connection, self._words[OutcomeKind.UNKNOWN])
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
         with self._reading():
-            return read_counts(self._connection)
+            return rows.read_counts(self._connection)
 
     def reopen(
         self,
@@ -249,7 +234,7 @@ class Ledger:
         """
         numbers = [self._words[kind] for kind in kinds]
         spared = [self._words[code] for code in codes_not]
-        chosen = f"outcome IN ({marks(numbers)}) AND code NOT IN ({marks(spared)})"
+        chosen = f"outcome IN ({rows.marks(numbers)}) AND code NOT IN ({rows.marks(spared)})"
         with self._lock:
             self._check_presence()
             with self._transaction() as connection:
@@ -264,6 +249,22 @@ class Ledger:
                 if reopened:  # what they added to a tally can't be taken away from it again
                     connection.execute("DELETE FROM tallies")
         return reopened
+
+    def bind_parts(self) -> None:
+        """From now on the files that the check has made, and those that say where the run came from, must stay as they
+        are; before anything is sent.
+
+        Raises:
+            RunStopped, RunDirectoryError: as `commit`.
+        """
+        try:
+            with self._lock:
+                with self._transaction() as connection:
+                    self._check_epoch(connection, self._file.end)
+                    parts.bind(connection, self.run_dir)
+                self.sealing.bound()
+        except OSError as error:
+            raise stopped(error, self.run_dir) from error
 
     def finish(self, exit_code: int, why: str, status: RunStatus) -> None:
         """End the epoch at `status.at`, and let `results.jsonl` hold every item once, where lines of it were replaced.
@@ -285,9 +286,9 @@ class Ledger:
                         raise
             with self._transaction() as connection:
                 self._check_epoch(connection, self._file.end)
-                connection.execute(_SET_STATUS, (status_json(status),))
+                connection.execute(rows.SET_STATUS, (rows.status_json(status),))
                 reason = redact(why.encode("utf-8", "replace").decode())
-                connection.execute(_END_EPOCH, (status.at, exit_code, reason, status_json(status), self.epoch))
+                connection.execute(rows.END_EPOCH, (status.at, exit_code, reason, rows.status_json(status), self.epoch))
         self._reached(Point.ENDED)
 
     def close(self) -> None:
@@ -298,6 +299,7 @@ class Ledger:
         with self._lock:
             database.close_writer(self._connection)
             self._file.close()
+            self.sealing.close()
             self._claim.release()
 
     def __enter__(self) -> "Ledger":
@@ -323,6 +325,7 @@ class Ledger:
                 f"{self.run_dir} was taken over by another process (epoch {epoch}, this one had {self.epoch}); "
                 "nothing more is written by this one"
             )
+        self.sealing.count(connection)
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
@@ -351,6 +354,7 @@ class Ledger:
             try:
                 yield connection
                 connection.execute("COMMIT")
+                self.sealing.counted()
             except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -391,9 +395,11 @@ class Ledger:
             with self._transaction() as connection:
                 self._check_epoch(connection, old.end)
                 generation, new = compaction.rewrite(connection, old)
+                chunks.cover_all(connection, new.fd, new.end)
                 self._reached(Point.REWRITTEN)
             # From here on the new file is the one, whatever its name; the next open renames it if this process can't.
             self._file = new
+            self._chunks = chunks.open_chunks(self._connection, new.fd, new.end)
             old.close()
             self._reached(Point.SWITCHED)
             compaction.rename_rewritten(old.path, generation)

@@ -6,10 +6,13 @@ Source: interface.md §5; failures.md rows 45, 46, 55, 80.
 import os
 import socket
 import sqlite3
+from collections.abc import Collection
 from pathlib import Path
 
+import orjson
+
 from bulk.errors import RunDirectoryError
-from bulk.ledger import database
+from bulk.ledger import database, seal
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.rows import read_identity, read_words
 from bulk.model import ErrorCode, OutcomeKind
@@ -17,6 +20,7 @@ from bulk.model import ErrorCode, OutcomeKind
 TALLIES = "CREATE TABLE IF NOT EXISTS tallies (job INTEGER PRIMARY KEY, items INTEGER NOT NULL, json BLOB NOT NULL)"
 """As schema.sql has it, for runs that were begun without it."""
 
+_TAIL_BYTES = 64 * 1024 * 1024
 
 _SET_ITEMS = """
     UPDATE jobs SET items = CASE WHEN ? < 0 THEN -1 ELSE
@@ -25,11 +29,12 @@ _SET_ITEMS = """
 """An item that has ended stays counted, also where this process was given a `--limit` before it."""
 
 
-def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: float) -> int:
+def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: float, *, is_sealed: bool = True) -> int:
     """Add this process's epoch; returns its number. Words that this version has and the ledger has not are added too.
 
     Args:
         now: UTC epoch seconds.
+        is_sealed: see `seal.begin`.
 
     Raises:
         sqlite3.Error: the disk refused.
@@ -46,6 +51,7 @@ def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: floa
         connection.executemany(
             _SET_ITEMS, [(items, items, items, number) for number, (_, _, items) in enumerate(identity.jobs)]
         )
+        seal.begin(connection, is_sealed=is_sealed)
         connection.execute("UPDATE meta SET epoch = epoch + 1")
         (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()
         connection.execute(
@@ -89,3 +95,37 @@ def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
             "or start a new run with another --run-dir"
         )
     return generation, end
+
+
+def refuse_newer_results(path: Path, results: Path, end: int, writes: Collection[str]) -> None:
+    """Look at the lines behind `end`, which the ledger does not know and which are about to be cut off.
+
+    A killed process leaves some whose items it had not yet marked as done: of a write, the intent is there. Where it is
+    not, that write was sent after this ledger was copied.
+
+    Args:
+        writes: names of jobs that write.
+
+    Raises:
+        RunDirectoryError: the ledger is older than its results.
+        OSError: they can't be read.
+    """
+    if not writes or not results.exists() or results.stat().st_size <= end:
+        return
+    with database.open_reader(path) as connection, results.open("rb") as file:
+        sent = set(connection.execute("SELECT j.name, i.idx FROM intents i JOIN jobs j ON j.number = i.job").fetchall())
+        file.seek(end)
+        for line in file.read(_TAIL_BYTES).splitlines(keepends=True):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                row = orjson.loads(line)
+                is_sent = row["job"] in writes and row["outcome"] == OutcomeKind.SUCCEEDED and row["attempts"]
+                key = row["job"], row["index"]
+            except (ValueError, KeyError, TypeError):
+                continue
+            if is_sent and key not in sent:
+                raise RunDirectoryError(
+                    f"{path} is an older copy: {results.name} beside it has item {key[1]:,} of job {key[0]}, which was "
+                    f"written since, and going on would write it again; {seal.WAY_OUT}"
+                )

@@ -22,7 +22,7 @@ class Intent(msgspec.Struct, frozen=True):
         index: the item's place in the job, from 0.
         path: percent-encoded, as in `model.Request`.
         memo: what settling must know beside the item; JSON values. Never a secret: it is kept on disk.
-        sent_at: UTC epoch seconds, platform time.
+        sent_at: UTC epoch seconds by this machine's clock: never to be compared with what the platform says.
     """
 
     job: int

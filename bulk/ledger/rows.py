@@ -16,6 +16,19 @@ from bulk.status import STATES, RunStatus
 _EFFECTS = {effect: effect.value for effect in Effect}
 """A member of an enumeration tells its value slowly."""
 
+ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
+CLOSE_INTENT = "DELETE FROM intents WHERE job = ? AND idx = ?"
+ADD_COUNT = """
+    INSERT INTO counts VALUES (?,?,?,?,?) ON CONFLICT (job, outcome, code)
+    DO UPDATE SET items = items + excluded.items, bytes = bytes + excluded.bytes
+"""
+SET_STATUS = "UPDATE status SET json = ?"
+SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
+END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
+
+BLOCK_ITEMS = 65_536
+"""Items whose outcomes are looked up at once by `done_bits` (a multiple of 8)."""
+
 OWN_WORDS = frozenset(word.encode() for word in (*OutcomeKind, *ErrorCode, *STATES))
 """What a status or a tally says in words of ours, which stay even where somebody's secret is the same."""
 
@@ -71,6 +84,16 @@ def read_echoes(connection: sqlite3.Connection, unknown: int) -> dict[tuple[int,
             (unknown,),
         )
     )
+
+
+def done_bits(connection: sqlite3.Connection, job: int, items: int) -> bytearray:
+    """One bit for each of the first `items` items of a job, as `Ledger.done_bits` has them."""
+    bits = bytearray((items + 7) // 8)
+    (last,) = connection.execute("SELECT max(idx) FROM outcomes WHERE job = ?", (job,)).fetchone()
+    for first in range(0, min(items, -1 if last is None else last + 1), BLOCK_ITEMS):
+        size = min(BLOCK_ITEMS, items - first)
+        bits[first // 8 : (first + size + 7) // 8] = block_bits(connection, job, first, size)
+    return bits
 
 
 def block_bits(connection: sqlite3.Connection, job: int, first: int, size: int) -> bytes:
@@ -130,9 +153,9 @@ def status_json(status: RunStatus) -> bytes:
     return redact_json(results.dump(msgspec.to_builtins(status)), OWN_WORDS)
 
 
-def tally_row(tally: StoredTally) -> tuple[int, bytes]:
-    """A row of the table `tallies` without the job; no secret is in it."""
-    return tally.items, redact_json(tally.json, OWN_WORDS)
+def tally_rows(tallies: Mapping[int, StoredTally]) -> list[tuple[int, int, bytes]]:
+    """Rows of the table `tallies`; no secret is in them."""
+    return [(job, tally.items, redact_json(tally.json, OWN_WORDS)) for job, tally in tallies.items()]
 
 
 def marks(values: Sequence[int]) -> str:

@@ -73,6 +73,32 @@ CREATE TABLE IF NOT EXISTS tallies (
     json  BLOB NOT NULL              -- as bulk/report/tally.py makes it
 );
 
+-- What binds the files of the run directory together: see bulk/ledger/seal.py and parts.py. Begun without these three, a
+-- run gets them: that is no other version of the ledger.
+-- One row: which run this is, how many commits there were (run.seal says how many there are at least), and when the run
+-- began by the platform's clock, once that was needed.
+CREATE TABLE IF NOT EXISTS seal (
+    only         INTEGER PRIMARY KEY CHECK (only = 1),
+    run          TEXT NOT NULL,      -- 32 hex digits, by chance
+    commits      INTEGER NOT NULL,
+    planned_from REAL
+);
+
+-- Digests of results.jsonl, one for each piece of it; the last piece grows.
+CREATE TABLE IF NOT EXISTS chunks (
+    start  INTEGER PRIMARY KEY,      -- first byte
+    size   INTEGER NOT NULL,         -- bytes
+    digest BLOB NOT NULL             -- BLAKE2b
+);
+
+-- The files beside the ledger that a resume relies on, as they were when they were bound to it.
+CREATE TABLE IF NOT EXISTS parts (
+    name    TEXT PRIMARY KEY,
+    size    INTEGER NOT NULL,        -- bytes
+    changed TEXT NOT NULL,           -- times of the file and its number on the disk
+    digest  TEXT NOT NULL            -- BLAKE2b, hex
+);
+
 -- Every time that a process opened the run for writing.
 CREATE TABLE epochs (
     number     INTEGER PRIMARY KEY,

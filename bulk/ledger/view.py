@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from bulk.errors import RunDirectoryError
+from bulk.ledger.chunks import refuse_edited
 from bulk.ledger.compaction import rewritten_path
 from bulk.ledger.database import LEDGER, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, read_holder
@@ -162,6 +163,22 @@ class LedgerView:
             finally:
                 os.close(fd)
         return found
+
+    def refuse_edited(self) -> None:
+        """Compare `results.jsonl` with its digests: the newest GiB of it, which takes about a second.
+
+        Raises:
+            RunDirectoryError: a line is not as it was written, or it can't be read.
+        """
+        with open_reader(self._path) as connection:
+            generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
+            fd = self._open_results(generation)
+            try:
+                refuse_edited(connection, fd, end, self.run_dir / RESULTS)
+            except OSError as error:
+                raise RunDirectoryError(f"{self.run_dir / RESULTS} can't be read: {error.strerror}") from None
+            finally:
+                os.close(fd)
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
         """The last lines of `results.jsonl`, so many bytes together, in their order; replaced ones are among them.

@@ -6,7 +6,7 @@ where the time differs. Source: interface.md §5, failures.md row 55.
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,8 +190,13 @@ def _places(checked: Checked) -> frozenset[bytes]:
     return frozenset(msgspec.json.encode(path)[1:-1] for path in paths)
 
 
-def load_checked(manifest: Manifest, workspace: Path) -> Checked | None:
+def load_checked(
+    manifest: Manifest, workspace: Path, about_to_keep: Callable[[], None] = lambda: None
+) -> Checked | None:
     """What an earlier process found in this workspace, where that still holds; None: check again.
+
+    Args:
+        about_to_keep: called before `check.json` is written anew, because an items file has another time.
 
     Raises:
         RunDirectoryError: manifest or items are not what they were then.
@@ -219,6 +224,7 @@ def load_checked(manifest: Manifest, workspace: Path) -> Checked | None:
         return None
     checked = Checked(manifest, jobs, summary.notes, summary.digest)
     if jobs != summary.jobs:
+        about_to_keep()
         keep(checked, workspace)
     return checked
 

@@ -82,6 +82,31 @@ def test_what_a_run_is_made_of_may_not_change(home: Home, sandbox: Served) -> No
     assert Counter(line["index"] for line in home.results("run")) == Counter(range(10))
 
 
+def test_what_the_check_has_made_may_not_be_edited(home: Home, sandbox: Served) -> None:
+    """An edited check.json (an item less) or result line is refused with exit 5; deleted, it is made again (row 46)."""
+    assert home.run(*COMMAND, "--limit", "3").exit_code == 0
+    assert home.run(*COMMAND, "--max-duration", "0.01s").exit_code == 3
+    before = len(sandbox.journal())
+    check, results = (home.folder / "run" / name for name in ("check.json", "results.jsonl"))
+    good, lines = check.read_bytes(), results.read_bytes()
+    check.write_bytes(good.replace(b'"items":10', b'"items":9'))
+    edited = home.run(*COMMAND)
+    assert edited.exit_code == 5, edited.err
+    assert "check.json is not what this run has made" in edited.err
+    assert "delete it" in edited.err
+    check.unlink()
+    results.write_bytes(lines.replace(b'"succeeded"', b'"unchanged"', 1))
+    for command in (COMMAND, ("report", "run")):
+        ran = home.run(*command)
+        assert ran.exit_code == 5, ran.err
+        assert "results.jsonl was edited" in ran.err
+    assert len(sandbox.journal()) == before
+    results.write_bytes(lines)
+    ran = home.run(*COMMAND)
+    assert ran.exit_code == 0, ran.err
+    assert Counter(line["index"] for line in home.results("run")) == Counter(range(10))
+
+
 def test_limits_may_change_from_one_resume_to_the_next(home: Home, sandbox: Served) -> None:
     """`limits` is no part of what a run is, neither in the file nor on the command line (failures.md row 55)."""
     assert home.run(*COMMAND, "--limit", "3").exit_code == 0

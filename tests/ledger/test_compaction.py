@@ -59,7 +59,7 @@ def test_killed_at_any_point_nothing_is_lost_or_doubled(run_dir, point: Point):
     assert (run_dir / "results.jsonl").read_bytes() == b"".join(LedgerView(run_dir).lines())
     assert sorted(int(path.name) for path in (run_dir / "saved").iterdir()) == list(range(0, 300, 2))
     names = {path.name for path in run_dir.iterdir()}
-    assert names == {"ledger.db", "results.jsonl", "run.lock", "saved"}
+    assert names == {"ledger.db", "results.jsonl", "run.lock", "run.seal", "saved"}
 
 
 def test_a_half_written_file_is_thrown_away(run_dir):
@@ -92,9 +92,9 @@ def test_a_rewrite_refuses_to_copy_damage(run_dir):
     """Where the old file does not hold the lines that the ledger knows, it is not replaced."""
     data = bytearray((run_dir / "results.jsonl").read_bytes())
     data[-1] = 0x20  # the newline of item 0
-    (run_dir / "results.jsonl").write_bytes(data)
     with opened(run_dir) as ledger:
         ledger._connection.execute("UPDATE counts SET bytes = bytes - 1")
+        (run_dir / "results.jsonl").write_bytes(data)
         with pytest.raises(RunDirectoryError, match="damaged"):
             ledger.finish(1, "", STATUS)
     assert (run_dir / "results.jsonl").read_bytes() == data

@@ -2,11 +2,13 @@ import contextlib
 import shutil
 import sqlite3
 
+import msgspec
 import pytest
 
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.ledger import database
 from bulk.ledger.ledger import Ledger
+from bulk.ledger.seal import read_seal, write_seal
 from bulk.ledger.view import LedgerView
 from tests.ledger.samples import NOW, STATUS, as_killed, identity, keys, opened, record, run_child
 
@@ -46,7 +48,7 @@ def refused(run_dir, match: str) -> None:
 
 def test_a_finished_run_is_one_plain_file(run_dir):
     """After a clean end no log is left beside the ledger, and reading leaves none either."""
-    names = {"ledger.db", "results.jsonl", "run.lock"}
+    names = {"ledger.db", "results.jsonl", "run.lock", "run.seal"}
     assert {path.name for path in run_dir.iterdir()} == names
     view = LedgerView(run_dir)
     assert len(keys(run_dir)) == 400
@@ -203,8 +205,8 @@ def test_reading_recovers_what_a_killed_close_left(tmp_path):
 
 
 def test_every_cut_of_the_log_is_a_state_that_was(tmp_path):
-    """Power loss: with the log cut at every frame, a whole number of groups is there, and they are right
-    (failures.md row 48)."""
+    """Power loss: with the log cut at every frame, a whole number of groups is there, and they are right; where the
+    seal knows that there were more, that is refused (failures.md rows 46, 48)."""
     run_dir = tmp_path / "run"
     groups = 6
     with opened(run_dir) as ledger:
@@ -218,6 +220,14 @@ def test_every_cut_of_the_log_is_a_state_that_was(tmp_path):
             copy = as_killed(tmp_path / "killed", tmp_path / "cut")
             (copy / "ledger.db-wal").write_bytes(log[:cut])
             (copy / "ledger.db-shm").unlink()
+            seal = read_seal(copy)
+            assert seal is not None
+            if cut < len(log):
+                with pytest.raises(RunDirectoryError, match=r"ledger\.db is older than the rest"):
+                    opened(copy)
+            write_seal(copy, msgspec.structs.replace(seal, commits=1))  # no more of it need have reached the disk
+            if not LedgerView(copy).epochs():
+                (copy / "run.seal").unlink()  # it is made once the epoch has begun
             with opened(copy) as ledger:
                 done = sum(ledger.counts().get(0, {}).values())
                 ledger.finish(3, "", STATUS)

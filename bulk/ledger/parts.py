@@ -1,0 +1,133 @@
+"""The small files beside a ledger that later processes rely on: bound to it by their digests.
+
+What the check made can be made again from the manifest and its items, whose own digests are the run's identity. So a
+part that is missing is no harm; one that is not what was bound was edited, or is an older copy or another run's, and is
+refused. While parts are being made again the seal says so, so that a process that is killed then leaves nothing that is
+refused. Source: interface.md §5; failures.md rows 46, 55.
+"""
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from bulk.errors import RunDirectoryError
+from bulk.ledger import database, seal
+from bulk.ledger.database import LEDGER
+from bulk.ledger.directory import unusable
+
+CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", "stdin-*.jsonl")
+"""What the check makes."""
+NAMED = ("origin.json", "manifest.yaml")
+"""What says where the run came from."""
+
+SMALL_BYTES = 16 * 1024 * 1024
+"""A larger part whose times and place on the disk are those that were bound is not read again."""
+
+
+class Part(NamedTuple):
+    """A file as it was bound; `changed`: its times and its number on the disk; `digest`: BLAKE2b, hex."""
+
+    size: int
+    changed: str
+    digest: str
+
+
+def refuse_changed_parts(run_dir: Path) -> bool:
+    """Compare the parts with what was bound, before anything of them is used; whether the check must be made again.
+
+    Raises:
+        RunDirectoryError: a part was edited, or is not this run's; the ledger is older than the seal; one of them can't
+            be read. The message says the way out.
+    """
+    path = run_dir / LEDGER
+    if not path.exists():
+        return False
+    try:
+        seal.refuse_older(path)
+        found = seal.read_seal(run_dir) or seal.Seal(run="", commits=0)
+        with database.open_reader(path) as connection:
+            known = _known(connection)
+        for name, part in known.items():
+            is_open = found.is_checking if _is_checked(name) else found.is_naming
+            now = None if is_open else _now(run_dir / name, part)
+            if now is not None and (now.size, now.digest) != (part.size, part.digest):
+                raise RunDirectoryError(_refusal(run_dir / name))
+    except OSError as error:
+        raise unusable(run_dir, error) from error
+    return found.is_checking
+
+
+def _refusal(path: Path) -> str:
+    if fnmatch(path.name, "stdin-*"):
+        way_out = "restore it from a copy, or run with another --run-dir"
+    elif path.name in NAMED:
+        way_out = "undo that, or delete it: `bulk run MANIFEST --run-dir` makes it again"
+    else:
+        way_out = "undo that, or delete it: the items are then checked again"
+    return f"{path} is not what this run has made (it was edited, or is an older copy or another run's); {way_out}"
+
+
+def note_making(run_dir: Path, *, is_checking: bool = False, is_naming: bool = False) -> None:
+    """Before parts are made again, where a ledger is there already: what a killed process leaves of them is no damage.
+
+    Raises:
+        RunDirectoryError, RunStopped: the seal can't be written.
+    """
+    try:
+        found = seal.read_seal(run_dir)
+        if found is not None:
+            checking, naming = found.is_checking or is_checking, found.is_naming or is_naming
+            if (checking, naming) != (found.is_checking, found.is_naming):
+                seal.write_seal(run_dir, msgspec.structs.replace(found, is_checking=checking, is_naming=naming))
+    except OSError as error:
+        raise unusable(run_dir, error) from error
+
+
+def bind(connection: sqlite3.Connection, run_dir: Path) -> None:
+    """Within a transaction: what is there now is what the run has made.
+
+    Raises:
+        OSError: a part can't be read.
+    """
+    known = _known(connection)
+    rows = [(name, *part) for name in _names(run_dir) if (part := _now(run_dir / name, known.get(name))) is not None]
+    connection.execute("DELETE FROM parts")
+    connection.executemany("INSERT INTO parts VALUES (?, ?, ?, ?)", rows)
+
+
+def _names(run_dir: Path) -> Iterator[str]:
+    for name in sorted(path.name for path in run_dir.iterdir()):
+        if name in NAMED or _is_checked(name):
+            yield name
+
+
+def _is_checked(name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in CHECKED)
+
+
+def _known(connection: sqlite3.Connection) -> dict[str, Part]:
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'parts'").fetchone() is None:
+        return {}
+    return {name: Part(*part) for name, *part in connection.execute("SELECT * FROM parts")}
+
+
+def _now(path: Path, known: Part | None) -> Part | None:
+    """The part as it is, None: it is not there. What `known` says of a large one is believed while its times are so."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    with open(fd, "rb") as file:
+        about = os.fstat(fd)
+        changed = f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
+        is_still = known is not None and (known.size, known.changed) == (about.st_size, changed)
+        if is_still and about.st_size > SMALL_BYTES:
+            return known
+        digest = hashlib.file_digest(file, "blake2b").hexdigest()
+    return Part(about.st_size, changed, digest)

@@ -1,0 +1,222 @@
+"""What binds the files of a run directory together, so that an older or edited part is not taken for the newest one.
+
+Three things. The ledger counts its commits, and `run.seal`, a small file beside it, is told each number once that
+commit is durable: a ledger whose count is lower is an older copy, or has lost its write-ahead log. The ledger holds
+digests of `results.jsonl` (`chunks.py`), and of what the check has made (`parts.py`). Nothing of this helps where all
+of a directory is replaced by an older copy of it: nobody can know that.
+
+The seal is never ahead of what is durable, wherever a process is killed or the power fails: it may be behind by any
+number of commits, which is no sign of anything. Source: failures.md rows 43, 46.
+"""
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+import msgspec
+
+from bulk.errors import RunDirectoryError
+from bulk.ledger import database
+from bulk.private import open_private, sync_directory, write_all
+
+SEAL = "run.seal"
+
+TABLES = {
+    "seal": "only INTEGER PRIMARY KEY CHECK (only = 1), run TEXT NOT NULL, commits INTEGER NOT NULL, planned_from REAL",
+    "chunks": "start INTEGER PRIMARY KEY, size INTEGER NOT NULL, digest BLOB NOT NULL",
+    "parts": "name TEXT PRIMARY KEY, size INTEGER NOT NULL, changed TEXT NOT NULL, digest TEXT NOT NULL",
+}
+"""As schema.sql has them, for runs that were begun without them."""
+
+_WIDTH = 160
+_WAL_MODE = 2
+WAY_OUT = "restore the whole run directory from one copy, or run with another --run-dir"
+
+
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run.seal` says.
+
+    Attributes:
+        run: of which run it is (32 hex digits).
+        commits: of the ledger that are durable (count); at least so many.
+        is_checking: what the check makes is being made again, and is not to be trusted until it is bound.
+        is_naming: likewise of `origin.json` and `manifest.yaml`.
+    """
+
+    run: str
+    commits: int
+    is_checking: bool = False
+    is_naming: bool = False
+
+
+def read_seal(run_dir: Path) -> Seal | None:
+    """The seal; None where there is none.
+
+    Raises:
+        RunDirectoryError: it is damaged.
+        OSError: it can't be read.
+    """
+    try:
+        fd = os.open(run_dir / SEAL, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return msgspec.json.decode(os.read(fd, 4_096), type=Seal)
+    except msgspec.DecodeError:
+        raise RunDirectoryError(f"{run_dir / SEAL} is damaged; {WAY_OUT}") from None
+    finally:
+        os.close(fd)
+
+
+def write_seal(run_dir: Path, seal: Seal) -> None:
+    """Write it, whole or not at all, and make it durable.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    fresh = run_dir / (SEAL + ".new")
+    fresh.unlink(missing_ok=True)
+    fd = open_private(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        write_all(fd, _text(seal))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    fresh.replace(run_dir / SEAL)
+    sync_directory(run_dir)
+
+
+def _text(seal: Seal) -> bytes:
+    return msgspec.json.encode(seal).ljust(_WIDTH - 1) + b"\n"
+
+
+def begin(connection: sqlite3.Connection, *, is_sealed: bool) -> None:
+    """Within the transaction that begins an epoch: its commit counts too.
+
+    Args:
+        is_sealed: whether there is a seal. Until there is one, a process that is killed may leave this commit alone.
+    """
+    for name, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
+    connection.execute("INSERT OR IGNORE INTO seal VALUES (1, ?, 0, NULL)", (os.urandom(16).hex(),))
+    connection.execute(
+        "UPDATE seal SET commits = ?" if not is_sealed else "UPDATE seal SET commits = commits + ?", (1,)
+    )
+
+
+def refuse_older(path: Path) -> None:
+    """Compare the ledger at `path` with the seal beside it.
+
+    Raises:
+        RunDirectoryError: the ledger is older than the rest of the run directory, its write-ahead log was lost, or it
+            is another run's. Nothing was changed.
+        OSError: the seal can't be read.
+    """
+    # looked at before SQLite, which makes an empty log where there is none
+    is_without_log = not _has_bytes(path.with_name(path.name + "-wal")) and _is_in_wal_mode(path)
+    seal = read_seal(path.parent)
+    with database.open_reader(path) as connection:
+        last = connection.execute("SELECT ended_at FROM epochs ORDER BY number DESC LIMIT 1").fetchone()
+        row = _row(connection)
+    if seal is None:
+        if row is not None and row[1] > 1:  # the first commit begins an epoch: what comes next is the seal
+            raise RunDirectoryError(
+                f"{path.parent} has lost its {SEAL}, which was there when it was used last; {WAY_OUT}"
+            )
+        return
+    if row is not None and row[0] != seal.run:
+        raise RunDirectoryError(f"{path} and {SEAL} beside it are of two runs; {WAY_OUT}")
+    commits = 0 if row is None else row[1]
+    if commits < seal.commits:
+        log = ", or its write-ahead log ledger.db-wal was lost" if is_without_log else ""
+        raise RunDirectoryError(
+            f"{path} is older than the rest of the run directory (it has {commits:,} of at least {seal.commits:,} "
+            f"commits): it was replaced by an older copy{log}. It does not know what was sent since, and going on "
+            f"would send that again; {WAY_OUT}: what was done already is then found by reading"
+        )
+    if is_without_log and last is not None and last[0] is None and commits != seal.commits:
+        raise database.damaged(path, "the process before was killed, and its write-ahead log ledger.db-wal is gone")
+
+
+def _row(connection: sqlite3.Connection) -> tuple[str, int] | None:
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'seal'").fetchone() is None:
+        return None
+    found: tuple[str, int] | None = connection.execute("SELECT run, commits FROM seal").fetchone()
+    return found
+
+
+def _has_bytes(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _is_in_wal_mode(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(20)[18:] == bytes((_WAL_MODE, _WAL_MODE))
+
+
+class Sealing:
+    """Counts the commits of an open ledger, in it and in the seal.
+
+    Attributes:
+        commits: durable ones (count).
+    """
+
+    def __init__(self, run_dir: Path, connection: sqlite3.Connection) -> None:
+        """Tell the seal that an epoch has begun, and keep it open; it is made where there is none.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        self._planned_from: float | None
+        row = connection.execute("SELECT run, commits, planned_from FROM seal").fetchone()
+        run, self.commits, self._planned_from = row
+        self._stored = self._planned_from
+        found = read_seal(run_dir) or Seal(run=run, commits=0)
+        self.seal = msgspec.structs.replace(found, commits=self.commits)
+        self._run_dir = run_dir
+        write_seal(run_dir, self.seal)
+        self._fd = open_private(run_dir / SEAL, os.O_WRONLY)
+
+    def planned_from(self, guess: float) -> float:
+        """When the run began by the platform's clock (UTC epoch seconds): what an earlier process took for that, or
+        else `guess`, which is stored with the next commit: before any write that it is a part of leaves.
+        """
+        moment = guess if self._planned_from is None else self._planned_from
+        self._planned_from = moment
+        return moment
+
+    def count(self, connection: sqlite3.Connection) -> None:
+        """Within a transaction: it is one more."""
+        connection.execute("UPDATE seal SET commits = ?", (self.commits + 1,))
+        if self._planned_from != self._stored:
+            connection.execute("UPDATE seal SET planned_from = ?", (self._planned_from,))
+
+    def counted(self) -> None:
+        """The transaction is durable. That the seal can't be told does no harm."""
+        self.commits += 1
+        self._stored = self._planned_from
+        self.seal = msgspec.structs.replace(self.seal, commits=self.commits)
+        with contextlib.suppress(OSError):
+            os.pwrite(self._fd, _text(self.seal), 0)
+
+    def bound(self) -> None:
+        """All parts are bound: none of them is being made.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        os.close(self._fd)
+        self._fd = -1
+        self.seal = msgspec.structs.replace(self.seal, is_checking=False, is_naming=False)
+        write_seal(self._run_dir, self.seal)
+        self._fd = open_private(self._run_dir / SEAL, os.O_WRONLY)
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
