@@ -4,9 +4,11 @@ Reading order of the whole: README → `bulk/__init__.py` → this file → `run
 """
 
 import re
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -16,6 +18,8 @@ from bulk.clock import Clock, iso_utc
 from bulk.dispatch.beginning import begin
 from bulk.dispatch.disk import Disk
 from bulk.errors import BulkError, CredentialRefused, RunStopped
+from bulk.forecast import window_length
+from bulk.govern.platform_time import PlatformTime
 from bulk.ledger.directory import Claim
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.parts import note_making, refuse_changed_parts
@@ -25,12 +29,12 @@ from bulk.manifest.checking import Checked, check, load_checked
 from bulk.manifest.manifest import Manifest, Platform
 from bulk.manifest.plan import Plan, plan
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
-from bulk.model import Failure, OutcomeKind
+from bulk.model import ErrorCode, Failure, FailureKind, OutcomeKind, Reply
 from bulk.origin import NAME as ORIGIN
 from bulk.origin import Origin, write_private
 from bulk.platform.credentials import Credential
 from bulk.platform.transport import Transport
-from bulk.platform.wire import VerdictKind, judge, limits_from_body
+from bulk.platform.wire import Limits, VerdictKind, date_from_headers, judge, limits_from_body
 from bulk.redaction import redact
 from bulk.report.files import write_reports
 from bulk.report.progress import Display, Silence
@@ -48,6 +52,14 @@ MANIFEST = "manifest.yaml"
 
 UNKNOWN_ITEMS = -1
 """Items of a job in the ledger while they are not known, because they are made from another job's results."""
+
+LATENCY_ASKS = 5
+"""Requests for the limits from which a plan learns how long an answer takes (count); they are free."""
+LOOK_S = 10.0
+RESET_LAG_S = 0.1
+"""So long a plan waits for a window that shows its length, and so long after the end of the one before (seconds)."""
+
+NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
 
 RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
 
@@ -115,6 +127,9 @@ async def plan_manifest(
 ) -> Plan:
     """Check a manifest and say what it costs and when it would end; sends nothing but `GET /rate_limit`.
 
+    Where the end depends on the length of a window that nobody has seen, and this one ends within `LOOK_S`, it waits
+    for the next one, which shows its length.
+
     Raises:
         BulkError: the manifest can't be used, or the platform can't be asked.
     """
@@ -123,10 +138,21 @@ async def plan_manifest(
     with tempfile.TemporaryDirectory(prefix="bulk-plan-") as workspace:
         checked = await _check(manifest, Path(workspace), Silence(), clock, stdin)
         used = sorted({job.credential for job in manifest.jobs})
-        buckets = await _ask_limits(manifest.platform, _credentials(manifest, environ, clock), used, clock)
         categories = {(job.credential, job.operation.category) for job in manifest.jobs}
-        needed = [bucket for bucket in buckets if (bucket.credential, bucket.category) in categories]
-        return plan(checked, needed, clock.now())
+        credentials = _credentials(manifest, environ, clock)
+
+        async def planned() -> Plan:
+            told = await _ask_limits(manifest.platform, credentials, used, clock, asks=LATENCY_ASKS)
+            needed = [bucket for bucket in told.buckets if (bucket.credential, bucket.category) in categories]
+            return plan(checked, needed, clock.now(), latency_s=told.latency_s)
+
+        found = await planned()
+        resets = [bucket.reset_at - found.at for bucket in found.buckets if bucket.is_judged and bucket.reset_at]
+        soon = [seconds for seconds in resets if 0.0 < seconds <= LOOK_S]
+        if not soon:
+            return found
+        await clock.sleep(max(soon) + RESET_LAG_S)
+        return await planned()
 
 
 async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> list[BucketStatus]:
@@ -141,13 +167,24 @@ async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> li
         name: Credential(name, source, environ, Path.cwd(), clock=clock)
         for name, source in platform.credentials.items()
     }
-    return await _ask_limits(platform, sources, sorted(sources), clock)
+    return (await _ask_limits(platform, sources, sorted(sources), clock)).buckets
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the platform says of its limits; `latency_s`: how long it took to say so (seconds)."""
+
+    buckets: list[BucketStatus]
+    latency_s: float
 
 
 async def _ask_limits(
-    platform: Platform, sources: Mapping[str, Credential], names: Sequence[str], clock: Clock
-) -> list[BucketStatus]:
+    platform: Platform, sources: Mapping[str, Credential], names: Sequence[str], clock: Clock, *, asks: int = 1
+) -> _Told:
+    """Ask for each credential; for the first one `asks` times, and the one that opens the connection is not timed."""
     buckets: list[BucketStatus] = []
+    took_s: list[float] = []
+    time = PlatformTime.from_local(clock.now(), clock.monotonic())
     tokens = {name: sources[name].read() for name in names}
     async with Transport(
         base_url=platform.base_url,
@@ -160,7 +197,16 @@ async def _ask_limits(
         clock=clock,
     ) as transport:
         for name, token in tokens.items():
-            answer = await transport.send(ASK_LIMITS, token, None)
+            answer: Reply | Failure = NOT_ASKED
+            for _ in range(asks if name == names[0] else 1):
+                sent = clock.monotonic()
+                heard = await transport.send(ASK_LIMITS, token, None)
+                took_s.append(clock.monotonic() - sent)
+                if isinstance(answer, Failure) or (isinstance(heard, Reply) and heard.status == answer.status):
+                    answer = heard
+                date = date_from_headers(heard.headers) if isinstance(heard, Reply) else None
+                if date is not None:
+                    time.observe(date, sent, clock.monotonic())
             if isinstance(answer, Failure):
                 raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
             verdict = judge(ASK_LIMITS, answer, platform.vendor)
@@ -170,17 +216,34 @@ async def _ask_limits(
                 raise RunStopped(f"GET /rate_limit: {verdict.message}")
             if answer.status == 404:
                 buckets.append(BucketStatus(credential=name, category="core", limit=None, remaining=None))
+            ahead_s = _ahead_s(time, clock)
             buckets.extend(
-                BucketStatus(
-                    credential=name,
-                    category=category,
-                    limit=limits.limit,
-                    remaining=limits.remaining,
-                    reset_at=float(limits.reset),
-                )
+                _bucket(name, category, limits, ahead_s, clock.now())
                 for category, limits in limits_from_body(answer.body).items()
             )
-    return buckets
+    return _Told(buckets, statistics.median(took_s[1:asks] or took_s or [0.0]))
+
+
+def _ahead_s(time: PlatformTime, clock: Clock) -> float:
+    """How far the platform's clock is ahead of this machine's (seconds); 0.0 where they may be the same."""
+    now, monotonic = clock.now(), clock.monotonic()
+    if not time.is_known or time.earliest(monotonic) <= now <= time.latest(monotonic):
+        return 0.0
+    return time.middle(monotonic) - now
+
+
+def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, now: float) -> BucketStatus:
+    """What was told of one bucket; one that is untouched shows how long its windows are."""
+    reset_at = float(limits.reset) - ahead_s
+    is_whole = limits.remaining >= limits.limit and reset_at > now
+    return BucketStatus(
+        credential=credential,
+        category=category,
+        limit=limits.limit,
+        remaining=limits.remaining,
+        reset_at=reset_at,
+        window_s=window_length(category, limits.limit, limits.remaining, reset_at - now) if is_whole else None,
+    )
 
 
 async def execute(

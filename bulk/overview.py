@@ -3,12 +3,13 @@
 Everything that waits is named, with the reason and the time until it goes on. Source: design.md §4, last point.
 """
 
-import math
+import heapq
 import os
 from collections import deque
 
 from bulk.clock import Clock
 from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.outlook import Outlook, lanes_in_memory
 from bulk.dispatch.progress import JobState
 from bulk.dispatch.scheduler import Scheduler
 from bulk.dispatch.settle import Settler
@@ -33,10 +34,10 @@ class Overview:
         exchange: Exchange,
         settler: Settler,
         clock: Clock,
-        concurrency: int,
     ) -> None:
         self._name, self._scheduler, self._governor = name, scheduler, governor
-        self._exchange, self._settler, self._clock, self._concurrency = exchange, settler, clock, concurrency
+        self._exchange, self._settler, self._clock = exchange, settler, clock
+        self._outlook = Outlook(scheduler, governor, exchange, settler, clock.monotonic())
         self._started_at = clock.now()
         self._seen: deque[tuple[float, int]] = deque([(clock.monotonic(), self._done())])
 
@@ -47,6 +48,7 @@ class Overview:
         """The run now."""
         now, wall = self._clock.monotonic(), self._clock.now()
         per_second = self._throughput(now)
+        self._outlook.sample(now)
         gates = [gate for account in self._governor.accounts.values() for gate in account.gates.values()]
         return RunStatus(
             name=self._name,
@@ -63,7 +65,7 @@ class Overview:
             per_second=per_second,
             concurrency=self._governor.concurrency.allowed,
             in_flight=self._governor.concurrency.in_flight,
-            finish_at=self._finish_at(gates, per_second, now, wall) if state == "running" else None,
+            finish_at=self._outlook.end_at(now, wall) if state == "running" else None,
             why=why,
         )
 
@@ -101,49 +103,37 @@ class Overview:
             reset_at=bucket.reset_at + offset if bucket is not None else None,
             used=gate.used,
             pace=gate.rate,
-            waiting=gate.waiting,
+            waiting=self._outlook.waiting(gate),
             closed_because=gate.obstacle if gate.waiting else "",
             opens_at=opens_at,
+            window_s=self._outlook.window_s(gate, now) if bucket is not None else None,
         )
 
     def _waits(self, gates: list[Gate], now: float, wall: float) -> list[Wait]:
         waits: list[Wait] = []
         for gate in gates:
             if gate.account.trust in (Trust.FROZEN, Trust.REFUSED):
-                waits.append(Wait(f"credential {gate.account.name} refused (401)", None, gate.waiting or 1))
-            elif gate.waiting and (gate.obstacle or gate.is_paced):
+                waits.append(
+                    Wait(f"credential {gate.account.name} refused (401)", None, max(1, self._outlook.waiting(gate)))
+                )
+            elif self._outlook.waiting(gate) and (gate.obstacle or gate.is_paced):
                 until = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
                 what = gate.obstacle or f"pace of {gate.category}, {gate.rate or 0.0:.1f}/s"
-                waits.append(Wait(what, until, gate.waiting))
+                waits.append(Wait(what, until, self._outlook.waiting(gate)))
         for (operation, index), until in list(self._settler.under_way.items())[:WAITS_MOST]:
             waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
         for path, poll in self._exchange.polls.waits(now):
             waits.append(Wait(f"poll interval of {path}", wall + poll.not_before - now, poll.waiting))
         for why, until, count in self._exchange.pauses.waits():
             waits.append(Wait(why, wall + until - now, count))
-        lanes = (lane for lane in self._scheduler.longest_lanes(LANES_MOST) if lane.left > 1)
-        waits.extend(Wait(f"lane {lane.label} {lane.left - 1} ahead", None, lane.left) for lane in lanes)
+        left = sum(progress.left for progress in self._scheduler.progress)
+        longest = heapq.nlargest(LANES_MOST, lanes_in_memory(self._scheduler), key=lambda lane: lane.left)
+        behind = [(lane.label, min(lane.left, left) - 1) for lane in longest]
+        waits.extend(Wait(f"lane {label} {count} ahead", None, count) for label, count in behind if count > 0)
         for job in self._scheduler.jobs:
             if self._scheduler.states[job.number] is JobState.WAITING:
                 names = ", ".join(self._scheduler.waits_for(job))
                 waits.append(
-                    Wait(f"job {job.name} for {names}", None, max(1, self._scheduler.progress[job.number].items))
+                    Wait(f"job {job.name} for {names}", None, max(1, self._scheduler.progress[job.number].left))
                 )
         return waits[:WAITS_MOST]
-
-    def _finish_at(self, gates: list[Gate], per_second: float, now: float, wall: float) -> float | None:
-        """When the slowest bucket is done: whole windows where this one is too small, else at today's speed."""
-        ends: list[float] = []
-        for gate in gates:
-            work = self._scheduler.work_left(gate.account.name, gate.category)
-            bucket = gate.bucket
-            if not work:
-                continue
-            if bucket is not None and work > bucket.available:
-                each = max(1, bucket.limit - bucket.reserve)
-                windows = math.ceil((work - bucket.available) / each)
-                reset_s = max(0.0, bucket.reset_at - self._governor.time.middle(now))
-                ends.append(wall + reset_s + (windows - 1) * bucket.window_s)
-            elif per_second > 0.0:
-                ends.append(wall + work / per_second)
-        return max(ends) if ends else None

@@ -264,9 +264,7 @@ class Run:
             self._on_refused,
             self.stop,
         )
-        overview = Overview(
-            self._manifest.name, self.scheduler, self.governor, exchange, settler, clock, self._limits.concurrency
-        )
+        overview = Overview(self._manifest.name, self.scheduler, self.governor, exchange, settler, clock)
         async with anyio.create_task_group() as outer:
             if self._around.handles_signals:
                 await outer.start(self._watch_signals)

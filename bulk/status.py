@@ -45,9 +45,10 @@ class BucketStatus(msgspec.Struct, frozen=True, kw_only=True):
         reset_at: UTC epoch seconds, this machine's time; None where unknown.
         used: requests that this run has spent from it, all windows (count).
         pace: requests per second while pacing is on; None at full speed.
-        waiting: workers that wait for it (count).
+        waiting: items that wait for it (count): those that could begin, and those under way that want one more request.
         closed_because: why nothing is let out now; empty while it is open.
         opens_at: when that ends (UTC epoch seconds); None where unknown.
+        window_s: length of its windows (seconds); None where it was not seen.
     """
 
     credential: str
@@ -61,6 +62,7 @@ class BucketStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     closed_because: str = ""
     opens_at: float | None = None
+    window_s: float | None = None
 
 
 class Wait(msgspec.Struct, frozen=True):

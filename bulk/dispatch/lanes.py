@@ -56,6 +56,7 @@ class Lane:
     left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
     index: where its items are. holds: the keys that no lane of another index may hold while one of its items is sent.
     next_left: of a job, the first item from an index on that is still to be done.
+    job: of the item that was taken last, at first the job that it begins in (number).
     alone: so many of the next items are offered one by one, because sending them together did not work (count).
     """
 
@@ -68,6 +69,7 @@ class Lane:
     after: int = -1
     ahead: deque[Entry] = field(default_factory=deque)
     alone: int = 0
+    job: int = 0
 
     def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation) -> tuple[Entry, ...]:
         """Take the head, which is there; returns those behind it, of the same job, that share its requests."""

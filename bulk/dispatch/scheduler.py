@@ -10,7 +10,7 @@ Source: design.md §5.
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import anyio
 
@@ -62,8 +62,9 @@ class Scheduler:
         self.is_passing_by = False
         self._streams, self._index, self._skip = streams, index, skip
         self._window = window * LANES_FOR_EACH
-        self._parked: dict[int, list[Lane]] = {}
+        self.parked_lanes: dict[int, list[Lane]] = {}
         self._held = Held()
+        self.lanes_at_work: set[Lane] = set()
         self._made: dict[int, Index] = {}
         self._making: set[int] = set()
         self._copying: set[int] = set()
@@ -151,7 +152,7 @@ class Scheduler:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
             tier.add(Feed(stream, self.progress[number].next_offered))
-        for lane in self._parked.pop(number, ()):
+        for lane in self.parked_lanes.pop(number, ()):
             self._place(lane)
         queue.wake(self.progress[number].left)
 
@@ -232,6 +233,8 @@ class Scheduler:
             if self._tier_of[entry.job] is tier and self.states[entry.job] is JobState.RUNNING:
                 if not self._held.take(lane):
                     continue
+                lane.job = entry.job
+                self.lanes_at_work.add(lane)
                 return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation))
             self._place(lane)
         return None
@@ -244,7 +247,7 @@ class Scheduler:
             found = index.lanes(number, after=after, count=self._window)
             for lane in found:
                 holds = index.holds(lane.key) if self.has_several else frozenset[int]()
-                self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left))
+                self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left, job=number))
             if len(found) == self._window:
                 tier.cursors.append((number, after + len(found)))
 
@@ -258,7 +261,7 @@ class Scheduler:
         if entry is None:
             return None
         if self.states[entry.job] is JobState.WAITING:
-            self._parked.setdefault(entry.job, []).append(lane)
+            self.parked_lanes.setdefault(entry.job, []).append(lane)
             return None
         self._push(self._tier_of[entry.job], lane)
         return self._queue_of[entry.job]
@@ -336,6 +339,7 @@ class Scheduler:
 
     def _release(self, lane: Lane) -> None:
         """A lane is free again, and those that waited for it may be."""
+        self.lanes_at_work.discard(lane)
         for each in (lane, *self._held.release(lane)):
             queue = self._place(each)
             if queue is not None:
@@ -392,8 +396,3 @@ class Scheduler:
     def paid_each(self, job: Job) -> float:
         """Requests that an item of this job costs its bucket: measured, or the most it can take."""
         return self.progress[job.number].cost_of_one(job.operation.most_requests)
-
-    def longest_lanes(self, count: int) -> Iterator[Lane]:
-        """Lanes that wait with the most items ahead, for the display."""
-        waiting = (item[2] for queue in self.queues.values() for tier in queue.tiers.values() for item in tier.ready)
-        return iter(heapq.nlargest(count, waiting, key=lambda lane: lane.left))

@@ -1,22 +1,22 @@
 """What a manifest costs and when it would end: pure arithmetic over what was checked and what the buckets say.
 
-Three things can decide the end, and the slowest does: a bucket that must be waited for, the platform's own pace, and
-the longest lane, whose items go one after the other. Everything is given as a span: fewest and most requests.
+Requests are counted as a span: fewest where everything is already as asked, most where everything is sent. The end is
+what the model of `forecast` says of both, and where some answers are lost beside.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from bulk.forecast import Key
 from bulk.manifest.manifest import Job, Limits
+from bulk.manifest.predicting import LOST_SHARE, item_s, lane_units, length_of, predict
 from bulk.manifest.summary import Checked, JobCheck
 from bulk.status import BucketStatus
 
-WINDOW_S = 3_600.0
-"""Length of a rate-limit window where the platform has not shown it (seconds): its allowance is hourly."""
 LATENCY_S = 0.1
-"""Assumed time from a request to its answer (seconds)."""
+"""Time from a request to its answer where nobody has measured it (seconds)."""
 
 
 class Savings(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +76,7 @@ class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
         least_requests, most_requests: wanted by all jobs together (count).
         least_windows, most_windows: windows that are spent from, this one counted (count); None: it never suffices.
         least_done_at, most_done_at: when the last request could leave (UTC epoch seconds); None: never.
+        window_s: length of a window (seconds); None: no limit. is_window_seen: it was; else it is judged.
     """
 
     credential: str
@@ -90,6 +91,13 @@ class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
     most_windows: int | None
     least_done_at: float | None
     most_done_at: float | None
+    window_s: float | None = None
+    is_window_seen: bool = True
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the end depends on the length of a window, and nobody has seen that."""
+        return not self.is_window_seen and (self.most_windows or 0) > 2
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +106,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: when it was made (UTC epoch seconds).
         longest_lane, longest_lane_items, longest_lane_s: the lane that takes longest, its items, its time (seconds).
-        least_finish_at, most_finish_at: predicted end (UTC epoch seconds); None: a bucket never suffices.
+        least_finish_at, most_finish_at: predicted end, where all is already as asked and where everything is sent
+            (UTC epoch seconds); None: a bucket never suffices.
+        lossy_finish_at: predicted latest end where `lossy_share` of all answers is lost; None as above.
+        latency_s: from a request to its answer, as the prediction takes it (seconds).
         notes: sentences to read before it is run.
         saved: of all jobs together.
     """
@@ -118,38 +129,28 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     most_finish_at: float | None
     notes: tuple[str, ...]
     saved: Savings = Savings()
+    lossy_finish_at: float | None = None
+    lossy_share: float = 0.0
+    latency_s: float = 0.0
 
 
-def plan(
-    checked: Checked,
-    buckets: Sequence[BucketStatus],
-    now: float,
-    *,
-    per_second: float | None = None,
-    latency_s: float = LATENCY_S,
-    window_s: float = WINDOW_S,
-) -> Plan:
+def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, latency_s: float = LATENCY_S) -> Plan:
     """What running `checked` takes.
 
     Args:
         buckets: what `GET /rate_limit` says, for what is used; one that is missing has no limit.
         now: UTC epoch seconds, from the same clock as `reset_at` of the buckets.
-        per_second: requests that the platform answers in a second; None: by `limits.concurrency` and `latency_s`.
-        latency_s: from a request to its answer (seconds).
-        window_s: length of a window that the platform has not shown (seconds).
+        latency_s: from a request to its answer, as it was measured (seconds).
     """
     manifest = checked.manifest
     pairs = list(zip(manifest.jobs, checked.jobs, strict=True))
     jobs = tuple(_job(job, found) for job, found in pairs)
-    used = _buckets(jobs, buckets, manifest.limits, now, window_s)
-    least, most = sum(job.least_requests for job in jobs), sum(job.most_requests for job in jobs)
-    rate = per_second or manifest.limits.concurrency / latency_s
-    longest = max(jobs, key=lambda job: _lane_requests(job, job.most_requests), default=None)
-    longest_s = [0.0, 0.0]
-    if longest is not None and longest.longest_lane_items:
-        for end, requests in enumerate((longest.least_requests, longest.most_requests)):
-            longest_s[end] = _lane_requests(longest, requests) * latency_s
-    has_lane = longest is not None and longest.longest_lane_items > 0
+    known = {(bucket.credential, bucket.category): bucket for bucket in buckets}
+    used = _buckets(jobs, known, manifest.limits, now)
+    ends = predict(manifest.jobs, checked.jobs, known, manifest.limits, latency_s, now)
+    lanes = [(lane_units(found) * item_s(job, found, found.most_requests, latency_s), found) for job, found in pairs]
+    longest_s, longest = max(lanes, key=lambda lane: lane[0], default=(0.0, None))
+    lane = longest.longest_lane if longest is not None else None
     return Plan(
         name=manifest.name,
         base_url=manifest.platform.base_url,
@@ -157,14 +158,17 @@ def plan(
         jobs=jobs,
         buckets=used,
         items=sum(job.items for job in jobs),
-        least_requests=least,
-        most_requests=most,
-        longest_lane=longest.longest_lane if longest is not None and has_lane else None,
-        longest_lane_items=longest.longest_lane_items if longest is not None and has_lane else 0,
-        longest_lane_s=longest_s[1],
-        least_finish_at=_latest([bucket.least_done_at for bucket in used], now, least / rate, longest_s[0]),
-        most_finish_at=_latest([bucket.most_done_at for bucket in used], now, most / rate, longest_s[1]),
-        notes=(*_notes(jobs), *_unknown(manifest.jobs), *checked.notes),
+        least_requests=sum(job.least_requests for job in jobs),
+        most_requests=sum(job.most_requests for job in jobs),
+        longest_lane=lane[0] if lane is not None else None,
+        longest_lane_items=lane[1] if lane is not None else 0,
+        longest_lane_s=longest_s,
+        least_finish_at=ends.least_at,
+        most_finish_at=ends.most_at,
+        lossy_finish_at=ends.lossy_at,
+        lossy_share=LOST_SHARE,
+        latency_s=latency_s,
+        notes=(*_notes(jobs), *_unknown(manifest.jobs), *_judged(used), *checked.notes),
         saved=_sum([job.saved for job in jobs]),
     )
 
@@ -204,16 +208,10 @@ def _sum(parts: Sequence[Savings]) -> Savings:
     return Savings(**{name: sum(getattr(part, name) for part in parts) for name in Savings.__struct_fields__})
 
 
-def _lane_requests(job: JobPlan, requests: int) -> float:
-    """Those of a job's longest lane, of all that its items take (count)."""
-    return job.longest_lane_items * requests / max(1, job.items - job.superseded)
-
-
 def _buckets(
-    jobs: Sequence[JobPlan], buckets: Sequence[BucketStatus], limits: Limits, now: float, window_s: float
+    jobs: Sequence[JobPlan], known: Mapping[Key, BucketStatus], limits: Limits, now: float
 ) -> tuple[BucketPlan, ...]:
-    known = {(bucket.credential, bucket.category): bucket for bucket in buckets}
-    wanted: dict[tuple[str, str], list[int]] = {}
+    wanted: dict[Key, list[int]] = {}
     for job in jobs:
         sums = wanted.setdefault((job.credential, job.category), [0, 0])
         sums[0] += job.least_requests
@@ -224,7 +222,8 @@ def _buckets(
         if bucket is None:
             bucket = BucketStatus(credential=credential, category=category, limit=None, remaining=None)
         reserve = limits.reserve.of(bucket.limit) if bucket.limit is not None else 0
-        ends = [_end(bucket, requests, reserve, now, window_s) for requests in (least, most)]
+        window_s = length_of(bucket, now) if bucket.limit is not None else None
+        ends = [_end(bucket, requests, reserve, now, window_s or 0.0) for requests in (least, most)]
         found.append(
             BucketPlan(
                 credential=credential,
@@ -233,6 +232,8 @@ def _buckets(
                 remaining=bucket.remaining,
                 reserve=reserve,
                 reset_at=bucket.reset_at,
+                window_s=window_s,
+                is_window_seen=bucket.limit is None or bucket.window_s is not None,
                 least_requests=least,
                 most_requests=most,
                 least_windows=ends[0][0],
@@ -252,10 +253,8 @@ def _end(
         return (1 if requests else 0), now
     of_a_window = bucket.limit - reserve
     remaining = bucket.limit if bucket.remaining is None else bucket.remaining
-    reset_at = bucket.reset_at if bucket.reset_at is not None and bucket.reset_at > now else None
-    if reset_at is None or remaining >= bucket.limit:
-        # nothing was spent yet: a window begins with the first request, and what is shown is a whole one
-        window_s = min(window_s, reset_at - now) if reset_at is not None else window_s
+    reset_at = bucket.reset_at
+    if reset_at is None or reset_at <= now:  # a window begins with the first request
         remaining, reset_at = bucket.limit, now + window_s
     left = requests - max(0, remaining - reserve)
     if left <= 0:
@@ -266,14 +265,13 @@ def _end(
     return more + (remaining > reserve), reset_at + (more - 1) * window_s
 
 
-def _latest(ends: Iterable[float | None], now: float, busy_s: float, lane_s: float) -> float | None:
-    """The predicted end: the last bucket's, or when the work itself is done."""
-    latest = now + max(busy_s, lane_s)
-    for end in ends:
-        if end is None:
-            return None
-        latest = max(latest, end)
-    return latest
+def _judged(used: Sequence[BucketPlan]) -> list[str]:
+    """Which lengths of windows decide the end and were not seen."""
+    return [
+        f"the length of the windows of {each.category} has not been seen yet: {each.window_s:,.0f} seconds are assumed"
+        for each in used
+        if each.is_judged
+    ]
 
 
 def _notes(jobs: Sequence[JobPlan]) -> list[str]:

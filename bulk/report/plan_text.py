@@ -73,7 +73,17 @@ def _end(plan: Plan) -> str:
     if most is None:
         return f"It would end about {soon} at the earliest."
     late = f"{moment(most, plan.at)} (in {duration(most - plan.at)})"
-    return f"It would end about {soon}." if late == soon else f"It would end between {soon} and {late}."
+    said = f"It would end about {soon}." if late == soon else f"It would end between {soon} and {late}."
+    return said + _with_losses(plan, most)
+
+
+def _with_losses(plan: Plan, most: float) -> str:
+    """How much later it may end where answers are lost; empty where that makes no difference that is shown."""
+    lossy = plan.lossy_finish_at
+    if lossy is None or not plan.lossy_share or duration(lossy - plan.at) == duration(most - plan.at):
+        return ""
+    share = f"{100 * plan.lossy_share:g}%"
+    return f" With {share} of the answers lost, by {moment(lossy, plan.at)} (in {duration(lossy - plan.at)})."
 
 
 def _saved(saved: Savings) -> str:

@@ -1,0 +1,214 @@
+"""When this run ends, by what it has measured so far: items' times and costs, latency, lanes, budgets, closed gates.
+
+An item's time is taken from how many are under way and how many end (Little's law), so that nothing is noted for each
+item. Called a few times a second, it works a few milliseconds. Source: design.md §4, last point.
+"""
+
+import math
+from dataclasses import dataclass
+
+from bulk.dispatch.exchange import Exchange
+from bulk.dispatch.lanes import Lane
+from bulk.dispatch.progress import JobState
+from bulk.dispatch.scheduler import Scheduler
+from bulk.dispatch.settle import Settler
+from bulk.forecast import Budget, Capacity, Key, Work, forecast, window_length
+from bulk.govern.accounts import Gate
+from bulk.govern.governor import Governor
+from bulk.manifest.manifest import Job
+
+FADES_S = 30.0
+"""What was measured so long ago counts for a third (seconds)."""
+LATENCY_S = 0.1
+"""Until an answer has come (seconds)."""
+WRITE_S = 0.01
+RESET_S = 0.05
+YOUNG_ROUNDS = 12
+"""A run that is so many latencies old still finds out how much may be in flight (count)."""
+EVERY_S, EVERY_JOB_S = 0.5, 0.05
+"""How often the end is worked out anew: the more jobs, the less often (seconds)."""
+SETTLES_S = 2.0
+"""What still settles a lost answer after so long waits until it may believe that nothing came of it (seconds)."""
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How long an item of one job takes. `busy_s`: items times seconds; `ended`: items; both fade."""
+
+    busy_s: float = 0.0
+    ended: float = 0.0
+    finished: int = 0
+
+    def note(self, under_way: int, finished: int, seconds: float) -> None:
+        """So many were under way for so long, and so many have ended in this process."""
+        keeps = math.exp(-seconds / FADES_S)
+        self.busy_s = self.busy_s * keeps + under_way * seconds
+        self.ended = self.ended * keeps + (finished - self.finished)
+        self.finished = finished
+
+    def item_s(self, expected_s: float, under_way: int) -> float:
+        """Seconds; `expected_s` counts as much as two items that were seen."""
+        return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * (self.ended < 3 * under_way))
+
+
+class Outlook:
+    """`sample` is called whenever a status is made; `end_at` then says when the run ends."""
+
+    def __init__(self, scheduler: Scheduler, governor: Governor, exchange: Exchange, settler: Settler, now: float):
+        self._scheduler, self._governor, self._exchange, self._settler = scheduler, governor, exchange, settler
+        self._paces = [_Pace() for _ in scheduler.jobs]
+        self._began = self._sampled = now
+        self._due = now
+        self._end_at: float | None = None
+        self._windows: dict[Key, float] = {}
+
+    def sample(self, now: float) -> None:
+        """Take in where every job stands. `now`: monotonic seconds."""
+        seconds, self._sampled = now - self._sampled, now
+        for job, pace, progress in zip(self._scheduler.jobs, self._paces, self._scheduler.progress, strict=True):
+            pace.note(self._under_way(job), progress.finished, seconds)
+
+    def _under_way(self, job: Job) -> int:
+        """Items that wait for an answer or for the disk, not for a permit (count, >= 0)."""
+        scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
+        queue = scheduler.queue_of(job)
+        waiters = len(self._governor.gate(queue.credential, queue.category).waiters)
+        if not waiters:
+            return progress.in_flight
+        together = sum(
+            other.in_flight
+            for number, other in enumerate(scheduler.progress)
+            if scheduler.queue_of(scheduler.jobs[number]) is queue
+        )
+        return max(0, round(progress.in_flight * (1.0 - min(1.0, waiters / max(1, together)))))
+
+    def waiting(self, gate: Gate) -> int:
+        """Items that wait for permits of `gate`: those under way that want one, and all that could begin (count)."""
+        if not gate.waiting:
+            return 0
+        waiting = len(gate.waiters)
+        for job in self._scheduler.jobs:
+            if (job.credential, job.operation.category) == (gate.account.name, gate.category):
+                waiting += self._startable(job)
+        return waiting
+
+    def _startable(self, job: Job) -> int:
+        scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
+        if scheduler.states[job.number] is not JobState.RUNNING or scheduler.is_skipped[job.number]:
+            return 0
+        return max(0, progress.left - progress.copies_left - progress.in_flight)
+
+    def end_at(self, now: float, wall: float) -> float | None:
+        """When the run ends (UTC epoch seconds); None: that can't be known. `now`: monotonic, `wall`: UTC, seconds."""
+        if now >= self._due:
+            self._due = now + max(EVERY_S, EVERY_JOB_S * len(self._paces))
+            self._end_at = self._worked_out(now, wall)
+        return self._end_at
+
+    def _worked_out(self, now: float, wall: float) -> float | None:
+        governor, concurrency = self._governor, self._governor.concurrency
+        latency_s = mean_latency_s(governor) or LATENCY_S
+        work = [self._work(job, latency_s) for job in self._scheduler.jobs]
+        known = [each for each in work if each is not None]
+        if len(known) < len(work):
+            return None
+        gates = [gate for account in governor.accounts.values() for gate in account.gates.values()]
+        budgets = {
+            (gate.account.name, gate.category): budget
+            for gate in gates
+            if (budget := self._budget(gate, now, wall)) is not None
+        }
+        is_young = now - self._began < YOUNG_ROUNDS * latency_s + 1.0
+        is_full = concurrency.in_flight >= concurrency.allowed - 1
+        most = concurrency.most if is_young or not is_full else concurrency.allowed
+        capacity = Capacity(concurrency.allowed, most, concurrency.most, latency_s, reset_s=RESET_S)
+        end_at = forecast(known, budgets, capacity, wall).end_at
+        return None if end_at is None else max([end_at, *self._not_before(now, wall)])
+
+    def _not_before(self, now: float, wall: float) -> list[float]:
+        """Moments that something under way waits for."""
+        settle_s = self._settler.settle_s
+        moments = [
+            until for until in self._settler.under_way.values() if until > now and until - settle_s + SETTLES_S < now
+        ]
+        moments += [poll.not_before for _, poll in self._exchange.polls.waits(now)]
+        moments += [until for _, until, _ in self._exchange.pauses.waits()]
+        return [wall + moment - now for moment in moments]
+
+    def _work(self, job: Job, latency_s: float) -> Work | None:
+        """What is left of a job; None: its items are not known, nor how many there will be."""
+        scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
+        items, under_way = float(progress.left - progress.copies_left), self._under_way(job)
+        if not progress.is_known:
+            derivation = job.derivation
+            if derivation is None or derivation.each != "item":
+                return None
+            items = float(scheduler.progress[scheduler.numbers[derivation.job]].items)
+        if scheduler.is_skipped[job.number]:
+            items = 0.0
+        cost = scheduler.paid_each(job)
+        expected_s = max(1.0, cost) * latency_s + (0.0 if job.operation.is_read else WRITE_S)
+        paid = min(items, under_way) * (1.0 + cost) / 2.0  # each has paid for one request at least
+        lanes, longest = self._lanes_of(job)
+        return Work(
+            name=job.name,
+            pays=(job.credential, job.operation.category),
+            items=items,
+            cost=max(0.0, cost - min(cost, paid / items)) if items else cost,
+            item_s=max(1e-6, self._paces[job.number].item_s(expected_s, under_way)),
+            lanes=max(1.0, lanes) if longest else math.inf,
+            longest=min(float(longest), items),
+            needs=job.needs,
+            priority=job.priority,
+            is_running=under_way > 0,
+        )
+
+    def _lanes_of(self, job: Job) -> tuple[float, int]:
+        """Lanes that its items are in (count; infinity: not all are known), and what the longest has left, at most."""
+        left = [lane.left for lane in lanes_in_memory(self._scheduler) if lane.job == job.number]
+        lanes = math.inf if self._scheduler.queue_of(job).tiers[job.priority].cursors else float(len(left))
+        return lanes, max(left, default=0)
+
+    def _budget(self, gate: Gate, now: float, wall: float) -> Budget | None:
+        """None: it has no limit, and nothing keeps it closed."""
+        governor, bucket = self._governor, gate.bucket
+        closed = [gate.account.paused_until, governor.quiet_until]
+        if gate.obstacle and gate.obstacle_until is not None and not gate.obstacle.startswith("bucket "):
+            closed.append(gate.obstacle_until)
+        opens_at = wall + max(0.0, max(closed) - now)
+        if bucket is None:
+            is_open = opens_at <= wall
+            return None if is_open else Budget(math.inf, math.inf, 3_600.0, None, opens_at, is_even=False)
+        reset_s = bucket.reset_at - governor.time.middle(now)
+        return Budget(
+            limit=float(max(0, bucket.limit - bucket.reserve)),
+            left=float(bucket.available),
+            window_s=self.window_s(gate, now),
+            reset_at=wall + reset_s,
+            opens_at=opens_at,
+            is_even=governor.policy.is_even,
+        )
+
+    def window_s(self, gate: Gate, now: float) -> float:
+        """How long the windows of a gate are (seconds): as a new one has shown, or else as it must be judged."""
+        bucket, key = gate.bucket, (gate.account.name, gate.category)
+        assert bucket is not None, "asked where there is one"
+        if bucket.window > 1:
+            return max(1.0, math.ceil(bucket.window_s - 0.05))
+        if key not in self._windows:
+            is_whole = bucket.free + bucket.sent - bucket.given_back >= bucket.limit
+            left = bucket.limit if is_whole else bucket.free
+            self._windows[key] = window_length(gate.category, bucket.limit, left, bucket.window_s)
+        return self._windows[key]
+
+
+def lanes_in_memory(scheduler: Scheduler) -> list[Lane]:
+    """Lanes with an item under way, and those whose next item may begin or waits for its job."""
+    lanes = [item[2] for queue in scheduler.queues.values() for tier in queue.tiers.values() for item in tier.ready]
+    lanes += [lane for parked in scheduler.parked_lanes.values() for lane in parked]
+    return [*scheduler.lanes_at_work, *lanes]
+
+
+def mean_latency_s(governor: Governor) -> float:
+    """Time from a permit to the answer, lately (seconds); 0.0 before the first one."""
+    return governor.concurrency.mean_s

@@ -1,0 +1,12 @@
+"""When a run ends: one model for the plan, the live display and `bulk status`. Pure: no clock, no I/O, no randomness.
+
+Reading order: `work.py` (what is known), `course.py` (from event to event until nothing is left), `flow.py` (how a job
+and a budget move between two events), `windows.py` (how long a window lasts), `losses.py` (answers that are lost).
+"""
+
+from bulk.forecast.course import forecast
+from bulk.forecast.losses import with_losses
+from bulk.forecast.windows import window_length
+from bulk.forecast.work import Budget, Capacity, Forecast, Key, Work
+
+__all__ = ["Budget", "Capacity", "Forecast", "Key", "Work", "forecast", "window_length", "with_losses"]

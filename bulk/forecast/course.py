@@ -1,0 +1,185 @@
+"""From event to event until nothing is left: the end of a run, as far as it can be known.
+
+Work flows through what holds it up: requests that may be in flight, lanes of one item at a time, budgets with their
+windows, gates that are closed, jobs that need others. Between two events (a job ends, a budget is spent, a window
+opens, a gate reopens) everything flows evenly, so that there are as many steps as events; a long row of windows that
+are all spent to the end is one of them. What the model takes as known is measured by its callers.
+Source: design.md §4 and §5; sandbox.md (a window begins with the first request, at a whole second).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from bulk.forecast.flow import NONE_LEFT, BudgetFlow, JobFlow, level
+from bulk.forecast.work import Budget, Capacity, Forecast, Key, Work
+
+STEPS_MOST = 5_000
+"""A forecast that has not ended after that many events is given up."""
+
+
+def forecast(work: Sequence[Work], budgets: Mapping[Key, Budget], capacity: Capacity, now: float) -> Forecast:
+    """When `work` ends that goes on from `now`. A payer without a budget has no limit."""
+    return _Course(work, budgets, capacity, now).run()
+
+
+class _Course:
+    """One way through the events, in seconds from the beginning; `run` is called once."""
+
+    def __init__(self, work: Sequence[Work], budgets: Mapping[Key, Budget], capacity: Capacity, now: float) -> None:
+        self._capacity, self._began, self._now = capacity, now, 0.0
+        self._jobs = {each.name: JobFlow(each) for each in work}
+        self._budgets = {each.pays: BudgetFlow(budgets.get(each.pays), now) for each in work}
+        self._waiting = list(self._jobs.values())
+        self._requests_waiting = dict.fromkeys(self._budgets, 0.0)
+        for job in self._waiting:
+            self._requests_waiting[job.work.pays] += job.requests
+        self._running: dict[Key, list[JobFlow]] = {}
+        self._needed = {name for each in work for name in each.needs}
+        self._closing: list[JobFlow] = []
+        self._ends: dict[str, float] = {}
+
+    def run(self) -> Forecast:
+        """From event to event until nothing is left, or nothing moves any more."""
+        for _ in range(STEPS_MOST):
+            while self._has_ended() or self._has_begun() or self._has_closed():
+                pass
+            if len(self._ends) == len(self._jobs):
+                return Forecast(self._began + max(self._ends.values(), default=0.0), self._all_ends())
+            self._let_flow()
+            until = min(self._moments(), default=math.inf)
+            if until == math.inf:
+                break
+            self._pass_time(max(self._now, until))
+        return Forecast(None, self._all_ends())
+
+    def _all_ends(self) -> dict[str, float]:
+        return {name: self._began + seconds for name, seconds in self._ends.items()}
+
+    def _has_ended(self) -> bool:
+        over = [job for job in self._closing if job.ends_at <= self._now]
+        for job in over:
+            self._closing.remove(job)
+            self._ends[job.work.name] = job.ends_at
+        return bool(over)
+
+    def _has_begun(self) -> bool:
+        ready = [job for job in self._waiting if self._may_begin(job.work)]
+        for job in ready:
+            key = job.work.pays
+            self._waiting.remove(job)
+            self._requests_waiting[key] -= job.requests
+            self._running.setdefault(key, []).append(job)
+            self._budgets[key].part(self._now)
+        return bool(ready)
+
+    def _may_begin(self, work: Work) -> bool:
+        return all(name in self._ends for name in work.needs if name in self._jobs)
+
+    def _has_closed(self) -> bool:
+        done = [job for jobs in self._running.values() for job in jobs if job.left <= NONE_LEFT]
+        for job in done:
+            name, key = job.work.name, job.work.pays
+            self._running[key].remove(job)
+            if not self._running[key]:
+                del self._running[key]
+            self._budgets[key].part(self._now)
+            job.close(self._now)
+            if name in self._needed:
+                self._closing.append(job)
+            else:
+                self._ends[name] = job.ends_at
+        return bool(done)
+
+    def _rounds(self) -> int:
+        """How often what may be in flight has doubled."""
+        return math.floor(self._now / self._capacity.round_s + 1e-9)
+
+    def _in_flight(self) -> float:
+        capacity = self._capacity
+        if capacity.now >= capacity.most or capacity.round_s <= 0.0:
+            return capacity.most
+        return min(capacity.most, capacity.now * 2.0 ** min(64, self._rounds()))
+
+    def _let_flow(self) -> None:
+        """Set the rate of every job: by what may be in flight, by lanes, and by the pace of budgets."""
+        running: dict[Key, list[JobFlow]] = {}
+        for key, jobs in self._running.items():
+            if self._budgets[key].is_closed(self._now):
+                for job in jobs:
+                    job.stop()
+            else:
+                running[key] = jobs
+        wanted = [min(self._capacity.each, sum(job.most_in_flight for job in jobs)) for jobs in running.values()]
+        shares = level(wanted, [1.0] * len(wanted), self._in_flight())
+        for (key, jobs), share in zip(running.items(), shares, strict=True):
+            _fill(jobs, share)
+            # what waits for other jobs counts too: the governor paces for all that is left
+            requests = self._requests_waiting[key] + sum(job.requests for job in jobs)
+            pace = self._budgets[key].pace(requests, self._now)
+            if pace is not None:
+                _slow(jobs, pace)
+        self._keep_to_capacity(running)
+        for key, budget in self._budgets.items():
+            budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)
+        for jobs in running.values():
+            for job in jobs:
+                job.flows(self._now, self._capacity.each)
+
+    def _keep_to_capacity(self, running: Mapping[Key, Sequence[JobFlow]]) -> None:
+        if self._capacity.per_second == math.inf:
+            return
+        all_jobs = [job for jobs in running.values() for job in jobs]
+        asked = sum(job.rate * max(1.0, job.work.cost) for job in all_jobs)
+        if asked > self._capacity.per_second:
+            for job in all_jobs:
+                job.rate *= self._capacity.per_second / asked
+
+    def _moments(self) -> Iterator[float]:
+        """When something changes next."""
+        for job in self._closing:
+            yield job.ends_at
+        for key, jobs in self._running.items():
+            yield from self._budgets[key].moments(self._now)
+            for job in jobs:
+                if job.rate > 0.0:
+                    yield self._now + job.until_change_s()
+        if self._running and self._in_flight() < self._capacity.most:
+            yield (self._rounds() + 1) * self._capacity.round_s
+
+    def _pass_time(self, until: float) -> None:
+        seconds = until - self._now
+        for jobs in self._running.values():
+            for job in jobs:
+                job.pass_time(seconds)
+        for key, budget in self._budgets.items():
+            requests = sum(job.requests for job in self._running.get(key, ()))
+            budget.pass_time(seconds, until, requests, self._capacity.reset_s)
+        self._now = until
+
+
+def _tiers(jobs: Sequence[JobFlow]) -> Iterator[list[JobFlow]]:
+    """Jobs of the highest priority first."""
+    priorities = {job.work.priority for job in jobs}
+    if len(priorities) == 1:
+        yield list(jobs)
+        return
+    for priority in sorted(priorities, reverse=True):
+        yield [job for job in jobs if job.work.priority == priority]
+
+
+def _fill(jobs: Sequence[JobFlow], in_flight: float) -> None:
+    """Those of one priority take turns: each begins as many items in a second, as far as its lanes allow."""
+    for tier in _tiers(jobs):
+        rates = level([job.most_per_s for job in tier], [job.work.item_s for job in tier], in_flight)
+        for job, rate in zip(tier, rates, strict=True):
+            job.rate = rate
+            in_flight -= rate * job.work.item_s
+
+
+def _slow(jobs: Sequence[JobFlow], per_second: float) -> None:
+    """Keep their requests in a second to `per_second`, those of a higher priority first."""
+    for tier in _tiers(jobs):
+        rates = level([job.rate for job in tier], [job.work.cost for job in tier], max(0.0, per_second))
+        for job, rate in zip(tier, rates, strict=True):
+            job.rate = rate
+            per_second -= rate * job.work.cost

@@ -1,0 +1,189 @@
+"""How a job and a budget move between two events: evenly. `course.py` says when the next event is."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from bulk.forecast.work import Budget, Work
+
+NONE_LEFT = 1e-6
+TAIL_SHARE, TAIL_S, TAIL_MOST_S = 0.01, 0.02, 1.0
+"""The last request of a window that is spread leaves this much before its end, as `govern/pacing.py` has it."""
+WINDOWS_TOGETHER = 12
+WINDOWS_ALONE = 6
+"""Of so many windows that are spent to the end all but the last ones are one step."""
+
+
+def level(most: Sequence[float], weights: Sequence[float], whole: float) -> list[float]:
+    """Equal shares, but at most `most` each, so that the weighted sum is `whole`, or all of it where that is less."""
+    shares = [0.0] * len(most)
+    order = sorted(range(len(most)), key=most.__getitem__)
+    weight = sum(weights)
+    for place in order:
+        share = max(0.0, min(most[place], whole / weight)) if weight > 0.0 else most[place]
+        shares[place] = share
+        whole -= share * weights[place]
+        weight -= weights[place]
+    return shares
+
+
+class JobFlow:
+    """What is left of one job. `rate`: items that begin in a second."""
+
+    def __init__(self, work: Work) -> None:
+        self.work, self.left = work, float(work.items)
+        self.lane_left = min(max(float(work.longest), self.left / work.lanes), self.left) if work.longest else 0.0
+        self.lane_s = max(work.item_s, work.lane_s or 0.0)
+        self.rate = 0.0
+        self.ends_at = math.inf
+        self._flows_since = -work.item_s if work.is_running else math.inf
+        self._used = 1.0
+
+    @property
+    def requests(self) -> float:
+        """Requests that it still takes from its budget (count)."""
+        return self.left * self.work.cost
+
+    @property
+    def most_in_flight(self) -> float:
+        """Items that its lanes let be under way (count)."""
+        if not self.lane_left or self._has_others:
+            return self.work.lanes
+        return self.work.item_s / self.lane_s
+
+    @property
+    def _has_others(self) -> bool:
+        return self.left > self.lane_left + NONE_LEFT
+
+    @property
+    def most_per_s(self) -> float:
+        """Items that its lanes let begin in a second (count)."""
+        if not self.lane_left:
+            return self.work.lanes / self.work.item_s
+        others = (self.work.lanes - 1.0) / self.work.item_s if self._has_others else 0.0
+        return 1.0 / self.lane_s + others
+
+    def flows(self, now: float, in_flight: float) -> None:
+        """`rate` is set, and holds until the next event. `in_flight`: items that its share would allow (count)."""
+        if self.rate <= 0.0:
+            self.stop()
+            return
+        self._flows_since = min(self._flows_since, now)
+        possible = min(self.most_per_s, in_flight / self.work.item_s)
+        self._used = min(1.0, self.rate / possible) if possible > 0.0 else 1.0
+
+    def stop(self) -> None:
+        """Nothing of it leaves until the next event."""
+        self.rate, self._flows_since = 0.0, math.inf
+
+    @property
+    def _lane_rate(self) -> float:
+        return min(1.0 / self.lane_s, self.rate) if self.lane_left else 0.0
+
+    def until_change_s(self) -> float:
+        """Time until it ends, or until only its longest lane is left (seconds); there is a rate."""
+        lane = self._lane_rate
+        if self.lane_left and self._has_others and self.rate > lane:
+            return (self.left - self.lane_left) / (self.rate - lane)
+        return self.left / self.rate
+
+    def pass_time(self, seconds: float) -> None:
+        """So much time has passed."""
+        if self.rate <= 0.0 or seconds <= 0.0:
+            return
+        lane = self._lane_rate
+        self.left = max(0.0, self.left - self.rate * seconds)
+        if self.lane_left:
+            # which lane is the longest changes: it never has less than the mean of all
+            self.lane_left = max(self.lane_left - lane * seconds, self.left / self.work.lanes, 0.0)
+            self.lane_left = min(self.lane_left, self.left)
+
+    def close(self, now: float) -> None:
+        """Its last item has begun: what was sent last is still under way where there was room for more."""
+        item_s = self.work.item_s
+        last = now + item_s * (1.0 - self._used)
+        if self._flows_since < math.inf:
+            last = max(last, self._flows_since + item_s)
+        self.ends_at = last + self.work.tail_s if self.work.items else now
+
+
+class BudgetFlow:
+    """What is left of one budget; None: there is no limit. `began`: when the forecast begins (UTC epoch seconds)."""
+
+    def __init__(self, budget: Budget | None, began: float) -> None:
+        self._budget, self._began = budget, began
+        self._left = budget.left if budget is not None else math.inf
+        self._reset_at = math.inf if budget is None or budget.reset_at is None else budget.reset_at - began
+        self._opens_at = budget.opens_at - began if budget is not None else 0.0
+        self._together_since = math.inf
+        self._per_second = 0.0
+
+    def _whole_second(self, now: float) -> float:
+        """The beginning of a window whose first request leaves `now`."""
+        return math.floor(self._began + now + 0.001) - self._began
+
+    def is_closed(self, now: float) -> bool:
+        """Whether nothing may leave."""
+        return now < self._opens_at or self._left <= NONE_LEFT
+
+    def pace(self, requests: float, now: float) -> float | None:
+        """Requests in a second, where they are spread (count); None: full speed. `requests`: that are left (count)."""
+        budget = self._budget
+        if budget is None:
+            return None
+        if self._together_since < math.inf:
+            return budget.limit / budget.window_s
+        reset_at = self._reset_at if self._reset_at < math.inf else self._whole_second(now) + budget.window_s
+        tail_s = min(TAIL_MOST_S, max(TAIL_S, budget.window_s * TAIL_SHARE))
+        usable_s = reset_at - now - tail_s
+        if not budget.is_even or requests <= self._left + NONE_LEFT or usable_s <= 0.0:
+            return None
+        return self._left / usable_s
+
+    def spend(self, per_second: float, now: float) -> None:
+        """So many requests leave in a second until the next event; the first one opens a window, at a whole second."""
+        self._per_second = per_second
+        if self._budget is not None and per_second > 0.0 and self._reset_at == math.inf:
+            self._reset_at = self._whole_second(now) + self._budget.window_s
+        if self._budget is not None and self._together_since < math.inf:
+            usual = self._budget.limit / self._budget.window_s
+            if per_second < usual * 0.999:
+                self.part(now)
+
+    def moments(self, now: float) -> Iterator[float]:
+        """When it changes next."""
+        if self._budget is None:
+            return
+        if now < self._opens_at:
+            yield self._opens_at
+        if self._reset_at < math.inf and (self._budget.limit > NONE_LEFT or self._left > NONE_LEFT):
+            yield self._reset_at
+        if self._per_second > 0.0:
+            yield now + self._left / self._per_second
+
+    def pass_time(self, seconds: float, until: float, requests: float, reset_s: float) -> None:
+        """So much time has passed, and it is `until` now; `requests` are left of running jobs (count)."""
+        budget = self._budget
+        if budget is None:
+            return
+        self._left = max(0.0, self._left - self._per_second * seconds)
+        if until < self._reset_at:
+            return
+        is_spent = self._left <= max(NONE_LEFT, 0.001 * budget.limit)
+        self._left, self._reset_at, self._together_since = budget.limit, math.inf, math.inf
+        self._opens_at = max(self._opens_at, until + reset_s)
+        windows = requests / budget.limit if budget.limit > 0.0 else 0.0
+        if is_spent and windows > WINDOWS_TOGETHER:
+            several = math.floor(windows) - WINDOWS_ALONE
+            self._left = budget.limit * several
+            self._reset_at = self._whole_second(until) + budget.window_s * several
+            self._together_since = self._whole_second(until)
+
+    def part(self, now: float) -> None:
+        """What comes is no longer alike in all windows of a step: go on with the one that is open."""
+        budget = self._budget
+        if budget is None or self._together_since == math.inf:
+            return
+        over = max(1, math.ceil((now - self._together_since) / budget.window_s))
+        self._reset_at = self._together_since + over * budget.window_s
+        self._left = budget.limit * max(0.0, min(1.0, (self._reset_at - now) / budget.window_s))
+        self._together_since = math.inf

@@ -1,0 +1,25 @@
+"""How long a window lasts: shown by an untouched one, learned from the ones before, or judged by what is known."""
+
+import math
+
+USUAL_WINDOWS_S = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 3_600, 86_400)
+HOURLY = frozenset(("core", "graphql", "integration_manifest", "scim", "actions_runner_registration"))
+HOURLY_LIMIT = 1_000
+"""From such a limit on, a category that is hourly by its documentation is taken for hourly, however soon it resets."""
+
+
+def window_length(category: str, limit: int, left: int, until_reset_s: float) -> float:
+    """The length of a window of which only the end was told (seconds).
+
+    An untouched window shows its whole length. Otherwise the length is at least what is left of it: an hour where the
+    documentation and the limit say so, and else the shortest usual length that holds it.
+
+    Args:
+        limit, left: requests in a window, and left in this one (count). until_reset_s: until it ends (seconds).
+    """
+    seen_s = max(1, math.ceil(until_reset_s - 0.001))
+    if left >= limit:
+        return float(seen_s)
+    if category in HOURLY and limit >= HOURLY_LIMIT:
+        return float(max(3_600, seen_s))
+    return float(next((usual for usual in USUAL_WINDOWS_S if usual >= seen_s), seen_s))

@@ -1,0 +1,92 @@
+"""What a forecast is made from, and what it says. Moments are UTC epoch seconds of one clock, the caller's."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Key: TypeAlias = tuple[str, str]
+"""Who pays: (credential, category)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one credential may send in one category.
+
+    Attributes:
+        limit: requests in a window, the reserve taken off (count).
+        left: requests that may still leave in this window, the reserve taken off (count, >= 0).
+        window_s: length of a window (seconds).
+        reset_at: end of this window; None: the next request opens one.
+        opens_at: nothing leaves before this moment, whatever is left.
+        is_even: where the work does not fit in what is left, that is spread over the time to the reset.
+    """
+
+    limit: float
+    left: float
+    window_s: float
+    reset_at: float | None = None
+    opens_at: float = 0.0
+    is_even: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is left of a job.
+
+    Attributes:
+        items: items that have not ended (count), those under way included.
+        cost: requests that one of them takes from its budget (count).
+        item_s: time from an item's first request to its end, without waits for a permit (seconds, > 0).
+        lanes: items that may be under way at once, as no two of them share a lane (count).
+        longest: items of its longest lane (count); 0: it has no lanes.
+        lane_s: `item_s` of an item in that lane; None: the same.
+        needs: names of jobs that end before it begins.
+        is_running: some of its items are under way.
+        tail_s: time from the last answer to the last end, as for a lost answer that must be settled (seconds).
+    """
+
+    name: str
+    pays: Key
+    items: float
+    cost: float
+    item_s: float
+    lanes: float = math.inf
+    longest: float = 0.0
+    lane_s: float | None = None
+    needs: tuple[str, ...] = ()
+    priority: int = 0
+    is_running: bool = False
+    tail_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Items that may be under way, one request of each in flight.
+
+    Attributes:
+        now, most: at the beginning, and once it has grown (count). round_s: time in which it doubles (seconds).
+        each: of one budget, at most (count).
+        per_second: requests that can be answered in a second, whoever pays (count).
+        reset_s: from the end of a window until requests leave in the next one (seconds).
+    """
+
+    now: float
+    most: float
+    each: float
+    round_s: float = 0.0
+    per_second: float = math.inf
+    reset_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What comes out.
+
+    Attributes:
+        end_at: when the last job ends; None: never, or not within reason.
+        ends: when each job ends, by its name; a job that never ends is missing.
+    """
+
+    end_at: float | None
+    ends: Mapping[str, float]
