@@ -249,8 +249,8 @@ class World:
             await self.run(manifest)
         self.on_told = lambda: None
 
-    async def retry(self, manifest: Path) -> Report:
-        """Run what did not succeed again, as `bulk retry` does."""
+    async def retry(self, manifest: Path, *, overwrites: bool = False) -> Report:
+        """Run what did not succeed again, as `bulk retry` does, or with `--overwrite`."""
         return await self._watched(
             self.run_dir(manifest),
             lambda around: engine.retry_run(
@@ -260,6 +260,7 @@ class World:
                 display=self.display(),
                 environ=self.environ,
                 surroundings=around,
+                overwrites=overwrites,
             ),
         )
 
