@@ -40,7 +40,7 @@ def test_the_right_answer_is_believed(write):
 
 @pytest.mark.parametrize("write", WITH_BODY)
 def test_an_answer_that_proves_nothing_is_settled(write):
-    """An answer that is empty, of another shape or about something else is no success: the engine reads what is so."""
+    """An answer that is empty, of another shape or about something else is no success: it is settled (failures.md row 27)."""
     never = [body for body in answers.NEVER if body != {"message": "x"} or write.operation != "notification.mark-read"]
     for status in write.statuses:
         for body in (*never, *write.wrong):
@@ -49,7 +49,7 @@ def test_an_answer_that_proves_nothing_is_settled(write):
 
 @pytest.mark.parametrize("write", CASES)
 def test_only_statuses_of_the_specification_are_taken(write):
-    """A 2xx that the specification does not show for a write is a gateway's: it is settled by reading."""
+    """A 2xx that the specification does not show for a write is a gateway's: it is settled (failures.md row 15)."""
     shown = {status for each in WRITES if each.operation == write.operation for status in each.statuses}
     accepted = sent(write).accept
     assert {status for status in GATEWAY_STATUSES if status in accepted} == shown
