@@ -9,6 +9,7 @@ who owns the secrets (`OWN`), and the state of a sandbox, which signs with hook 
 """
 
 import base64
+import html
 import json
 import urllib.parse
 from collections.abc import Generator, Iterable, Iterator
@@ -34,11 +35,17 @@ _captured: list[str] = []
 
 
 def forms(secret: str) -> list[bytes]:
-    """How it might be found: as it is, in Base64 at each of three offsets, percent-encoded, in JSON."""
+    """How it might be found: as it is, in Base64 at each of three offsets, in hex, percent-encoded in part or as a whole,
+    as entities, in JSON with and without needless escapes."""
     raw = secret.encode()
+    every = [
+        "".join(way.format(ord(char)) for char in secret)
+        for way in ("%{:02x}", "%{:02X}", "\\u{:04x}", "&#{};", "&#x{:x};")
+    ]
+    whole = [*every, raw.hex(), raw.hex().upper(), secret.replace("/", "\\/"), html.escape(secret)]
     shifted = [base64.b64encode(b"\0" * shift + raw)[4:-4] for shift in range(3)]
     quoted = [urllib.parse.quote(secret, safe=""), urllib.parse.quote_plus(secret), json.dumps(secret)[1:-1]]
-    return list(dict.fromkeys([raw, *shifted, *(text.encode() for text in quoted)]))
+    return list(dict.fromkeys([raw, *shifted, *(text.encode() for text in (*quoted, *whole))]))
 
 
 def found_in(data: bytes, secrets: Iterable[str] = SECRETS) -> list[str]:

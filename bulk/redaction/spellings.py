@@ -69,13 +69,27 @@ _QUICK_STEPS: tuple[Step, ...] = (_PERCENT, _ENTITY, (b"\\", re.compile(_CODES +
 _BREAKS = re.compile(rb"[\r\n\t ]+")
 
 
+_EXACT = re.compile(
+    rb"\\(?:u([dD][89abAB][0-9A-Fa-f]{2})\\u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
+    rb"|([\\/\"'bfnrt]))"
+)
+"""As JSON reads it, a backslash at a time: a secret may hold one itself, before what looks like an escape."""
+
+
 def plain(text: bytes, *, is_quick: bool = False) -> Iterator[bytes]:
     """`text` as it is meant, after each step that changed it; nothing where it is written plainly.
 
     Args:
         is_quick: quotes, backslashes and control characters may stay escaped.
     """
-    steps = _QUICK_STEPS if is_quick else _STEPS
+    yield from _plain(text, _QUICK_STEPS if is_quick else _STEPS)
+    if not is_quick and b"\\" in text:
+        exact = _EXACT.sub(_backslash, text)
+        yield exact
+        yield from _plain(exact, _STEPS)
+
+
+def _plain(text: bytes, steps: tuple[Step, ...]) -> Iterator[bytes]:
     for _ in range(ROUNDS):
         before = text
         for mark, pattern, meant in steps:
@@ -89,8 +103,8 @@ def plain(text: bytes, *, is_quick: bool = False) -> Iterator[bytes]:
 
 
 def meant(text: bytes) -> bytes:
-    """What `plain` comes to."""
-    for step in plain(text):
+    """What the steps come to."""
+    for step in _plain(text, _STEPS):
         text = step
     return text
 
@@ -157,9 +171,17 @@ class View:
 
 
 def views(text: bytes) -> Iterator[View]:
-    """Every reading of `text`, itself first; the last of those is also given without blanks."""
-    view = View(text)
-    yield view
+    """Every reading of `text`, itself first; what comes last in each order of reading is also given without blanks."""
+    first = View(text)
+    yield first
+    yield from _views(first)
+    exact = first.after(_EXACT, _backslash)
+    if exact is not None:
+        yield exact
+        yield from _views(exact)
+
+
+def _views(view: View) -> Iterator[View]:
     for _ in range(ROUNDS):
         before = view
         for mark, pattern, meant in _STEPS:
