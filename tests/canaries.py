@@ -35,8 +35,7 @@ _captured: list[str] = []
 
 
 def forms(secret: str) -> list[bytes]:
-    """How it might be found: as it is, in Base64 at each of three offsets, in hex, percent-encoded in part or as a whole,
-    as entities, in JSON with and without needless escapes."""
+    """How it might be found: as it is, in Base64 at each of three offsets, in hex, percent-encoded, as entities, in JSON."""
     raw = secret.encode()
     every = [
         "".join(way.format(ord(char)) for char in secret)

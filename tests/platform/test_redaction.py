@@ -228,16 +228,14 @@ def test_results_and_kept_answers_hold_no_secret() -> None:
 def test_many_long_tokens_cost_little() -> None:
     """Adding a token takes time for it alone, and looking through a line does not depend on how many there are."""
     dice = random.Random("tokens")
-    registry, tokens = (
-        Registry(),
-        ["".join(dice.choices(string.ascii_letters + string.digits, k=520)) for _ in range(100)],
-    )
-    slowest = 0.0
+    letters, registry = string.ascii_letters + string.digits, Registry()
+    tokens = ["".join(dice.choices(letters, k=520)) for _ in range(100)]
+    took = []
     for token in tokens:
         started = time.thread_time()
         registry.add(token)
-        slowest = max(slowest, time.thread_time() - started)
-    assert slowest < 0.02
+        took.append(time.thread_time() - started)
+    assert sorted(took)[50] < 0.005
     line = dump({"a": [{"name": f"r{number}", "url": "https://example.com/x"} for number in range(80)]})
     started = time.thread_time()
     for _ in range(20):
