@@ -7,6 +7,7 @@ stops.
     ├── UsageError                 2  the command line can't be used
     ├── ManifestError              2  the manifest or its items can't be used: a list of flaws, nothing was sent
     ├── CredentialMissing          2  the place where a token should be has none
+    ├── BudgetTooSmall             2  a budget that the run needs has room for nothing: nothing was sent
     ├── RunStopped                 3  stopped early with work left; resumable
     ├── CredentialRefused          4  the platform refused a credential; resumable
     ├── RunDirectoryError          5  foreign, changed, in use, damaged or not writable
@@ -77,6 +78,13 @@ class ManifestError(BulkError):
 
 class CredentialMissing(BulkError):
     """The source of a credential is missing or can't be read. Nothing has been sent with it."""
+
+    exit_code = 2
+
+
+class BudgetTooSmall(BulkError):
+    """The platform's limit, less `limits.reserve`, lets out nothing that the run needs. Nothing but `GET /rate_limit`
+    has been sent."""
 
     exit_code = 2
 

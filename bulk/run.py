@@ -192,6 +192,9 @@ class Run:
             needed.setdefault(job.credential, set()).add(job.operation.category)
         for name, categories in needed.items():
             self.governor.open_account(self._credentials[name], sorted(categories))
+        for job, progress in zip(self._manifest.jobs, self._progress, strict=True):
+            if not progress.is_known:
+                self.governor.gate(job.credential, job.operation.category).awaits_items = True
         self._intake.clear()
         stores = self._open_stores()
         try:

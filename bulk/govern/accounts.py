@@ -13,7 +13,7 @@ import anyio
 from aiolimiter import AsyncLimiter
 
 from bulk.errors import CredentialRefused
-from bulk.govern.buckets import Bucket
+from bulk.govern.buckets import LATE_S, Bucket
 from bulk.govern.lifetimes import Lifetime
 from bulk.platform.credentials import Secret
 
@@ -62,13 +62,15 @@ class Permit:
         window: the bucket's window that pays. mark: see `Bucket.mark`.
         generation: which token of the account it is sent with.
         granted: monotonic seconds.
+        is_look: nothing was left, and it goes to see whether that is so.
     """
 
-    __slots__ = ("gate", "generation", "granted", "mark", "token", "window")
+    __slots__ = ("gate", "generation", "granted", "is_look", "mark", "token", "window")
 
     def __init__(self, gate: "Gate", token: Secret, window: int, mark: int, generation: int, granted: float) -> None:
         self.gate, self.token, self.window, self.mark = gate, token, window, mark
         self.generation, self.granted = generation, granted
+        self.is_look = False
 
 
 @dataclass(slots=True, eq=False)
@@ -97,6 +99,12 @@ class Gate:
             is left.
         confirmed_window: window whose end was confirmed with nothing in flight.
         reset_asked_since: since when the new window is asked for (monotonic).
+        recent, recent_before, recent_since: requests let out while there was no bucket, in the newest span of
+            `LATE_S` and in the one before it (counts), and when the newest began (monotonic).
+        hopeless: words in a row by which the limit leaves nothing to let out (count), the first at `hopeless_at`
+            (monotonic). hopeless_limit: what the newest named (count). is_hopeless_shown: headers said so too.
+        awaits_items: there is work that is not known yet, because it is made from another job's results.
+        trip_s: moving mean of the time from a permit to its answer (seconds).
     """
 
     account: "Account"
@@ -118,6 +126,31 @@ class Gate:
     refused_window: int = 0
     confirmed_window: int = 0
     reset_asked_since: float | None = None
+    recent: int = 0
+    recent_before: int = 0
+    recent_since: float = 0.0
+    hopeless: int = 0
+    hopeless_at: float = 0.0
+    hopeless_limit: int = 0
+    is_hopeless_shown: bool = False
+    awaits_items: bool = False
+    trip_s: float = 0.0
+
+    def note_unbudgeted(self, now: float) -> None:
+        """A request is let out while no budget is known."""
+        self._turn_recent(now)
+        self.recent += 1
+
+    def unbudgeted(self, now: float) -> int:
+        """Requests let out while no budget was known, that a late witness may not have counted (count)."""
+        self._turn_recent(now)
+        return self.recent + self.recent_before
+
+    def _turn_recent(self, now: float) -> None:
+        spans = int((now - self.recent_since) / LATE_S)
+        if spans:
+            self.recent_before, self.recent = self.recent if spans == 1 else 0, 0
+            self.recent_since += spans * LATE_S
 
     @property
     def waiting(self) -> int:
@@ -154,7 +187,7 @@ class Account:
         lifetime: how long the token may be used.
         generation: number of tokens that were read from its source (count).
         is_unlimited: `/rate_limit` is 404: limits are off.
-        is_known: `/rate_limit` was answered, one way or the other.
+        is_known: `/rate_limit` was answered, one way or the other. was_asked: a first question has ended anyhow.
         paused_until: nothing leaves before (monotonic). paused_why: for people.
         quiet_until: not even `/rate_limit` is asked before (monotonic).
         strikes: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
@@ -174,6 +207,7 @@ class Account:
     in_flight: int = 0
     is_unlimited: bool = False
     is_known: bool = False
+    was_asked: bool = False
     paused_until: float = 0.0
     paused_why: str = ""
     strikes: int = 0

@@ -39,7 +39,7 @@ def follow(
     Returns:
         Until when the whole platform is to be left alone (monotonic); None: it did not ask for that.
     """
-    gate, account = permit.gate, permit.gate.account
+    account = permit.gate.account
     if verdict.kind in SUFFERING:
         concurrency.suffered(now)
     wait_s = verdict.retry_after_s
@@ -52,13 +52,7 @@ def follow(
         case VerdictKind.LIMITED_PRIMARY:
             if wait_s is not None:
                 account.hush(now + wait_s, f"limit of {account.name} (Retry-After)")
-            if gate.bucket is None:
-                account.strike(now, unexplained_s)
-            else:
-                if permit.window == gate.bucket.window:
-                    gate.bucket.exhaust()
-                    gate.refused_at, gate.refused_window = now, gate.bucket.window
-                account.ask_soon()
+            _limited(permit, now, unexplained_s)
         case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
             _heed(account, verdict, now, unexplained_s)
         case VerdictKind.BUSY if wait_s is not None:
@@ -75,4 +69,18 @@ def _heed(account: Account, verdict: Verdict, now: float, unexplained_s: float) 
         return
     if verdict.kind is VerdictKind.LIMITED_SECONDARY:
         account.strike(now, unexplained_s)
+    account.ask_soon()
+
+
+def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
+    """Nothing is left in the window that the request left in."""
+    gate, account = permit.gate, permit.gate.account
+    bucket = gate.bucket
+    if bucket is None:
+        account.strike(now, unexplained_s)
+        return
+    if permit.window == bucket.window:
+        if not permit.is_look:  # what a look met, the bucket is told as such
+            bucket.exhaust()
+        gate.refused_at, gate.refused_window = now, bucket.window
     account.ask_soon()

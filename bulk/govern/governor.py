@@ -13,10 +13,9 @@ import anyio.lowlevel
 from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
-from bulk.errors import RunStopped
-from bulk.govern import pacing
+from bulk.errors import BulkError, RunStopped
+from bulk.govern import charges, hopeless, looks, pacing, words
 from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter, refused
-from bulk.govern.buckets import Bucket
 from bulk.govern.concurrency import Concurrency
 from bulk.govern.consequences import FAILURES, PROVING, follow
 from bulk.govern.lifetimes import Lifetime
@@ -25,10 +24,14 @@ from bulk.govern.policy import Draining, Policy
 from bulk.govern.pulse import Pulse
 from bulk.govern.reach import Reach
 from bulk.model import Failure, FailureKind, Reply
-from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers, limits_from_headers
+from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers
 
 UNPACED_FIRST = 32
 """So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
+
+TRIP_MEMORY, TRIP_SHARE = 0.05, 0.1
+"""Weight of the newest time from a permit to its answer in the mean, and the most of a window that is left for the last
+request to be answered in it: nobody could tell otherwise in which of two windows it counts."""
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
@@ -45,7 +48,7 @@ class Governor:
     """
 
     def __init__(
-        self, policy: Policy, clock: Clock, work_left: Callable[[str, str], int], stop: Callable[[RunStopped], None]
+        self, policy: Policy, clock: Clock, work_left: Callable[[str, str], int], stop: Callable[[BulkError], None]
     ) -> None:
         self.policy, self.clock = policy, clock
         self.accounts: dict[str, Account] = {}
@@ -58,7 +61,7 @@ class Governor:
         self._gates: list[Gate] = []
         self._paused_until, self._paused_why = 0.0, ""
         self._reach = Reach(policy.unreachable_s)
-        self._is_draining = False
+        self._is_draining = self._may_begin = False
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the gates of one credential; its token is read here (CredentialMissing)."""
@@ -138,7 +141,7 @@ class Governor:
         if account.trust is not _PROVEN:
             if account.trust is not _UNPROVEN:
                 return f"credential {account.name} refused (401)"
-            if not account.is_known or account.must_ask or account.in_flight:
+            if not account.is_known or account.must_ask or account.in_flight or not self._is_cleared():
                 return f"credential {account.name} being tried"
         if now < account.paused_until:
             gate.obstacle_until = account.paused_until
@@ -148,8 +151,11 @@ class Governor:
             return f"credential {account.name} being renewed"
         bucket = gate.bucket
         if bucket is not None and bucket.free <= bucket.reserve:
-            gate.obstacle_until = max(now, bucket.reset_at - self.time.middle(0.0))
-            return f"bucket {gate.category}"
+            look_at = looks.look_at(bucket, self.time.middle(now)) - self.time.low
+            if now < look_at:
+                reset = bucket.reset_at - self.time.middle(0.0)
+                gate.obstacle_until = reset if now < reset <= look_at else None if bucket.is_looking else look_at
+                return f"bucket {gate.category}"
         return "" if self.concurrency.has_room else self.concurrency.obstacle
 
     def _grant(self, gate: Gate, now: float) -> Permit | None:
@@ -157,20 +163,17 @@ class Governor:
         if gate.obstacle:
             return None
         account, bucket = gate.account, gate.bucket
-        window = mark = 0
-        if bucket is not None:
-            if bucket.burst and gate.is_stale(now):
-                gate.wake()
-                return None
-            bucket.reserve_one()
-            window, mark = bucket.window, bucket.mark
+        if bucket is not None and bucket.burst and gate.is_stale(now):
+            gate.wake()
+            return None
+        permit = charges.charge(gate, account.token, account.generation, now, self.time)
         gate.used += 1
         gate.granted += 1
         if gate.granted == UNPACED_FIRST:
             self.refresh_pace(gate, now)
         account.in_flight += 1
         self.concurrency.in_flight += 1
-        return Permit(gate, account.token, window, mark, account.generation, now)
+        return permit
 
     async def attend(self, gate: Gate) -> None:
         """Hand out permits to those who wait at `gate`, for ever; one task for each gate."""
@@ -240,7 +243,8 @@ class Governor:
         gate.rate = None
         if bucket is not None and self.policy.is_even and gate.granted >= UNPACED_FIRST:
             work = self._work_left(gate.account.name, gate.category)
-            seconds_left = bucket.reset_at - self.time.latest(now)
+            trip_s = min(gate.trip_s, bucket.window_s * TRIP_SHARE)
+            seconds_left = bucket.reset_at - self.time.latest(now) - trip_s
             gate.rate = pacing.rate(bucket.available, work, seconds_left, bucket.window_s)
         gate.is_paced = gate.rate is not None
 
@@ -263,22 +267,22 @@ class Governor:
 
     def return_unused(self, permit: Permit) -> None:
         """No request was made with this permit."""
-        self._release(permit)
-        if permit.gate.bucket is not None:
-            permit.gate.bucket.give_back(permit.window)
-        permit.gate.used -= 1
+        now = self.clock.monotonic()
+        self._release(permit, now)
+        charges.give_back(permit)
+        charges.saw(permit, None, now, self.time)
         self._pump(permit.gate)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """The request got no answer. Budget comes back only where provably nothing left."""
-        self._release(permit)
+        now = self.clock.monotonic()
+        self._release(permit, now)
         if failure.kind is FailureKind.NOT_SENT:
-            if permit.gate.bucket is not None:
-                permit.gate.bucket.give_back(permit.window)
-            permit.gate.used -= 1
+            charges.give_back(permit)
+        charges.saw(permit, None, now, self.time)
         self.failures += failure.kind is not FailureKind.NOT_SENT
         if not failure.is_answer:
-            self.concurrency.suffered(self.clock.monotonic())
+            self.concurrency.suffered(now)
         self.unanswered(failure)
         self._pump(permit.gate)
 
@@ -296,18 +300,21 @@ class Governor:
         """The request was answered: give back, correct buckets, grow or fall, pause, freeze."""
         now = self.clock.monotonic()
         gate, account = permit.gate, permit.gate.account
-        self._release(permit)
+        self._release(permit, now)
         if reply.status == 304:
-            if gate.bucket is not None:
-                gate.bucket.give_back(permit.window)
-            gate.used -= 1
+            charges.give_back(permit)
+        else:
+            charges.date(permit, reply)
         self.heard(reply, permit.granted, now)
+        gate.trip_s += TRIP_MEMORY * (now - permit.granted - gate.trip_s)
         kind = verdict.kind
         if permit.generation == account.generation and kind in PROVING:
             account.prove(permit.granted)
-        limits = limits_from_headers(reply.headers)
-        if limits is not None and limits.category in (None, gate.category):
+        limits = words.of_headers(permit, reply, verdict)
+        if limits is not None:
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
+        if permit.is_look:
+            charges.saw(permit, words.SEEN.get(kind), now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.strikes = 0
             self.good_answers += not reply.is_truncated
@@ -339,28 +346,29 @@ class Governor:
 
     def observe(self, gate: Gate, limits: Limits, overlap: int, now: float, *, is_asked: bool = False) -> None:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
-        bucket = gate.bucket
         gate.heard_at = now
-        platform_now = self.time.middle(now)
-        reset_at = _believable(float(limits.reset), platform_now)
-        if bucket is None:
-            free = max(0, min(limits.remaining, limits.limit) - gate.account.in_flight)
-            gate.bucket = Bucket(limits.limit, free, reset_at, max(1.0, reset_at - platform_now))
-            gate.bucket.reserve = self.policy.reserve(limits.limit)
-            self.refresh_pace(gate, now)
-            return
-        before = bucket.free
-        is_new = bucket.observe(limits.limit, limits.remaining, reset_at, overlap, platform_now, is_asked=is_asked)
-        bucket.reserve = self.policy.reserve(bucket.limit)
-        if is_new or bucket.free < before:
+        is_first = gate.bucket is None
+        if words.take(gate, limits, overlap, now, self.time, self.policy.reserve, is_asked=is_asked) or is_first:
             self.refresh_pace(gate, now)
             gate.wake()
+        if gate.hopeless and hopeless.is_hopeless(gate, now):
+            work = self._work_left(gate.account.name, gate.category)
+            reason = hopeless.reason_to_stop(self._gates, gate, work, self.policy.reserve)
+            if reason is not None:
+                self._stop(reason)
 
-    def _release(self, permit: Permit) -> None:
+    def _is_cleared(self) -> bool:
+        """See `hopeless.may_begin`; who waits for it is woken once."""
+        if not self._may_begin and hopeless.may_begin(self.accounts.values(), self._work_left):
+            self._may_begin = True
+            for gate in self._gates:
+                gate.wake()
+        return self._may_begin
+
+    def _release(self, permit: Permit, now: float) -> None:
         self.concurrency.in_flight -= 1
         permit.gate.account.in_flight -= 1
-        if permit.gate.bucket is not None and permit.window:
-            permit.gate.bucket.in_flight -= 1
+        charges.release(permit, now, self.time)
 
     def refuse(self, account: Account) -> None:
         """The credential can't be used any more: everyone who waits for it is told."""
@@ -385,13 +393,6 @@ class Governor:
     def quiet_until(self) -> float:
         """Nothing at all is sent before (monotonic): the platform asked for it."""
         return self._paused_until
-
-
-def _believable(reset_at: float, now: float) -> float:
-    """Nonsense from the platform must not make us wait for ever (failures.md rows 31, 34)."""
-    if now - 86_400.0 < reset_at < now + 3_700.0:
-        return reset_at
-    return min(max(reset_at, now), now + 3_700.0)
 
 
 def _until(moment: float | None, now: float) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from bulk.govern import looks
 from bulk.govern.accounts import Account, Gate, Trust
 from bulk.govern.governor import Governor
 from bulk.model import Failure, Reply
@@ -22,6 +23,10 @@ ASK_OFF_S = 300.0
 """Where limits are off, how often it is asked whether they still are."""
 RESET_FIRST_S, RESET_SHARE, RESET_MOST_S = 0.015, 0.15, 5.0
 """Pauses between questions at a reset: a share of the time asked so far, so that little is lost and few are sent."""
+DOUBT_AGAIN_S = 0.5
+"""Where nothing is left only because a witness says so, how soon it is asked again whether that is so; then longer."""
+HOPELESS_AGAIN_S = 0.3
+"""Pause before it is asked again where it named a limit that leaves nothing to send."""
 GIVE_UP_AFTER = 5
 """So many useless answers of `/rate_limit` in a row (5xx, garbage): go on as if limits were off."""
 
@@ -86,6 +91,8 @@ class Watch:
     def _due(self, now: float) -> float:
         """When to ask next (monotonic)."""
         account = self._account
+        if any(gate.hopeless and gate.bucket is None for gate in account.gates.values()):
+            return account.polled + HOPELESS_AGAIN_S  # one word that nothing can be sent is not enough
         if not account.is_known or account.must_ask:
             return 0.0 if not self._useless else account.polled + min(5.0, 0.2 * 2.0**self._useless)
         if account.is_unlimited:
@@ -97,20 +104,25 @@ class Watch:
         if bucket is None:
             return polled + ASK_MOST_S
         reset = bucket.reset_at - self._governor.time.high
-        if bucket.available > 0:
+        regular = polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)
+        if now < reset:
             gate.reset_asked_since = None
-            return max(polled + RESET_FIRST_S, min(reset, polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)))
-        if not gate.waiting:
+            if bucket.available > 0:
+                return max(polled + RESET_FIRST_S, min(reset, regular))
+            if not gate.waiting:
+                return polled + ASK_MOST_S
+            if bucket.in_flight == 0 and gate.confirmed_window != bucket.window:
+                return polled + RESET_FIRST_S
+            if not looks.is_doubtful(bucket):
+                return min(reset, polled + ASK_MOST_S)
+            empty_s = self._governor.time.middle(now) - (bucket.emptied_at or bucket.opened_at)
+            return min(reset, polled + min(RESET_MOST_S, max(DOUBT_AGAIN_S, empty_s * RESET_SHARE)))
+        if not gate.waiting and bucket.available <= 0:
             return polled + ASK_MOST_S
-        if now >= reset:
-            if gate.reset_asked_since is None:
-                gate.reset_asked_since = now
-            asked_s = now - gate.reset_asked_since
-            return polled + min(RESET_MOST_S, max(RESET_FIRST_S, asked_s * RESET_SHARE))
-        gate.reset_asked_since = None
-        if bucket.in_flight == 0 and gate.confirmed_window != bucket.window:
-            return 0.0
-        return min(reset, polled + ASK_MOST_S)
+        if gate.reset_asked_since is None:
+            gate.reset_asked_since = now
+        asked_s = now - gate.reset_asked_since
+        return polled + min(RESET_MOST_S, max(RESET_FIRST_S, asked_s * RESET_SHARE))
 
     async def ask_once(self) -> None:
         """Ask `/rate_limit` and take in the answer."""
@@ -119,8 +131,14 @@ class Watch:
         sent, wishes = self._clock.monotonic(), account.wishes
         answer = await self._ask(account.token)
         now = account.polled = self._clock.monotonic()
-        for gate in account.gates.values():
+        account.was_asked = True
+        for name, gate in account.gates.items():
             gate.heard_at = now
+            bucket = gate.bucket
+            if bucket is not None and name in marks and bucket.available <= 0:
+                mark, in_flight = marks[name]
+                if in_flight == 0 and bucket.overlap(mark) == 0:
+                    gate.confirmed_window = bucket.window
         if isinstance(answer, Failure):
             self._useless += 1
             governor.unanswered(answer)
@@ -157,20 +175,15 @@ class Watch:
         for name, gate in account.gates.items():
             if name not in told:
                 continue
-            mark, in_flight = marks.get(name, (0, 0))
+            mark, _ = marks.get(name, (0, 0))
             overlap = gate.bucket.overlap(mark) if gate.bucket else 0
-            is_asked = sent >= gate.refused_at
-            governor.observe(gate, told[name], overlap, now, is_asked=is_asked)
+            if gate.bucket is not None and gate.refused_window == gate.bucket.window and sent < gate.refused_at:
+                continue  # what it knew before the refusal explains nothing
+            governor.observe(gate, told[name], overlap, now, is_asked=True)
             bucket = gate.bucket
-            assert bucket is not None, "observe makes the bucket"
-            if not is_asked and gate.refused_window == bucket.window:
+            if bucket is None:
                 continue
-            if bucket.available <= 0:
-                is_explained = True
-                if overlap == 0 and in_flight == 0:
-                    gate.confirmed_window = bucket.window
-            elif gate.refused_window == bucket.window:
-                account.strike(now, governor.policy.unexplained_s)
+            is_explained = is_explained or bucket.available <= 0
             gate.refused_window = 0
         if was_asked and is_explained:
             account.lift(now)

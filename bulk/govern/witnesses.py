@@ -1,0 +1,73 @@
+"""What one source says of a bucket, and how often it was found to be wrong: data, and sums over counts.
+
+A platform speaks of a budget in two places, the X-RateLimit headers of answers and `GET /rate_limit`. Each can be late,
+frozen or nonsense, so each is kept apart, and no single one of them is believed against what requests have shown.
+"""
+
+from dataclasses import dataclass
+
+NEVER = 1 << 60
+"""A count that is never reached."""
+
+
+@dataclass(slots=True)
+class Witness:
+    """One source of numbers about one bucket. Counts are on the scale of `Bucket.paid`.
+
+    Attributes:
+        reset_at: end of the window that it named last (UTC epoch seconds, platform time); 0.0: none that still counts.
+        ceiling: when this run has paid for that many requests, nothing is left, by its lowest word of this window.
+        newest: the same by its newest word, less what that word may not have counted.
+        heard_at: when it spoke last (UTC epoch seconds, platform time).
+        moved: what was paid when it first named a later window before this one was over; negative: it did not.
+        too_little: how often a request was answered after it had said that nothing is left (count).
+        too_much: how often a request was refused where it had said that something is left (count).
+        is_vague: it has not said of the window with that end that anything was spent: where windows begin with their
+            first request, such an end is only what would be if one began now.
+    """
+
+    reset_at: float = 0.0
+    ceiling: int = NEVER
+    newest: int = NEVER
+    heard_at: float = 0.0
+    moved: int = -1
+    too_little: int = 0
+    too_much: int = 0
+    is_vague: bool = False
+
+    @property
+    def is_blamed(self) -> bool:
+        """Whether it was found to be wrong."""
+        return self.too_little > 0 or self.too_much > 0
+
+    def say(self, paid: int, remaining: int, overlap: int, now: float) -> None:
+        """It named `remaining` requests, and may not have counted `overlap` of the `paid` ones."""
+        self.heard_at = now
+        self.newest = paid + max(0, remaining - overlap)
+        self.ceiling = min(self.ceiling, paid + remaining)
+
+    def name_end(self, reset_at: float, jitter_s: float, is_full: bool) -> None:
+        """It named the end of the window, of which it says that nobody has spent anything yet (`is_full`)."""
+        if abs(reset_at - self.reset_at) <= jitter_s:
+            self.reset_at = max(reset_at, self.reset_at)
+            self.is_vague = self.is_vague and is_full
+        else:
+            self.reset_at, self.is_vague = reset_at, is_full
+
+    def left(self, paid: int) -> int:
+        """What is left by its newest word alone (count); nothing where it has not spoken of this window."""
+        return self.newest - paid if self.newest != NEVER else 0
+
+    def forget(self) -> None:
+        """The window that it spoke of is over."""
+        self.reset_at, self.ceiling, self.newest, self.moved, self.is_vague = 0.0, NEVER, NEVER, -1, False
+
+    def was_too_low(self, before: int, paid: int) -> None:
+        """A request was served although nothing was left, by its words, when `before` were paid: they don't count."""
+        if self.ceiling > before:
+            return
+        if self.left(paid) > 0:
+            self.ceiling = self.newest  # its own newest word says so too
+        else:
+            self.too_little += 1
+            self.ceiling = NEVER
