@@ -30,7 +30,7 @@ def why_not(row: Row, way: Way) -> str:
         return "it writes nothing"
     if way.kind == "meddled" and not row.meddles:
         return "nobody else's change of it could be told from ours"
-    if way.kind == "foreign" and way.on == "read" and not row.names_itself:
+    if way.kind == "foreign" and not row.names_itself:
         return "nothing in the answer says whose it is"
     if way.kind in ("foreign", "body", "truncated") and way.on == "write" and row.proofs and not way.end:
         return "its answer has no body"
@@ -44,7 +44,7 @@ def why_not(row: Row, way: Way) -> str:
 
 def _why_not_read(row: Row, way: Way) -> str:
     body = way.body if way.kind in ("body", "status") else None
-    if way.on != "read" or row.writes or body is None or (way.status or 200) >= 300:
+    if way.on != "read" or body is None or (way.status or 200) >= 300:
         return ""
     if row.has_any_body and way.status in (None, 200):
         return "any bytes are right"

@@ -58,7 +58,8 @@ URL_HABITS: dict[str, Callable[[str], str]] = {
     "host in ASCII": _host_in_ascii,
 }
 TEXT_HABITS: dict[str, Callable[[str], str]] = {
-    "trimmed": lambda text: " ".join(text.split()),
+    "trimmed": str.strip,
+    "spaces joined": lambda text: " ".join(text.split()),
     "newline at the end": lambda text: f"{text.strip()}\n",
 }
 NAME_HABITS: dict[str, Callable[[str], str]] = {
@@ -78,7 +79,7 @@ class Normal(frozenset[str]):
 
     def text(self, text: Any) -> Any:
         """A text for people as it is kept."""
-        return self._apply({"trimmed": TEXT_HABITS["trimmed"]}, text)
+        return self._apply({name: TEXT_HABITS[name] for name in ("trimmed", "spaces joined")}, text)
 
     def commit_message(self, text: Any) -> Any:
         """The message of a commit as it is kept."""

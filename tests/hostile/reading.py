@@ -28,11 +28,12 @@ def _fields(**wanted: Any) -> Callable[[Any], bool]:
 
 
 def _each(name: str, wanted: list[Any]) -> Callable[[Any], bool]:
+    """A list whose entries, in any order, have these values of a field."""
+
     def is_right(result: Any) -> bool:
-        return (
-            isinstance(result, list)
-            and [each.get(name) if isinstance(each, dict) else None for each in result] == wanted
-        )
+        if not isinstance(result, list) or not all(isinstance(each, dict) for each in result):
+            return False
+        return sorted(str(each.get(name)) for each in result) == sorted(map(str, wanted))
 
     return is_right
 

@@ -42,7 +42,7 @@ class Row:
         proofs: statuses whose answers have no body in the specification, so that the status is the proof.
         has_any_body: whatever bytes an answer has are right (raw files).
         names_itself: something in an answer says which item it belongs to.
-        is_list: an empty array is a right answer to it.
+        is_list: an empty array is a right answer to what it reads.
         prepare: what the platform has besides the seeds, at a moment.
     """
 

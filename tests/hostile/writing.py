@@ -151,7 +151,7 @@ def _is_renamed(look: Look, item: Item) -> bool:
 
 
 ORGANIZATION_ROWS = (
-    Row("snapshot.create", [_snapshot()], holds=_has_snapshot),
+    Row("snapshot.create", [_snapshot()], holds=_has_snapshot, names_itself=False),
     Row(
         "organization.create",
         [{"login": LOGIN, "admin": "boss", "profile_name": " The  Labs"}],
@@ -173,12 +173,15 @@ ORGANIZATION_ROWS = (
     Row(
         "team-organization.add",
         [{**TEAM, "organization_slugs": ["acme", "orbit"]}],
+        names_itself=False,
         holds=lambda look, item: _is_assigned(look, ORBIT),
         meddle=other(("assigned", 701, ORGANIZATIONS["nova"]), True),
     ),
     Row(
         "team-organization.remove",
         [{**TEAM, "organization_slugs": ["acme"]}],
+        is_list=True,
+        names_itself=False,
         holds=lambda look, item: not _is_assigned(look, {"org": "acme"}),
         proofs=(204,),
         meddle=other(("assigned", 701, ORGANIZATIONS["nova"]), True),
@@ -187,6 +190,7 @@ ORGANIZATION_ROWS = (
     Row(
         "team-organization.assign together",
         [{**TEAM, "org": "orbit"}, {**TEAM, "org": "nova"}, {**TEAM, "org": "acme"}],
+        names_itself=False,
         holds=_is_assigned,
         belongs=_of_organization,
     ),
@@ -194,6 +198,8 @@ ORGANIZATION_ROWS = (
     Row(
         "team-organization.unassign together",
         [{**TEAM, "org": "orbit"}, {**TEAM, "org": "nova"}, {**TEAM, "org": "acme"}],
+        is_list=True,
+        names_itself=False,
         holds=_is_unassigned,
         belongs=_of_organization,
         proofs=(204,),
@@ -274,6 +280,7 @@ CONFIGURATION_ROWS = (
     Row(
         "enterprise-security.update",
         [{**CORP, "secret_scanning_enabled_for_new_repositories": True}],
+        names_itself=False,
         holds=_setting("secret_scanning_enabled_for_new_repositories", True),
         proofs=(204,),
         meddle=merged(("security", "corp"), secret_scanning_push_protection_enabled_for_new_repositories=True),
@@ -281,12 +288,14 @@ CONFIGURATION_ROWS = (
     Row(
         "enterprise-security.update wait",
         [{**CORP, "secret_scanning_enabled_for_new_repositories": True, "wait": True}],
+        names_itself=False,
         holds=_setting("secret_scanning_enabled_for_new_repositories", True),
         meddle=merged(("security", "corp"), secret_scanning_push_protection_enabled_for_new_repositories=True),
     ),
     Row(
         "enterprise-security.update link",
         [{**CORP, "secret_scanning_push_protection_custom_link": LINK}],
+        names_itself=False,
         holds=lambda look, item: (
             look.get("security", "corp")["secret_scanning_push_protection_custom_link"] is not None
         ),

@@ -47,7 +47,7 @@ def _new_hook(**more: Any) -> Item:
 
 def _has_hook(look: Look, item: Item) -> bool:
     return any(
-        "n%65w" in each["config"]["url"].lower() or "/new/" in each["config"]["url"]
+        "/n%65w" in each["config"]["url"].lower() or "/new" in each["config"]["url"]
         for _, each in look.all("hook", ORG)
     )
 
@@ -111,12 +111,14 @@ HOOK_ROWS = (
     Row(
         "webhook.update-config",
         [{**HOOK, "content_type": "form", "secret": "hook-secret-3"}],
+        names_itself=False,
         holds=_hook_has(content_type="form", secret="hook-secret-3"),
         meddle=merged(HOOK_KEY, events=["star"]),
     ),
     Row(
         "webhook.update-config drop",
         [{**HOOK, "content_type": "form", "drop_secret": True}],
+        names_itself=False,
         holds=_hook_has(content_type="form"),
         meddle=merged(HOOK_KEY, events=["star"]),
     ),
@@ -127,7 +129,13 @@ HOOK_ROWS = (
         proofs=(204,),
     ),
     Row("notification.mark-read", [{}], holds=_all_read, proofs=(205,)),
-    Row("notification.mark-read wait", [{"wait": True}], holds=_all_read, prepare=_in_background),
+    Row(
+        "notification.mark-read wait",
+        [{"wait": True}],
+        holds=_all_read,
+        prepare=_in_background,
+        names_itself=False,
+    ),
     Row(
         "thread.mark-read",
         [{"thread_id": 1101}],
