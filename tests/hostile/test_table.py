@@ -1,0 +1,93 @@
+"""The table of operations and ways to be wrong: a few ways of each family here, all of them under `make soak`."""
+
+from importlib.metadata import entry_points
+
+import pytest
+
+from tests.hostile.foreign import foreign_answer
+from tests.hostile.judging import ROWS, Cell, exit_code, why_not
+from tests.hostile.messages import Ask
+from tests.hostile.normal import Normal
+from tests.hostile.rows import Row
+from tests.hostile.table import try_way
+from tests.hostile.turn import Turn
+from tests.hostile.virtual import run_jobs
+from tests.hostile.ways import FEW, WAYS, named
+from tests.hostile.wrong import Way
+from tests.virtual_time import START
+
+
+def _row(name: str) -> Row:
+    return next(row for row in ROWS if row.name == name)
+
+
+def test_every_operation_has_a_row():
+    """No operation that ships is left out of the table."""
+    assert {row.operation for row in ROWS} == {each.name for each in entry_points(group="bulk.operations")}
+
+
+def test_every_way_befalls_something():
+    """No way is left out for every operation, and none has the name of another."""
+    assert len({way.name for way in WAYS}) == len(WAYS)
+    assert all(any(not why_not(row, way) for row in ROWS) for way in WAYS)
+
+
+def test_the_judge_sees_lies():
+    """A success without its effect, a failure with it, two effects and a lost item are each found out."""
+    row, line = _row("webhook.create"), {"index": 0, "result": {}, "error": {"code": "conflict"}}
+    cell = Cell.of(row, Way("plain", "status"), 0)
+    for outcome, is_broken in (("succeeded", True), ("unchanged", True), ("failed", False), ("unknown", False)):
+        cell.judge([{**line, "outcome": outcome}], START)
+        assert bool(cell.broken) is is_broken, outcome
+    hook = {"config": {"url": "https://hooks.example.test/new/"}}
+    turn = Turn(
+        Ask("POST", "/orgs/acme/hooks"),
+        cell.guest.platform.state,
+        cell.guest.platform.effects,
+        START,
+        START,
+        Normal(),
+        {},
+    )
+    turn.change("hook created", ("hook", 501, 1), hook)
+    for outcome, is_broken in (("succeeded", False), ("failed", True), ("skipped", True), ("unknown", False)):
+        cell.judge([{**line, "outcome": outcome}], START)
+        assert bool(cell.broken) is is_broken, outcome
+    turn.change("hook created", ("hook", 501, 2), hook)
+    cell.judge([{**line, "outcome": "unknown"}], START)
+    assert cell.broken == ["done 2 times: hook created"]
+    cell.judge([], START)
+    assert "1 items, 0 outcomes" in cell.broken
+    assert [exit_code(ended) for ended in (["succeeded"], ["failed", "unchanged"], ["failed", "unknown"])] == [0, 1, 6]
+
+
+def test_foreign_answers_are_another_items(tmp_path):
+    """What stands for an answer that belongs to another item is a success, and not what the item itself is answered."""
+    cells = [Cell.of(row, named("plain"), number) for number, row in enumerate(ROWS) if row.names_itself]
+    run_jobs(tmp_path, {cell.name: cell.job() for cell in cells}, {cell.name: cell.guest for cell in cells})
+    seen = 0
+    for cell in cells:
+        fresh = Cell.of(cell.row, cell.way, 0).guest.platform
+        for at, ask in cell.guest.heard:
+            right = fresh.answer(ask, at)
+            if right.status < 300 and right.body and ask.path != "/rate_limit":
+                foreign = foreign_answer(fresh, ask, at)
+                assert foreign.status < 300, (cell.row.name, ask.method, ask.path, foreign)
+                assert foreign.body != right.body, (cell.row.name, ask.path)
+                seen += 1
+    assert seen > len(cells)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_no_wrong_answer_makes_the_engine_lie(name: str) -> None:
+    """Success means that the effect is there, failure that it is not; none is doubled, every run ends as it says."""
+    tried = try_way(named(name))
+    assert tried.cells
+    assert list(tried.wrong()) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [way.name for way in WAYS])
+def test_no_wrong_answer_of_any_kind_makes_the_engine_lie(name: str) -> None:
+    """The same in all ways."""
+    assert list(try_way(named(name)).wrong()) == []
