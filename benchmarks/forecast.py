@@ -26,7 +26,7 @@ from tests.e2e.forecasting import (
     snapshots,
 )
 
-REPOSITORIES = 4_000
+REPOSITORIES = 2_400
 
 SCENARIOS = (
     Scenario("full", ("--rate-limit", "core=300/8"), {"reads": readmes(1_000)}),
@@ -44,8 +44,10 @@ SCENARIOS = (
         {"writes": files([20] * 20), "reads": readmes(600)},
         is_faulty=True,
     ),
-    Scenario("200 ms latency", ("--rate-limit", "off", "--latency", "200"), {"reads": readmes(4_000)}),
-    Scenario("limits off", ("--rate-limit", "off", "--latency", "20"), {"reads": readmes(4_000)}, {"concurrency": 6}),
+    Scenario(
+        "200 ms latency", ("--rate-limit", "off", "--latency", "200"), {"reads": readmes(2_400)}, {"concurrency": 32}
+    ),
+    Scenario("limits off", ("--rate-limit", "off", "--latency", "50"), {"reads": readmes(2_000)}, {"concurrency": 6}),
     Scenario("a reserve", ("--rate-limit", "core=300/8"), {"reads": readmes(700)}, {"reserve": 100}),
     Scenario(
         "two jobs with needs",

@@ -17,8 +17,8 @@ from bulk.govern.accounts import Gate
 from bulk.govern.governor import Governor
 from bulk.manifest.manifest import Job
 
-FADES_S = 30.0
-"""What was measured so long ago counts for a third (seconds)."""
+REMEMBERED = 15
+"""What was measured so many items ago counts for a third, and with many under way twice as many items (count)."""
 LATENCY_S = 0.1
 """Until an answer has come (seconds)."""
 WRITE_S = 0.01
@@ -33,22 +33,25 @@ SETTLES_S = 2.0
 
 @dataclass(slots=True)
 class _Pace:
-    """How long an item of one job takes. `busy_s`: items times seconds; `ended`: items; both fade."""
+    """How long items take that are under way. `busy_s`: items times seconds; `ended`: items; both fade.
+
+    `lane`: of which items it is, where it is one lane's. `count`: items that have ended, or that are left.
+    """
 
     busy_s: float = 0.0
     ended: float = 0.0
-    finished: int = 0
+    count: int = 0
+    lane: Lane | None = None
 
-    def note(self, under_way: int, finished: int, seconds: float) -> None:
-        """So many were under way for so long, and so many have ended in this process."""
-        keeps = math.exp(-seconds / FADES_S)
+    def note(self, under_way: int, ended: int, seconds: float) -> None:
+        """So many were under way for so long, and so many have ended in it."""
+        keeps = math.exp(-ended / (REMEMBERED + 2 * under_way))
         self.busy_s = self.busy_s * keeps + under_way * seconds
-        self.ended = self.ended * keeps + (finished - self.finished)
-        self.finished = finished
+        self.ended = self.ended * keeps + ended
 
     def item_s(self, expected_s: float, under_way: int) -> float:
-        """Seconds; `expected_s` counts as much as two items that were seen."""
-        return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * (self.ended < 3 * under_way))
+        """Seconds; `expected_s` counts as much as two items that were seen, and those under way are half done."""
+        return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way)
 
 
 class Outlook:
@@ -57,6 +60,7 @@ class Outlook:
     def __init__(self, scheduler: Scheduler, governor: Governor, exchange: Exchange, settler: Settler, now: float):
         self._scheduler, self._governor, self._exchange, self._settler = scheduler, governor, exchange, settler
         self._paces = [_Pace() for _ in scheduler.jobs]
+        self._lane_paces = [_Pace() for _ in scheduler.jobs]
         self._began = self._sampled = now
         self._due = now
         self._end_at: float | None = None
@@ -66,7 +70,23 @@ class Outlook:
         """Take in where every job stands. `now`: monotonic seconds."""
         seconds, self._sampled = now - self._sampled, now
         for job, pace, progress in zip(self._scheduler.jobs, self._paces, self._scheduler.progress, strict=True):
-            pace.note(self._under_way(job), progress.finished, seconds)
+            pace.note(self._under_way(job), progress.finished - pace.count, seconds)
+            pace.count = progress.finished
+        self._sample_lanes(seconds)
+
+    def _sample_lanes(self, seconds: float) -> None:
+        """How fast the longest lane of each job goes: it may decide the end."""
+        longest: dict[int, Lane] = {}
+        for lane in self._scheduler.lanes_at_work:
+            if lane.job not in longest or lane.left > longest[lane.job].left:
+                longest[lane.job] = lane
+        for number, pace in enumerate(self._lane_paces):
+            busiest = longest.get(number)
+            if busiest is not None and busiest is pace.lane:
+                progress = self._scheduler.progress[number]
+                is_held_up = self._under_way(self._scheduler.jobs[number]) < progress.in_flight
+                pace.note(0 if is_held_up else 1, max(0, pace.count - busiest.left), seconds)
+            pace.lane, pace.count = busiest, 0 if busiest is None else busiest.left
 
     def _under_way(self, job: Job) -> int:
         """Items that wait for an answer or for the disk, not for a permit (count, >= 0)."""
@@ -148,20 +168,32 @@ class Outlook:
             items = 0.0
         cost = scheduler.paid_each(job)
         expected_s = max(1.0, cost) * latency_s + (0.0 if job.operation.is_read else WRITE_S)
-        paid = min(items, under_way) * (1.0 + cost) / 2.0  # each has paid for one request at least
+        item_s = max(1e-6, self._paces[job.number].item_s(expected_s, under_way))
+        paid = self._paid_ahead(job)
         lanes, longest = self._lanes_of(job)
         return Work(
             name=job.name,
             pays=(job.credential, job.operation.category),
             items=items,
-            cost=max(0.0, cost - min(cost, paid / items)) if items else cost,
-            item_s=max(1e-6, self._paces[job.number].item_s(expected_s, under_way)),
+            cost=max(0.0, cost - paid / items) if items else cost,
+            item_s=item_s,
             lanes=max(1.0, lanes) if longest else math.inf,
             longest=min(float(longest), items),
+            lane_s=self._lane_paces[job.number].item_s(item_s, 0) if longest else None,
             needs=job.needs,
             priority=job.priority,
             is_running=under_way > 0,
         )
+
+    def _paid_ahead(self, job: Job) -> float:
+        """Requests of its items under way that its bucket has paid for already (count)."""
+        scheduler = self._scheduler
+        queue = scheduler.queue_of(job)
+        mine = [other for other in scheduler.jobs if scheduler.queue_of(other) is queue]
+        progress = [scheduler.progress[other.number] for other in mine]
+        paid = self._governor.gate(queue.credential, queue.category).used - sum(each.paid for each in progress)
+        under_way = sum(each.in_flight for each in progress)
+        return max(0, paid) * scheduler.progress[job.number].in_flight / under_way if under_way else 0.0
 
     def _lanes_of(self, job: Job) -> tuple[float, int]:
         """Lanes that its items are in (count; infinity: not all are known), and what the longest has left, at most."""

@@ -33,7 +33,7 @@ class JobProgress:
     done: one bit per item: has an outcome.
     ended: how many ended how.
     paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
-    finished: items of it that ended in this process (count).
+    finished: items of it that ended in this process (count). paid: requests that these cost the bucket (count).
     is_known: its items are known; not yet where they are made from another job's results.
     copies: one bit per item: it is not offered, because it gets the outcome of an earlier one; None: there are none.
     copies_left: those without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
@@ -46,6 +46,7 @@ class JobProgress:
     superseded: int = 0
     paid_each: float = 0.0
     finished: int = 0
+    paid: int = 0
     is_known: bool = True
     copies: bytearray | None = None
     copies_left: int = 0
@@ -65,6 +66,7 @@ class JobProgress:
     def note_paid(self, requests: int) -> None:
         """An item has ended that cost so many requests."""
         self.finished += 1
+        self.paid += requests
         self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
 
     def cost_of_one(self, most: int) -> float:

@@ -121,9 +121,10 @@ class _Course:
         self._keep_to_capacity(running)
         for key, budget in self._budgets.items():
             budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)
-        for jobs in running.values():
+        for jobs, share in zip(running.values(), shares, strict=True):
+            room = share - sum(job.rate * job.work.item_s for job in jobs)
             for job in jobs:
-                job.flows(self._now, self._capacity.each)
+                job.flows(self._now, room + job.rate * job.work.item_s)
 
     def _keep_to_capacity(self, running: Mapping[Key, Sequence[JobFlow]]) -> None:
         if self._capacity.per_second == math.inf:

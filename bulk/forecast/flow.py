@@ -32,7 +32,7 @@ class JobFlow:
     def __init__(self, work: Work) -> None:
         self.work, self.left = work, float(work.items)
         self.lane_left = min(max(float(work.longest), self.left / work.lanes), self.left) if work.longest else 0.0
-        self.lane_s = max(work.item_s, work.lane_s or 0.0)
+        self.lane_s = work.lane_s or work.item_s
         self.rate = 0.0
         self.ends_at = math.inf
         self._flows_since = -work.item_s if work.is_running else math.inf
@@ -77,14 +77,26 @@ class JobFlow:
 
     @property
     def _lane_rate(self) -> float:
-        return min(1.0 / self.lane_s, self.rate) if self.lane_left else 0.0
+        if not self.lane_left:
+            return 0.0
+        is_like_others = self._ahead <= NONE_LEFT
+        return self.rate / self.work.lanes if is_like_others else min(1.0 / self.lane_s, self.rate)
+
+    @property
+    def _ahead(self) -> float:
+        """Items that the longest lane has more than the mean of all (count, >= 0)."""
+        return max(0.0, self.lane_left - self.left / self.work.lanes)
 
     def until_change_s(self) -> float:
-        """Time until it ends, or until only its longest lane is left (seconds); there is a rate."""
-        lane = self._lane_rate
-        if self.lane_left and self._has_others and self.rate > lane:
-            return (self.left - self.lane_left) / (self.rate - lane)
-        return self.left / self.rate
+        """Time until it ends, until only its longest lane is left, or until that is like the others (seconds)."""
+        lane, ahead = self._lane_rate, self._ahead
+        soonest = self.left / self.rate
+        if self.lane_left and self._has_others and ahead > NONE_LEFT:
+            if self.rate > lane:
+                soonest = min(soonest, (self.left - self.lane_left) / (self.rate - lane))
+            if lane > self.rate / self.work.lanes:
+                soonest = min(soonest, ahead / (lane - self.rate / self.work.lanes))
+        return soonest
 
     def pass_time(self, seconds: float) -> None:
         """So much time has passed."""
@@ -99,7 +111,7 @@ class JobFlow:
 
     def close(self, now: float) -> None:
         """Its last item has begun: what was sent last is still under way where there was room for more."""
-        item_s = self.work.item_s
+        item_s = self.lane_s if self.work.longest else self.work.item_s
         last = now + item_s * (1.0 - self._used)
         if self._flows_since < math.inf:
             last = max(last, self._flows_since + item_s)
