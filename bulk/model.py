@@ -172,12 +172,14 @@ class Encoded:
 
     Attributes:
         text: UTF-8.
+        is_clean: secrets were taken out of it when it was kept, so that nobody has to look for them again.
     """
 
-    __slots__ = ("text",)
+    __slots__ = ("is_clean", "text")
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, is_clean: bool = False) -> None:
         self.text: Final[bytes] = text
+        self.is_clean: Final[bool] = is_clean
 
     @classmethod
     def of(cls, value: Any) -> "Encoded | None":

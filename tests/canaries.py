@@ -35,7 +35,7 @@ _captured: list[str] = []
 
 
 def forms(secret: str) -> list[bytes]:
-    """How it might be found: as it is, in Base64 at each of three offsets, in hex, percent-encoded, as entities, in JSON."""
+    """As it is, in Base64 at each of three offsets, in hex, percent-encoded, as entities and in JSON."""
     raw = secret.encode()
     every = [
         "".join(way.format(ord(char)) for char in secret)

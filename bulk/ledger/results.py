@@ -32,6 +32,8 @@ _SECONDS_MOST = 64
 _MILLIS = [f".{millis:03d}Z" for millis in range(1_000)]
 """How a second begins, for those that were written last, and how it ends."""
 
+_BEHIND_RESULT = len(b',"error":null}\n')
+
 READ_BYTES = 1024 * 1024
 """Most bytes of neighbouring lines that are read at once."""
 
@@ -70,12 +72,16 @@ def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
 
     Not kept one by one: orjson's bytes hold on to the 4 kB that it begins with, ten times what most lines need.
     """
-    text, lengths = bytearray(), []
+    text, lengths, unseen = bytearray(), [], bytearray()
     for finished in group:
         line = encode(finished)
         text += line
         lengths.append(len(line))
-    return redact_lines(text, lengths)
+        result = finished.result
+        if type(result) is Encoded and result.is_clean:
+            line = line[: max(0, len(line) - len(result.text) - _BEHIND_RESULT)]
+        unseen += line
+    return redact_lines(text, lengths, unseen)
 
 
 def dump(value: Any, option: int = 0) -> bytes:

@@ -20,13 +20,14 @@ class Stored:
     etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
     content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
     body: decompressed bytes, as they came; of a result as they stand there.
+    is_clean: it comes from the file, into which no secret is written.
     """
 
-    __slots__ = ("_result", "body", "content_type", "etag", "key", "last_modified", "link", "media")
+    __slots__ = ("_result", "body", "content_type", "etag", "is_clean", "key", "last_modified", "link", "media")
 
-    def __init__(self, row: Row, media: Media) -> None:
+    def __init__(self, row: Row, media: Media, *, is_clean: bool = True) -> None:
         _, key, head, body, _ = row
-        self.key, self.media, self.body = key, media, body
+        self.key, self.media, self.body, self.is_clean = key, media, body, is_clean
         self.etag, self.last_modified, self.content_type, self.link, self._result = head.split("\n")
 
     def is_result_of(self, operation: str) -> bool:

@@ -121,7 +121,7 @@ class ValidatorStore:
             return None
         waiting = self._pending.get(key)
         if waiting is not None:
-            return Stored(waiting, request.media)
+            return Stored(waiting, request.media, is_clean=False)
         if key in self._dropped:
             return None
         try:
@@ -154,7 +154,7 @@ class ValidatorStore:
         named = reply_304.headers.get("content-type")
         body: Any = None
         if stored.is_result_of(operation):
-            body = Encoded(stored.body)
+            body = Encoded(stored.body, stored.is_clean)
         else:
             about = behind if named is None else {"content-type": named}
             body = read_body(stored.media, KEPT_STATUS, about, stored.body)

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 
 from bulk.redaction import json_lines, shapes, spellings
-from bulk.redaction.known import MASK, SHORTEST_CHARS, Known
+from bulk.redaction.known import MASK, SHORTEST_CHARS, WORD_CHARS, Known
 
 _MARK = MASK.encode()
-_MARKS = (b"%", b"&", b"\\", b"\0", b"\n", b"\r")
-"""Without any of these, a text is written plainly and in one piece."""
+_MARKS = (b"%", b"&", b"\0", b"\n", b"\r")
+"""Without any of these, and a backslash, a text is written plainly and in one piece."""
 _BREAKS = (b"\n", b"\r")
 _ESCAPED = frozenset("\"\\\b\f\n\r\t'")
 """What JSON writes as an escape of one letter."""
@@ -25,7 +25,7 @@ class Registry:
         """From now on `text` is a secret."""
         if len(text) >= SHORTEST_CHARS and text not in self._texts:
             self._texts.add(text)
-            self._has_escapes = self._has_escapes or any(char in _ESCAPED for char in text)
+            self._has_escapes = self._has_escapes or len(text) < WORD_CHARS or any(char in _ESCAPED for char in text)
             self._known.add(text)
 
     def holds(self, text: str) -> bool:
@@ -34,16 +34,19 @@ class Registry:
 
     def is_in(self, data: bytes | bytearray) -> bool:
         """Whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does."""
-        if self._is_read_in(data):
-            return True
-        if not any(mark in data for mark in _MARKS):
-            return False
-        text = bytes(data)
-        if b"\\n" in text and b"\\\\n" not in text and not self._has_escapes:
+        text: bytes | bytearray = data
+        is_escaped = b"\\" in data
+        if is_escaped and not self._has_escapes:
             # most escapes of most texts are line breaks, between which Base64 goes on
-            text = text.replace(b"\\n", b"")
-            if self._known.encoded_is_in(text):
-                return True
+            text = data.replace(b"\\n", b"")
+            is_escaped = b"\\" in text
+            if is_escaped and b"\\\\n" in data:  # not each of them was one
+                text = data
+        if self._is_read_in(text):
+            return True
+        if not (is_escaped or any(mark in text for mark in _MARKS)):
+            return False
+        text = bytes(text)
         for step in spellings.plain(text, is_quick=not self._has_escapes):
             text = step
             if self._is_read_in(text):
@@ -90,12 +93,17 @@ class Registry:
         """
         return json_lines.values_without(data, self.spans, own) if self.is_in(data) else data
 
-    def redact_lines(self, lines: bytearray, lengths: list[int]) -> tuple[bytearray, list[int]]:
+    def redact_lines(
+        self, lines: bytearray, lengths: list[int], unseen: bytearray | None = None
+    ) -> tuple[bytearray, list[int]]:
         """Lines of results, one behind the other, and the length of each, without secrets; each is as valid as before.
 
         What a line says in this program's own words (its job, its outcome, its error's code) stays.
+
+        Args:
+            unseen: of the lines, what may hold a secret; None: all of them.
         """
-        if not self.is_in(lines):
+        if not self.is_in(lines if unseen is None else unseen):
             return lines, lengths
         clean, sizes, at = bytearray(), [], 0
         for length in lengths:
@@ -136,6 +144,6 @@ def redact_json(data: bytes, own: Collection[bytes] = ()) -> bytes:
     return _REGISTRY.redact_json(data, own)
 
 
-def redact_lines(lines: bytearray, lengths: list[int]) -> tuple[bytearray, list[int]]:
+def redact_lines(lines: bytearray, lengths: list[int], unseen: bytearray | None = None) -> tuple[bytearray, list[int]]:
     """Lines of results without secrets, and their lengths; see `Registry.redact_lines`."""
-    return _REGISTRY.redact_lines(lines, lengths)
+    return _REGISTRY.redact_lines(lines, lengths, unseen)

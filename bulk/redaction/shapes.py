@@ -21,13 +21,12 @@ _QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
             rb"|(?<=(?i:password)=)|(?<=(?i:passwd)=)|(?<=(?i:apikey)=)|(?<=(?i:api_key)=)|(?<=(?i:credential)=))"
         ),
     ),
-    (b"J", b"eyJ", re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8}")),
-    (b".", b"", re.compile(rb"\.(?<=v1\.)[0-9a-f]{40}")),
-    (b"Y", b"PRIVATE KEY-----", None),
+    (b".", b"", re.compile(rb"\.(?:eyJ[0-9A-Za-z_-]{6}|(?<=v1\.)[0-9a-f]{40})")),
+    (b"Y", b" PRIVATE KEY-----", None),
     (b"B", b"", re.compile(rb"B(?:asic|earer|EARER)[\s+]")),
     (b"A", b"", re.compile(rb"A(?:uthorization|UTHORIZATION)")),
-    (b" ", b"bearer", None),
     (b"a", b"authorization", None),
+    (b" ", b"bearer ", None),
     (b"@", b"", _USERINFO),
 )
 """Of each shape a byte that is found most quickly, a text, and what decides; what is empty or None is not asked."""
@@ -39,7 +38,7 @@ _NAMES = (
 _PARTS: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"(?:gh[pousr]_[0-9A-Za-z]{10,}|github_pat_[0-9A-Za-z_]{10,})"), 0),
     (re.compile(rb"(?:^|[?&;#\s])(?i:" + _NAMES + rb")=([^&#\s\"'<>\\;]+)"), 1),
-    (re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}"), 0),
+    (re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}"), 0),
     (re.compile(rb"(?<![0-9A-Za-z])v1\.[0-9a-f]{40}(?![0-9a-f])"), 0),
     (
         re.compile(

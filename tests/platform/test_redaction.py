@@ -193,6 +193,9 @@ def test_ordinary_texts_stay(text: str) -> None:
     registry.add("")
     assert registry.redact(text) == text
     assert registry.redact("domain remains main-ly") == f"domain remains {MASK}-ly"
+    line = dump({"id": None, "result": "a\nmain\nb \\n main\\nothing domain"})
+    left = registry.redact_lines(bytearray(line), [len(line)])[0]
+    assert orjson.loads(left)["result"] == f"a\n{MASK}\nb \\n {MASK}\\nothing domain"
 
 
 def test_results_and_kept_answers_hold_no_secret() -> None:
