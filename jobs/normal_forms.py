@@ -7,6 +7,7 @@ asked for goes to the platform as it is.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -115,19 +116,27 @@ def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
         )
     if isinstance(asked, list):
         shown = [] if shown is None else shown
-        return isinstance(shown, list) and len(asked) == len(shown) and _is_paired(asked, list(shown), form)
+        return isinstance(shown, list) and len(asked) == len(shown) and _is_paired(asked, shown, form)
     return form(asked) == form("" if shown is None and isinstance(asked, str) else shown)
 
 
-def _is_paired(asked: list[Any], left: list[Any], form: Form) -> bool:
-    """Whether each entry finds one of its own among as many that are left."""
-    # those that say most choose first: an entry that says little fits many
-    for entry in sorted(asked, key=lambda each: len(str(each)), reverse=True):
-        place = next((place for place, other in enumerate(left) if is_within(entry, other, form)), None)
-        if place is None:
-            return False
-        del left[place]
-    return True
+def _is_paired(asked: list[Any], shown: list[Any], form: Form) -> bool:
+    """Whether each entry that was asked for has one of its own among those shown, which are as many."""
+    if not any(isinstance(each, dict | list) for each in asked):
+        return Counter(map(form, asked)) == Counter(map(form, shown))
+    taken: dict[int, int] = {}
+
+    def finds_one(place: int, tried: set[int]) -> bool:
+        # an entry that says little fits many: one that has taken the only place of another looks for another place
+        for other, found in enumerate(shown):
+            if other not in tried and is_within(asked[place], found, form):
+                tried.add(other)
+                if other not in taken or finds_one(taken[other], tried):
+                    taken[other] = place
+                    return True
+        return False
+
+    return all(finds_one(place, set()) for place in range(len(asked)))
 
 
 def differences(asked: Mapping[str, Any], shown: Mapping[str, Any], forms: Mapping[str, Form]) -> list[str]:

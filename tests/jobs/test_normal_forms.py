@@ -103,6 +103,8 @@ def test_names_and_switches():
         ([1], [1, 1], False),
         ([{"a": 1}], [{"a": 1, "b": 2}], True),
         ([{}, {"a": 1}], [{"a": 1}, {"b": 1}], True),
+        ([{}, {"a": 1}, {"a": 1, "b": 2}], [{"a": 1, "b": 2}, {"a": 1}, {"c": 1}], True),
+        ([None, {"a": None}], [None, {"a": None, "b": 1}], True),
         ([], None, True),
         ([1], None, False),
         ({}, [], False),

@@ -15,7 +15,7 @@ CASES = [pytest.param(*case, id=f"{case[0]}-{number}") for number, case in enume
 
 @pytest.mark.parametrize(("name", "item", "right", "wrong"), CASES)
 def test_only_what_was_asked_for_is_believed(name, item, right, wrong):
-    """An answer that is empty, of another shape or about something else is repeated, never the result (failures.md row 27)."""
+    """An answer that is empty, of another shape or about something else is repeated (failures.md row 27)."""
     operation: AnyOperation = find(name)
     assert run(operation, item, reply(body=right)).outcome.kind is OutcomeKind.SUCCEEDED
     for body in (*answers.NEVER, *wrong):

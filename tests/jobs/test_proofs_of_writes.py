@@ -40,7 +40,7 @@ def test_the_right_answer_is_believed(write):
 
 @pytest.mark.parametrize("write", WITH_BODY)
 def test_an_answer_that_proves_nothing_is_settled(write):
-    """An answer that is empty, of another shape or about something else is no success: it is settled (failures.md row 27)."""
+    """An answer that is empty, of another shape or about something else is settled (failures.md row 27)."""
     never = [body for body in answers.NEVER if body != {"message": "x"} or write.operation != "notification.mark-read"]
     for status in write.statuses:
         for body in (*never, *write.wrong):
