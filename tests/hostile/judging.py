@@ -18,7 +18,7 @@ from tests.hostile.wrong import Guest, Way
 
 ROWS: tuple[Row, ...] = (*READ_ROWS, *SETTING_ROWS, *HOOK_ROWS)
 DONE = ("succeeded", "unchanged")
-LIMIT, WINDOW_S = 60, 60
+LIMIT, WINDOW_S = 200, 600
 """Of each platform: requests in a window, and its length (seconds)."""
 
 

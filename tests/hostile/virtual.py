@@ -33,7 +33,7 @@ AT_MOST_S = 7_200.0
 """A run that takes longer does not end (virtual seconds)."""
 CONCURRENCY = 8
 """Each platform has so many workers: there are dozens of platforms, each with one job of few items."""
-TICK_S = 2.0
+TICK_S = 20.0
 """How often the display, which shows nothing, is told (virtual seconds)."""
 AFTERWARDS_S = 120.0
 """What was to happen later has happened then (virtual seconds)."""
