@@ -386,7 +386,7 @@ async def _check(
         found = None if is_to_check else load_checked(manifest, workspace, note)
         if found is None:
             note()
-            found = check(manifest, workspace, stdin=stdin or sys.stdin.buffer, progress=tell)
+            found = check(manifest, workspace, stdin=stdin or (sys.stdin.buffer if sys.stdin else None), progress=tell)
         return found
 
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

@@ -8,11 +8,12 @@ import logging
 import os
 import tempfile
 import traceback
+from collections.abc import Iterator
 
 import click
 
 from bulk.cli import output
-from bulk.errors import BulkError, RunDirectoryError
+from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 
 GOES_ON = frozenset((3, 4, 130, 143))
 """Exit codes that leave work which the same command goes on with."""
@@ -20,6 +21,9 @@ GOES_ON = frozenset((3, 4, 130, 143))
 INTERRUPTED = 130
 BUG = 70
 """What a bug of Bulk exits with: `EX_SOFTWARE` of sysexits.h, so that it is none of the codes that say something."""
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+_MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +45,34 @@ def exit_code_of(error: BaseException) -> int:
         case BrokenPipeError():
             output.give_up_stdout()
             return 0
-        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            return _told(RunDirectoryError(f"{error.filename or 'standard output or a file'}: {error.strerror}"))
         case _:
-            return _bug(error)
+            told = shortage(error)
+            return _bug(error) if told is None else _told(told)
+
+
+def shortage(error: BaseException) -> BulkError | None:
+    """What this machine lacks, where that is why `error` came: memory, threads, open files, space. None elsewhere."""
+    for leaf in _leaves(error):
+        if isinstance(leaf, MemoryError) or (isinstance(leaf, OSError) and leaf.errno == errno.ENOMEM):
+            return RunStopped(f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost")
+        if isinstance(leaf, RuntimeError) and str(leaf) == "can't start new thread":
+            return RunStopped(f"no thread can be started: raise the limit of processes (ulimit -u), or {_MORE_MEMORY}")
+        if isinstance(leaf, OSError) and leaf.errno in (errno.EMFILE, errno.ENFILE):
+            return RunStopped("too many open files: raise the limit (ulimit -n), or lower limits.concurrency")
+        if isinstance(leaf, OSError) and leaf.errno in _NO_SPACE:
+            return RunDirectoryError(f"{leaf.filename or 'standard output or a file'}: {leaf.strerror}")
+        if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):
+            return UsageError("no folder for temporary files can be written: set TMPDIR to one that can")
+    return None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors in a group, the groups in it too; `error` itself where it is none."""
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for inner in error.exceptions:
+        yield from _leaves(inner)
 
 
 def say_how_to_go_on(command: str, exit_code: int) -> None:

@@ -13,7 +13,15 @@ from typing import Any, BinaryIO, TypedDict
 
 
 def prepare_streams() -> None:
-    """Make sure that printing can't fail for a closed stream, nor for a name that its encoding lacks."""
+    """Make sure that printing can't fail for a closed stream, nor for a name that its encoding lacks.
+
+    The number of a closed one would be given to the next file or connection, which must not pass for a stream.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
     sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

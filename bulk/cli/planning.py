@@ -52,7 +52,7 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
         checked = checking.check(
             reading.read_manifest(manifest, overrides, os.environ),
             Path(workspace),
-            stdin=sys.stdin.buffer,
+            stdin=sys.stdin.buffer if sys.stdin else None,
             progress=None,
         )
     counts = _counts(checked)

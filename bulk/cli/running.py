@@ -120,7 +120,9 @@ def _go(
             report = loop.run(lambda: start(shown, where))
     except KeyboardInterrupt:
         exit_code = ending.exit_code_of(Interrupted("SIGINT", ending.INTERRUPTED))
-    except BulkError as error:
+    except Exception as error:
+        if not isinstance(error, BulkError) and ending.shortage(error) is None:
+            raise
         exit_code = ending.exit_code_of(error)
     else:
         _print(report, as_json=as_json)

@@ -29,6 +29,8 @@ def advance(steps: Generator[Request, Reply, T], reply: Reply | None, ends: type
         return next(steps) if reply is None else steps.send(reply)
     except StopIteration as end:
         value: T = end.value
+    except MemoryError:
+        raise  # the machine's, and no flaw of the item
     except Exception as flaw:
         raise OperationFlaw(f"{type(flaw).__name__}: {flaw}") from flaw
     if not isinstance(value, ends):

@@ -6,6 +6,7 @@ Proxies count only where the manifest says `trust_env`; `.netrc` never does (fai
 import contextlib
 import resource
 import ssl
+import sys
 import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +21,23 @@ SPARE_FILES = 64
 
 PLENTY_OF_FILES = 4_096
 """What the limit of open files is raised to at least, where the system lets us (count): many jobs have their own."""
+
+
+LEAST_FILES = 40
+"""With fewer open files nothing can be run (count): ledger, results, caches, items, and a connection or two."""
+
+
+def require_open_files() -> None:
+    """Raise the limit of open files to what a run needs, where it is lower and that is allowed.
+
+    Raises:
+        UsageError: it stays lower.
+    """
+    most = _raised(LEAST_FILES)
+    if most < LEAST_FILES:
+        raise UsageError(
+            f"only {most} files may be open at once, and {LEAST_FILES} are needed: raise the limit (ulimit -n)"
+        )
 
 
 def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
@@ -67,11 +85,18 @@ def room_for_connections(wanted: int) -> int:
     """How many of so many connections the limit of open files has room for (count, >= 1): it is raised as far as the
     system lets us; of a low one, what else is open gets at most three quarters.
     """
+    soft = _raised(max(wanted + SPARE_FILES, PLENTY_OF_FILES))
+    return min(wanted, max(1, soft - SPARE_FILES, soft // 4))
+
+
+def _raised(needed: int) -> int:
+    """How many files may be open (count), after the limit was raised to `needed` as far as the system lets us."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = max(wanted + SPARE_FILES, PLENTY_OF_FILES)
-    if soft != resource.RLIM_INFINITY and soft < needed:
+    if soft == resource.RLIM_INFINITY:
+        return sys.maxsize
+    if soft < needed:
         raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
             soft = raised
-    return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(1, soft - SPARE_FILES, soft // 4))
+    return soft

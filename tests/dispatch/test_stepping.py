@@ -37,6 +37,14 @@ def test_everything_else_is_a_flaw_of_the_operation(end: Any) -> None:
         advance(made, REPLY, Outcome)
 
 
+def test_memory_that_runs_out_is_no_flaw_of_the_operation() -> None:
+    """It is the machine's: it ends the run, which can go on, and not the item."""
+    made = steps(MemoryError())
+    advance(made, None, Outcome)
+    with pytest.raises(MemoryError):
+        advance(made, REPLY, Outcome)
+
+
 def test_the_steps_get_the_reply() -> None:
     """What came of a request is what `yield` gives."""
 
