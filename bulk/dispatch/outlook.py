@@ -18,15 +18,15 @@ from bulk.govern.governor import Governor
 from bulk.manifest.manifest import Job
 
 REMEMBERED = 15
-"""What was measured so many items ago counts for a third, and with many under way twice as many items (count)."""
+"""What was measured so many items ago counts for a third, with many under way six times as many as these (count)."""
 LATENCY_S = 0.1
 """Until an answer has come (seconds)."""
 WRITE_S = 0.01
 RESET_S = 0.05
 YOUNG_ROUNDS = 12
 """A run that is so many latencies old still finds out how much may be in flight (count)."""
-EVERY_S, EVERY_JOB_S = 0.5, 0.05
-"""How often the end is worked out anew: the more jobs, the less often (seconds)."""
+EVERY_JOB_S = 0.02
+"""The end is worked out anew once in so long for each job, because that takes longer the more there are (seconds)."""
 SETTLES_S = 2.0
 """What still settles a lost answer after so long waits until it may believe that nothing came of it (seconds)."""
 
@@ -35,23 +35,26 @@ SETTLES_S = 2.0
 class _Pace:
     """How long items take that are under way. `busy_s`: items times seconds; `ended`: items; both fade.
 
-    `lane`: of which items it is, where it is one lane's. `count`: items that have ended, or that are left.
+    `lane`: of which items it is, where it is one lane's. `count`: items that have ended, or that are left. `newness`:
+    1.0 until the first item has ended; then it fades.
     """
 
     busy_s: float = 0.0
     ended: float = 0.0
     count: int = 0
+    newness: float = 1.0
     lane: Lane | None = None
 
     def note(self, under_way: int, ended: int, seconds: float) -> None:
         """So many were under way for so long, and so many have ended in it."""
-        keeps = math.exp(-ended / (REMEMBERED + 2 * under_way))
+        keeps = math.exp(-ended / (REMEMBERED + 6 * under_way))
+        self.newness *= keeps
         self.busy_s = self.busy_s * keeps + under_way * seconds
         self.ended = self.ended * keeps + ended
 
     def item_s(self, expected_s: float, under_way: int) -> float:
-        """Seconds; `expected_s` counts as much as two items that were seen, and those under way are half done."""
-        return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way)
+        """Seconds; `expected_s` counts as much as two items that were seen, and those that came first are half done."""
+        return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * self.newness)
 
 
 class Outlook:
@@ -121,9 +124,9 @@ class Outlook:
     def end_at(self, now: float, wall: float) -> float | None:
         """When the run ends (UTC epoch seconds); None: that can't be known. `now`: monotonic, `wall`: UTC, seconds."""
         if now >= self._due:
-            self._due = now + max(EVERY_S, EVERY_JOB_S * len(self._paces))
+            self._due = now + EVERY_JOB_S * len(self._paces)
             self._end_at = self._worked_out(now, wall)
-        return self._end_at
+        return None if self._end_at is None else max([self._end_at, *self._not_before(now, wall)])
 
     def _worked_out(self, now: float, wall: float) -> float | None:
         governor, concurrency = self._governor, self._governor.concurrency
@@ -142,18 +145,19 @@ class Outlook:
         is_full = concurrency.in_flight >= concurrency.allowed - 1
         most = concurrency.most if is_young or not is_full else concurrency.allowed
         capacity = Capacity(concurrency.allowed, most, concurrency.most, latency_s, reset_s=RESET_S)
-        end_at = forecast(known, budgets, capacity, wall).end_at
-        return None if end_at is None else max([end_at, *self._not_before(now, wall)])
+        return forecast(known, budgets, capacity, wall).end_at
 
     def _not_before(self, now: float, wall: float) -> list[float]:
-        """Moments that something under way waits for."""
+        """Moments that something waits for, and now: an end that has passed is none."""
         settle_s = self._settler.settle_s
         moments = [
             until for until in self._settler.under_way.values() if until > now and until - settle_s + SETTLES_S < now
         ]
         moments += [poll.not_before for _, poll in self._exchange.polls.waits(now)]
         moments += [until for _, until, _ in self._exchange.pauses.waits()]
-        return [wall + moment - now for moment in moments]
+        for account in self._governor.accounts.values():
+            moments += [gate.obstacle_until or now for gate in account.gates.values() if gate.waiting and gate.obstacle]
+        return [wall, *(wall + moment - now for moment in moments)]
 
     def _work(self, job: Job, latency_s: float) -> Work | None:
         """What is left of a job; None: its items are not known, nor how many there will be."""

@@ -101,6 +101,14 @@ def test_a_plan_that_needs_windows():
     assert "that takes 2 to 4 windows, the last request leaves between" in said
 
 
+def test_a_plan_says_what_lost_answers_would_take():
+    """The late end of the range is there, with the share that it stands for; not where it makes no difference."""
+    said = words(plan(job(), buckets=[bucket()], lossy_finish_at=START + 120, lossy_share=0.02))
+    assert "(in 1 min). With 2% of the answers lost, by" in said
+    assert "(in 2 min)." in said
+    assert "lost" not in words(plan(job(), buckets=[bucket()], lossy_finish_at=START + 60.1, lossy_share=0.02))
+
+
 def test_a_plan_that_never_ends():
     """A reserve that leaves nothing is said to leave nothing."""
     never = bucket(least_windows=None, most_windows=None, least_done_at=None, most_done_at=None)
