@@ -16,6 +16,9 @@ from bulk.forecast.work import Budget, Capacity, Forecast, Key, Work
 STEPS_MOST = 5_000
 """A forecast that has not ended after that many events is given up."""
 
+FULL_SHARE = 0.9
+"""From this share of what may be in flight on, it counts as used up."""
+
 
 def forecast(work: Sequence[Work], budgets: Mapping[Key, Budget], capacity: Capacity, now: float) -> Forecast:
     """When `work` ends that goes on from `now`. A payer without a budget has no limit."""
@@ -29,6 +32,8 @@ class _Course:
         self._capacity, self._began, self._now = capacity, now, 0.0
         self._jobs = {each.name: JobFlow(each) for each in work}
         self._budgets = {each.pays: BudgetFlow(budgets.get(each.pays), now) for each in work}
+        self._full_s = 0.0
+        self._is_full = False
         self._waiting = list(self._jobs.values())
         self._requests_waiting = dict.fromkeys(self._budgets, 0.0)
         for job in self._waiting:
@@ -91,8 +96,8 @@ class _Course:
         return bool(done)
 
     def _rounds(self) -> int:
-        """How often what may be in flight has doubled."""
-        return math.floor(self._now / self._capacity.round_s + 1e-9)
+        """How often what may be in flight has doubled: it grows only while it is used up."""
+        return math.floor(self._full_s / self._capacity.round_s + 1e-9)
 
     def _in_flight(self) -> float:
         capacity = self._capacity
@@ -121,6 +126,8 @@ class _Course:
         self._keep_to_capacity(running)
         for key, budget in self._budgets.items():
             budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)
+        used = sum(job.rate * job.work.item_s for jobs in running.values() for job in jobs)
+        self._is_full = used >= self._in_flight() * FULL_SHARE
         for jobs, share in zip(running.values(), shares, strict=True):
             room = share - sum(job.rate * job.work.item_s for job in jobs)
             for job in jobs:
@@ -144,11 +151,12 @@ class _Course:
             for job in jobs:
                 if job.rate > 0.0:
                     yield self._now + job.until_change_s()
-        if self._running and self._in_flight() < self._capacity.most:
-            yield (self._rounds() + 1) * self._capacity.round_s
+        if self._is_full and self._in_flight() < self._capacity.most:
+            yield self._now + (self._rounds() + 1) * self._capacity.round_s - self._full_s
 
     def _pass_time(self, until: float) -> None:
         seconds = until - self._now
+        self._full_s += seconds if self._is_full else 0.0
         for jobs in self._running.values():
             for job in jobs:
                 job.pass_time(seconds)

@@ -65,7 +65,8 @@ class Capacity:
     """Items that may be under way, one request of each in flight.
 
     Attributes:
-        now, most: at the beginning, and once it has grown (count). round_s: time in which it doubles (seconds).
+        now, most: at the beginning, and once it has grown (count). round_s: time in which it doubles while it is used
+            up (seconds).
         each: of one budget, at most (count).
         per_second: requests that can be answered in a second, whoever pays (count).
         reset_s: from the end of a window until requests leave in the next one (seconds).
