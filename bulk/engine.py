@@ -216,9 +216,9 @@ async def _ask_limits(
                 raise RunStopped(f"GET /rate_limit: {verdict.message}")
             if answer.status == 404:
                 buckets.append(BucketStatus(credential=name, category="core", limit=None, remaining=None))
-            ahead_s = _ahead_s(time, clock)
+            ahead_s, date = _ahead_s(time, clock), date_from_headers(answer.headers)
             buckets.extend(
-                _bucket(name, category, limits, ahead_s, clock.now())
+                _bucket(name, category, limits, ahead_s, clock.now() if date is None else date - ahead_s)
                 for category, limits in limits_from_body(answer.body).items()
             )
     return _Told(buckets, statistics.median(took_s[1:asks] or took_s or [0.0]))
@@ -232,17 +232,21 @@ def _ahead_s(time: PlatformTime, clock: Clock) -> float:
     return time.middle(monotonic) - now
 
 
-def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, now: float) -> BucketStatus:
-    """What was told of one bucket; one that is untouched shows how long its windows are."""
+def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told_at: float) -> BucketStatus:
+    """What was told of one bucket; one that is untouched shows how long its windows are.
+
+    Args:
+        told_at: the second in which it was told (UTC epoch seconds): a window begins at a whole one.
+    """
     reset_at = float(limits.reset) - ahead_s
-    is_whole = limits.remaining >= limits.limit and reset_at > now
+    is_whole = limits.remaining >= limits.limit and reset_at > told_at
     return BucketStatus(
         credential=credential,
         category=category,
         limit=limits.limit,
         remaining=limits.remaining,
         reset_at=reset_at,
-        window_s=window_length(category, limits.limit, limits.remaining, reset_at - now) if is_whole else None,
+        window_s=window_length(category, limits.limit, limits.remaining, reset_at - told_at) if is_whole else None,
     )
 
 

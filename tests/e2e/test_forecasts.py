@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.forecasting import LIVE_SHARE, PLAN_S, Scenario, files, measure, readmes
+from tests.e2e.forecasting import LIVE_SHARE, PLAN_S, Scenario, files, measure, readmes, repositories
 from tests.e2e.platform import Home, served
 
 SCENARIOS = (
@@ -24,6 +24,16 @@ def test_the_plan_is_what_happens(scenario: Scenario, tmp_path: Path) -> None:
     when, predicted = min(told.live, key=lambda each: abs(each[0] - told.began_at - told.took_s / 2))
     assert predicted is not None
     assert abs(predicted - told.ended_at) <= max(LIVE_SHARE * (told.ended_at - when), 0.25), told
+
+
+@pytest.mark.parametrize("latency_ms", ["0", "150"])
+def test_an_untouched_window_shows_its_length_at_any_time(latency_ms: str, tmp_path: Path) -> None:
+    """Whenever in a second the limits are asked for, also where the answer comes in the next one: 8 seconds are 8."""
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox", "--latency", latency_ms, "--rate-limit", "core=5/8") as sandbox:
+        home.manifest(sandbox.base_url, {"a": {"operation": "readme.get", "items": repositories(0, 20)}})
+        plans = [json.loads(home.run("plan", "manifest.yaml", "--json").out) for _ in range(6)]
+    assert {plan["buckets"][0]["window_s"] for plan in plans} == {8.0}
 
 
 def test_a_plan_measures_the_platform(tmp_path: Path) -> None:
