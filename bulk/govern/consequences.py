@@ -1,25 +1,20 @@
 """What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
 
-`Retry-After` is obeyed as it stands. A limit without a time has `/rate_limit` asked first: an empty bucket waits for
-its reset, otherwise nothing of the credential leaves for a growing while. A refusal that says nothing holds up nobody
-else.
-Source: open-points.md (secondary limits); failures.md rows 16-19.
+A limit that names a time, or a bucket that is empty, is the word of a budget and no sign that the platform has too much
+to do: what may be in flight stays. `Retry-After` is obeyed as it stands. A limit without a time has `/rate_limit` asked
+first: an empty bucket waits for its reset, otherwise nothing of the credential leaves for a growing while. A refusal
+that says nothing holds up nobody else. Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
 from bulk.govern.accounts import Account, Permit
 from bulk.govern.concurrency import Concurrency
 from bulk.platform.wire import Verdict, VerdictKind
 
-SUFFERING = frozenset(
-    (
-        VerdictKind.LIMITED_PRIMARY,
-        VerdictKind.LIMITED_SECONDARY,
-        VerdictKind.UNEXPLAINED,
-        VerdictKind.BUSY,
-        VerdictKind.SERVER_ERROR,
-    )
-)
+SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
 """Signs that fewer requests at once would be better."""
+
+UNTIMED = frozenset((VerdictKind.LIMITED_SECONDARY, VerdictKind.UNEXPLAINED))
+"""Such signs where they name no time and the bucket is not empty."""
 
 PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY))
 """Answers that only a token gets that the platform takes; an error page may be any proxy's."""
@@ -39,10 +34,11 @@ def follow(
     Returns:
         Until when the whole platform is to be left alone (monotonic); None: it did not ask for that.
     """
-    account = permit.gate.account
-    if verdict.kind in SUFFERING:
-        concurrency.suffered(now)
+    gate, account = permit.gate, permit.gate.account
     wait_s = verdict.retry_after_s
+    is_budget = wait_s is not None or (gate.bucket is not None and gate.bucket.available == 0)
+    if verdict.kind in SUFFERING or (verdict.kind in UNTIMED and not is_budget):
+        concurrency.suffered(now)
     match verdict.kind:
         case VerdictKind.UNAUTHORIZED:
             if permit.generation == account.generation:

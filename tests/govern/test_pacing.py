@@ -1,11 +1,10 @@
-"""Pacing and concurrency: pure arithmetic."""
+"""Pacing: pure arithmetic."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.govern import pacing
-from bulk.govern.concurrency import Concurrency
 
 
 def test_full_speed_while_the_work_fits() -> None:
@@ -58,36 +57,3 @@ def test_rates_are_positive_and_end_in_time(available: int, work: int, left: flo
         assert rate > 0
         assert available / rate <= left
     assert pacing.burst(rate or 1.0) >= 1
-
-
-def test_concurrency_falls_at_once_and_errors_never_raise_it() -> None:
-    """failures.md row 25: down to one while the platform suffers, and up again only on good answers."""
-    one, now = Concurrency(64), 0.0
-    for _ in range(10):
-        now += 1.0
-        before = one.allowed
-        one.suffered(now)
-        assert one.allowed <= before
-    assert one.allowed == 1
-    for _ in range(3_000):
-        one.in_flight = one.allowed - 1
-        one.answered(0.02)
-    assert one.allowed == 64
-
-
-def test_one_burst_of_errors_halves_once() -> None:
-    """Twenty answers of the same bad moment count as one sign."""
-    one = Concurrency(64)
-    for _ in range(20):
-        one.suffered(10.0)
-    assert one.allowed == 8
-
-
-def test_no_growth_while_the_platform_queues() -> None:
-    """Where answers take many times the best, more requests at once are not tried."""
-    one = Concurrency(64)
-    one.answered(0.01)
-    for _ in range(2_000):
-        one.in_flight = one.allowed - 1
-        one.answered(1.0)
-    assert one.allowed < 64

@@ -14,24 +14,38 @@ BUSY = 0.9
 def grown(most: int = 64) -> Concurrency:
     """All that the user allows is allowed and used."""
     one = Concurrency(most)
-    for _ in range(most):
-        one.in_flight = one.allowed - 1
-        one.answered(0.02)
-    assert one.allowed == most
+    while one.allowed < most or one.is_starting:
+        answer(one)
     return one
 
 
+def answer(one: Concurrency) -> None:
+    """A good answer while all that is allowed is in flight."""
+    one.in_flight = one.allowed - 1
+    one.answered(0.02)
+
+
 def test_a_long_turn_of_a_busy_loop_shortens_the_next() -> None:
-    """By what it was too long, at most to a half, at first; then one more for each round, no doubling any more."""
+    """By what it was too long, at most to a half; then no answer adds to it any more."""
     one = grown()
     one.turned(LONG_TURN_S * 1.25, BUSY)
     assert one.limit == pytest.approx(64 / 1.25)
     one.limit = 64.0
     one.turned(LONG_TURN_S * 10, BUSY)
     assert one.limit == 32.0
-    one.in_flight = 31
-    one.answered(0.02)
-    assert one.limit == pytest.approx(32 + 1 / 32)
+    answer(one)
+    assert one.limit == 32.0
+
+
+def test_an_experiment_is_not_disturbed() -> None:
+    """While a part of what is allowed is in flight, turns that are still long are what is left of the whole."""
+    one = grown(1_000)
+    one.turned(1.0, BUSY)
+    while not one.is_part:
+        answer(one)
+    limit = one.limit
+    one.turned(1.0, BUSY)
+    assert (one.limit, one.whole) == (limit, 500.0)
 
 
 @pytest.mark.parametrize(("turn_s", "busy"), [(LONG_TURN_S, BUSY), (1.0, BUSY_SHARE), (0.0, 1.0)])
@@ -62,17 +76,12 @@ def test_who_waits_is_told_that_this_process_is_busy() -> None:
     one.turned(1.0, BUSY)
     assert one.obstacle == "concurrency, as this process is busy"
     for _ in range(32 * 64):
-        one.in_flight = one.allowed - 1
-        one.answered(0.02)
+        answer(one)
     assert one.allowed == 64
     assert one.obstacle == "concurrency"
     one.turned(1.0, BUSY)
-    one.suffered(10.0)
-    assert one.obstacle == "concurrency"
-    one = grown()
-    one.turned(1.0, BUSY)
-    one.in_flight = one.allowed - 1
-    one.answered(100.0)
+    for _ in range(10):
+        one.suffered(10.0)
     assert one.obstacle == "concurrency"
 
 

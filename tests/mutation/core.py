@@ -8,17 +8,20 @@ import sys
 from typing import Final
 
 _GOVERN = "tests/govern/test_decisions.py"
+_KNEE = ("tests/govern/test_concurrency.py", "tests/govern/test_knee.py")
 _WIRE = ("tests/platform/test_wire_headers.py", "tests/platform/test_wire_verdicts.py")
 _LEDGER = ("tests/ledger/test_opening.py", "tests/ledger/test_ledger.py")
 
 CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/govern/buckets.py": ("tests/govern/test_bucket_words.py", "tests/govern/test_buckets.py"),
-    "bulk/govern/concurrency.py": ("tests/govern/test_pulse.py", "tests/govern/test_pacing.py", _GOVERN),
+    "bulk/govern/concurrency.py": (*_KNEE, "tests/govern/test_pulse.py"),
     "bulk/govern/consequences.py": (_GOVERN,),
     "bulk/govern/pacing.py": ("tests/govern/test_pacing.py",),
     "bulk/govern/platform_time.py": ("tests/govern/test_platform_time.py",),
     "bulk/govern/polls.py": ("tests/govern/test_polls.py",),
     "bulk/govern/reach.py": (_GOVERN,),
+    "bulk/govern/rounds.py": _KNEE,
+    "bulk/govern/suffering.py": ("tests/govern/test_suffering.py", *_KNEE),
     "bulk/platform/bodies.py": ("tests/platform/test_bodies.py",),
     "bulk/platform/printable.py": ("tests/platform/test_bodies.py",),
     "bulk/platform/wire.py": _WIRE,
