@@ -105,6 +105,7 @@ class Gate:
             (monotonic). hopeless_limit: what the newest named (count). is_hopeless_shown: headers said so too.
         awaits_items: there is work that is not known yet, because it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
+        named_at: when a witness last spoke of its budget (monotonic).
     """
 
     account: "Account"
@@ -135,6 +136,7 @@ class Gate:
     is_hopeless_shown: bool = False
     awaits_items: bool = False
     trip_s: float = 0.0
+    named_at: float = 0.0
 
     def note_unbudgeted(self, now: float) -> None:
         """A request is let out while no budget is known."""

@@ -29,7 +29,7 @@ from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers
 UNPACED_FIRST = 32
 """So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
 
-TRIP_MEMORY, TRIP_SHARE = 0.05, 0.1
+TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
 """Weight of the newest time from a permit to its answer in the mean, and the most of a window that is left for the last
 request to be answered in it: nobody could tell otherwise in which of two windows it counts."""
 
@@ -141,8 +141,10 @@ class Governor:
         if account.trust is not _PROVEN:
             if account.trust is not _UNPROVEN:
                 return f"credential {account.name} refused (401)"
-            if not account.is_known or account.must_ask or account.in_flight or not self._is_cleared():
+            if not account.is_known or account.must_ask or account.in_flight:
                 return f"credential {account.name} being tried"
+        if not self._may_begin and not self._is_cleared():
+            return "limits being asked"
         if now < account.paused_until:
             gate.obstacle_until = account.paused_until
             return account.paused_why

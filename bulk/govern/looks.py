@@ -10,7 +10,7 @@ import math
 from bulk.govern.buckets import LATE_S, Bucket
 from bulk.govern.witnesses import NEVER, Witness
 
-LOOK_SHARE, LOOK_LEAST_S, LOOK_MOST_S = 0.02, 0.05, 1.0
+LOOK_SHARE, LOOK_LEAST_S, LOOK_MOST_S = 0.02, 0.05, 0.25
 """How long after the end of a window nobody has opened the next one before a request goes and sees: a share of the
 window, within bounds (seconds)."""
 DOUBT_S, MOVED_S = 1.0, LATE_S

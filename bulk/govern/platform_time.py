@@ -38,6 +38,11 @@ class PlatformTime:
         else:
             self.low, self.high = low, high
 
+    def turned(self, reset_at: float, before: float, after: float) -> None:
+        """Where no `Date` comes: a window that ends at `reset_at` was open at `before`, over at `after` (monotonic)."""
+        if not self.is_known and before <= after:
+            self.low, self.high = reset_at - after, reset_at - before
+
     def earliest(self, monotonic: float) -> float:
         """Platform time is at least this (UTC epoch seconds)."""
         return monotonic + self.low

@@ -4,6 +4,7 @@ The headers of a 401, a lock-out, an error page or an answer to another token sp
 the address's own anonymous one: they never reach a bucket. Source: failures.md rows 31, 34; design.md §4.
 """
 
+import math
 from collections.abc import Callable
 
 from bulk.govern import hopeless
@@ -42,13 +43,14 @@ def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
     limits = limits_from_headers(reply.headers)
     if limits is None or limits.category not in (None, gate.category):
         return None
-    is_served, bucket = kind in _SERVED, gate.bucket
+    is_served, bucket = kind in _SERVED and reply.status < 400, gate.bucket
     if is_served and limits.limit <= 0:
         return None  # it was served, so that is no limit
     if bucket is None or limits.limit == bucket.limit:
         return limits
     if not is_served:
-        return None  # a token that got lost on the way is refused with the limits of nobody
+        # a token that got lost on the way is refused with the limits of nobody; a limit of nothing is nobody's
+        return limits if permit.is_look and limits.limit <= 0 else None
     is_asked = bucket.asked.heard_at >= bucket.opened_at and bucket.asked.heard_at > 0.0
     return limits if limits.category is not None or not is_asked else None
 
@@ -80,9 +82,9 @@ def take(
         limit, remaining = bucket.limit, 0  # a single word does not change how much a window holds
     else:
         gate.hopeless, gate.is_hopeless_shown = 0, False
-    platform_now, late = time.middle(now), time.latest(now)
+    platform_now, late = time.middle(now), time.latest(now) if time.is_known else math.inf
     reset_at = float(limits.reset)
-    is_end = platform_now - PAST_MOST_S < reset_at < late + WINDOW_MOST_S
+    is_end = platform_now - PAST_MOST_S < reset_at < time.latest(now) + WINDOW_MOST_S
     if bucket is None:
         recent = gate.unbudgeted(now)
         remaining = max(0, remaining - gate.account.in_flight)
@@ -90,8 +92,11 @@ def take(
         bucket = Bucket(limit, max(0, min(remaining, limit - recent)), end, max(1.0, end - platform_now))
         bucket.began, bucket.opened_at, bucket.is_assumed = -recent, platform_now, not is_end
         bucket.first, overlap, gate.bucket = NEVER, 0, bucket
-    before = bucket.free
+    before, end_before = bucket.free, bucket.reset_at
     named = reset_at if is_end else None
     is_new = bucket.observe(limit, remaining, named, overlap, platform_now, late=late, is_asked=is_asked)
     bucket.reserve = reserve(bucket.limit)
+    if is_new and bucket.own and not time.is_known:
+        time.turned(end_before, gate.named_at, now)
+    gate.named_at = now
     return is_new or bucket.free < before

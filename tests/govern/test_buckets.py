@@ -65,8 +65,8 @@ def test_numbers_that_may_not_know_of_requests_under_way() -> None:
 
 
 def test_a_rival_is_believed_and_the_newest_number_counts() -> None:
-    """Once somebody else spends from it, what may not be counted yet is taken off each new number, and given again once it
-    is counted; more than the lowest number allows is not."""
+    """Once somebody else spends from it, what may not be counted yet is taken off each new number, and given again once
+    it is counted; more than the lowest number allows is not."""
     one = bucket(limit=100)
     one.observe(100, 60, 1_000.0, overlap=0, now=950.0)
     assert (one.free, one.has_rival) == (60, True)

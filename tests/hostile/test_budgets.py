@@ -1,0 +1,239 @@
+"""Budgets of which something wrong is said: nothing stalls, nothing is sent beyond what can be known, all is used.
+
+`python -m tests.hostile.budgets` prints the whole matrix.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.hostile import budgets
+from tests.hostile.budget_runs import Answer, BudgetPlatform, Instead, readme, run
+from tests.hostile.budgets import Cell, Used, told, use
+from tests.hostile.limits import Answers, Headers, Limits
+
+USED = 0.99
+LOOKS = 6
+"""Where no witness is right, so many requests at most find out how long a window is, and when it ends."""
+TRIED = (
+    Answers.RIGHT, Answers.LATE_A_LITTLE, Answers.LATE, Answers.FROZEN, Answers.NOT_FOUND, Answers.BROKEN,
+    Answers.MISSING,
+)  # fmt: skip
+OFTEN_WRONG = (Headers.WRONG, Headers.ZERO, Headers.FAR, Headers.PAST)
+MISTAKES = (Answers.NONSENSE, Answers.SAME)
+
+
+def holds(used: Used) -> None:
+    """What every pair owes."""
+    cell = used.cell
+    assert not used.is_stalled, told(used)
+    if cell.is_knowable:
+        assert used.share >= USED, told(used)
+        assert used.refused == 0, told(used)
+    elif cell.headers in (Headers.ABSENT, Headers.LATE) and cell.answers in (Answers.LATE_A_LITTLE, Answers.LATE):
+        assert used.share >= USED, told(used)
+        assert used.refused <= LOOKS, told(used)
+
+
+@pytest.mark.parametrize("answers", TRIED)
+@pytest.mark.parametrize("headers", budgets.HEADERS)
+def test_every_pair(headers: Headers, answers: Answers) -> None:
+    """T1, T2: right, absent, late or wrong headers, `/rate_limit` right, late, frozen or not to be had: no stall, and
+    where one of them is right at least 99% of each window is used and nothing is refused."""
+    holds(use(Cell(headers, answers, limit=100, windows=6)))
+
+
+@pytest.mark.parametrize("headers", OFTEN_WRONG)
+def test_headers_that_are_nonsense_hold_up_nothing(headers: Headers) -> None:
+    """Nothing left though requests are served, an end most of an hour away, one long ago, all of that in turn: what a
+    right `/rate_limit` says is used to the last request."""
+    used = use(Cell(headers, Answers.RIGHT, windows=8))
+    assert used.share >= USED, told(used)
+    assert used.refused == 0, told(used)
+
+
+@pytest.mark.parametrize("answers", MISTAKES)
+@pytest.mark.parametrize("is_even", [True, False])
+def test_nonsense_of_rate_limit_holds_up_nothing(answers: Answers, is_even: bool) -> None:
+    """More left than the limit, ends in the past and far ahead, a limit of 0: what right headers say is used."""
+    used = use(Cell(Headers.RIGHT, answers, windows=8, is_even=is_even))
+    assert not used.is_stalled, told(used)
+    assert used.share >= USED, told(used)
+    assert used.refused <= 2, told(used)
+
+
+@pytest.mark.parametrize("window_s", [1, 2])
+@pytest.mark.parametrize(("headers", "answers"), [(Headers.RIGHT, Answers.NOT_FOUND), (Headers.ABSENT, Answers.RIGHT)])
+def test_short_windows(headers: Headers, answers: Answers, window_s: int) -> None:
+    """Windows of one and two seconds are used in full as well."""
+    holds(use(Cell(headers, answers, limit=40, window_s=window_s, windows=10)))
+
+
+@pytest.mark.parametrize("skew_s", [-86_400.0, 5.0])
+@pytest.mark.parametrize("is_grid", [True, False])
+def test_a_wrong_clock_of_this_machine(skew_s: float, is_grid: bool) -> None:
+    """failures.md row 34: the platform's `Date` counts, not this machine's clock."""
+    holds(use(Cell(Headers.RIGHT, Answers.NOT_FOUND, limit=50, windows=5, skew_s=skew_s, is_grid=is_grid)))
+
+
+@pytest.mark.parametrize("skew_s", [0.0, 30.0, -30.0])
+@pytest.mark.parametrize(("headers", "answers"), [(Headers.RIGHT, Answers.NOT_FOUND), (Headers.ABSENT, Answers.RIGHT)])
+def test_a_platform_without_date(headers: Headers, answers: Answers, skew_s: float) -> None:
+    """No `Date`, and this machine's clock wrong as well: what the ends of windows show must do; nothing stalls."""
+    used = use(Cell(headers, answers, limit=50, windows=10, skew_s=skew_s, has_date=False))
+    assert not used.is_stalled, told(used)
+    assert used.share >= 0.5, told(used)
+    assert used.refused <= LOOKS, told(used)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("is_even", [True, False])
+@pytest.mark.parametrize("is_grid", [True, False])
+@pytest.mark.parametrize("headers", budgets.HEADERS)
+def test_twenty_windows_of_every_pair(
+    headers: Headers, is_grid: bool, is_even: bool, figure: Callable[[str], None]
+) -> None:
+    """The same over 20 windows, which begin with their first request or at fixed moments, at both paces."""
+    for answers in (*TRIED, Answers.FORBIDDEN):
+        used = use(Cell(headers, answers, is_grid=is_grid, is_even=is_even))
+        figure(told(used))
+        holds(used)
+
+
+@pytest.mark.parametrize("answers", TRIED)
+@pytest.mark.parametrize("headers", budgets.HEADERS)
+def test_a_whole_run_ends_in_every_pair(tmp_path: Path, headers: Headers, answers: Answers) -> None:
+    """T1: every item of a run over two windows succeeds, in the time that the budget takes where it can be known."""
+    platform = BudgetPlatform(Limits(20, 10, headers, answers))
+    ran = run(tmp_path, platform, 30, {}, most_s=300.0)
+    assert ran.report.exit_code == 0
+    assert ran.outcomes == ["succeeded"] * 30
+    if headers is Headers.RIGHT or answers is Answers.RIGHT:
+        begun = 6.5 if answers is Answers.BROKEN else 0.0  # five vain questions
+        assert ran.ended_s < 10.0 + begun + 1.5
+        assert sum(refused for _, _, refused in platform.limits.spent()) == 0
+
+
+def test_what_others_spent_before_the_run_is_no_riddle(tmp_path: Path) -> None:
+    """19 of 20 are gone when the run begins: one request, then the next window; nobody goes to see in between."""
+    limits = Limits(20, 10)
+    platform = BudgetPlatform(limits)
+    spend_first(platform, 19)
+    ran = run(tmp_path, platform, 15, {}, most_s=60.0)
+    assert ran.report.exit_code == 0
+    assert [each[1:] for each in limits.spent()] == [(20, 0), (14, 0)]
+
+
+def spend_first(platform: BudgetPlatform, count: int) -> None:
+    """Somebody else takes so many before the first answer of `/rate_limit`."""
+
+    def instead(found: BudgetPlatform, _: str) -> Answer | None:
+        if len(found.sent) == 1:
+            for _ in range(count):
+                found.limits.charge(found.now())
+        return None
+
+    platform.instead = instead
+
+
+# -- T19: whose budget is it?
+
+FOREIGN = {
+    "X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "56", "X-RateLimit-Used": "4",
+    "X-RateLimit-Reset": "1800000900", "X-RateLimit-Resource": "core",
+}  # fmt: skip
+NAMELESS = {name: value for name, value in FOREIGN.items() if name != "X-RateLimit-Resource"}
+FOREIGN_ANSWERS: dict[str, Answer] = {
+    "a 404 to a lost token": (404, FOREIGN, {"message": "Not Found"}),
+    "a forbidden one": (403, FOREIGN, {"message": "Must have admin rights to Repository."}),
+    "a gateway's error": (502, FOREIGN, {"message": "Bad gateway"}),
+    "another category, not named": (200, NAMELESS, {}),
+    "another category, named": (200, {**FOREIGN, "X-RateLimit-Resource": "search"}, {}),
+    "no limit": (404, {**FOREIGN, "X-RateLimit-Limit": "0", "X-RateLimit-Remaining": "0"}, {"message": "Not Found"}),
+}
+
+
+def once(answer: Answer) -> Instead:
+    """That answer to the eighth request, and a README where it is a 200."""
+    is_said = False
+
+    def instead(platform: BudgetPlatform, path: str) -> Answer | None:
+        nonlocal is_said
+        if is_said or path == "/rate_limit" or len(platform.paths()) < 8:
+            return None
+        is_said = True
+        status, headers, body = answer
+        return status, headers, body or readme(path)
+
+    return instead
+
+
+@pytest.mark.parametrize("why", FOREIGN_ANSWERS)
+def test_headers_of_somebody_elses_budget_never_count(tmp_path: Path, why: str) -> None:
+    """T19: an answer that carries the limits of the address, of a gateway or of another category leaves the budget as
+    it was: 200 reads of a limit of 5,000 take seconds, not a window."""
+    platform = BudgetPlatform(Limits(5_000, 3_600), once(FOREIGN_ANSWERS[why]))
+    ran = run(tmp_path, platform, 200, {}, most_s=7_200.0)
+    assert ran.ended_s < 60.0
+    assert ran.outcomes.count("succeeded") >= 199
+
+
+# -- T12: a budget that can't suffice
+
+
+@pytest.mark.parametrize(
+    ("limit", "limits", "said"),
+    [
+        (0, {}, "limit of default/core is 0 requests"),
+        (20, {"reserve": 20}, "limits.reserve keeps 20 of the 20 requests of default/core"),
+        (20, {"reserve": 1_000}, "limits.reserve keeps 1,000 of the 20 requests"),
+        (20, {"reserve": "99%"}, "limits.reserve keeps 20 of the 20 requests"),
+    ],
+)
+def test_a_budget_with_room_for_nothing_is_refused(
+    tmp_path: Path, limit: int, limits: dict[str, object], said: str
+) -> None:
+    """T12: exit code 2 and the reason, and nothing but `/rate_limit` was sent."""
+    platform = BudgetPlatform(Limits(limit, 10))
+    ran = run(tmp_path, platform, 5, limits, most_s=60.0)
+    assert ran.report.exit_code == 2
+    assert said in ran.report.why
+    assert platform.paths() == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "answers"),
+    [(Headers.RIGHT, Answers.RIGHT), (Headers.ABSENT, Answers.RIGHT), (Headers.RIGHT, Answers.NOT_FOUND)],
+)
+@pytest.mark.parametrize(("limit", "reserve"), [(0, 0), (5, 6)])
+def test_a_limit_that_becomes_too_small_stops_the_run(
+    tmp_path: Path, headers: Headers, answers: Answers, limit: int, reserve: int
+) -> None:
+    """T12: the second window has room for nothing: exit code 3 with the reason instead of waiting for ever."""
+    platform = BudgetPlatform(Limits(20, 10, headers, answers, limit_at={1: limit}))
+    ran = run(tmp_path, platform, 60, {"reserve": reserve}, most_s=400.0)
+    assert ran.report.exit_code == 3
+    assert ("is 0 requests" if limit == 0 else "limits.reserve keeps 6 of the 5") in ran.report.why
+
+
+def zero(*, of: range) -> Instead:
+    """`/rate_limit` names a limit of 0 in its answers with those numbers (from 1)."""
+
+    def instead(platform: BudgetPlatform, path: str) -> Answer | None:
+        number = sum(asked == "/rate_limit" for _, asked in platform.sent)
+        if path != "/rate_limit" or number not in of:
+            return None
+        entry = {"limit": 0, "used": 0, "remaining": 0, "reset": int(platform.now()) + 10}
+        return 200, {}, {"resources": {"core": entry}}
+
+    return instead
+
+
+@pytest.mark.parametrize("of", [range(1, 2), range(2, 3), range(5, 6), range(4, 10_000)])
+def test_a_single_witness_does_not_stop_a_run(tmp_path: Path, of: range) -> None:
+    """T12: one answer with a limit of 0, or all of `/rate_limit` from the fourth on, while headers say otherwise."""
+    platform = BudgetPlatform(Limits(20, 10), zero(of=of))
+    ran = run(tmp_path, platform, 50, {}, most_s=120.0)
+    assert ran.report.exit_code == 0
+    assert ran.outcomes == ["succeeded"] * 50
