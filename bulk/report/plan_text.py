@@ -68,7 +68,13 @@ def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
 def _end(plan: Plan) -> str:
     least, most = plan.least_finish_at, plan.most_finish_at
     if least is None:
-        return "It would never end: the reserve leaves nothing of a bucket that it needs."
+        is_zero = any(bucket.limit == 0 for bucket in plan.buckets)
+        why = (
+            "a bucket that it needs has a limit of 0"
+            if is_zero
+            else "the reserve leaves nothing of a bucket that it needs"
+        )
+        return f"It would never end: {why}. `bulk run` refuses it."
     soon = f"{moment(least, plan.at)} (in {duration(least - plan.at)})"
     if most is None:
         return f"It would end about {soon} at the earliest."
@@ -155,7 +161,8 @@ def _from(bucket: BucketPlan, now: float) -> str:
     resets = f", resets {moment(bucket.reset_at, now)}" if bucket.reset_at is not None and bucket.reset_at > now else ""
     said = f"; {count(bucket.remaining)} of {count(bucket.limit)} left{reserve}{resets}"
     if bucket.least_windows is None or bucket.least_done_at is None:
-        return f"{said}; they are never let out, because the reserve leaves nothing"
+        why = "the reserve leaves nothing" if bucket.limit else "the limit is 0"
+        return f"{said}; they are never let out, because {why}"
     if (bucket.most_windows or bucket.least_windows) <= 1:
         return f"{said}; that is enough"
     windows = f"{_span(bucket.least_windows, bucket.most_windows or bucket.least_windows)} windows"

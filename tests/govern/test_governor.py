@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from bulk.errors import CredentialRefused, RunStopped
+from bulk.errors import BulkError, CredentialRefused
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.watch import Watch
@@ -18,7 +18,7 @@ class Bench:
 
     def __init__(self, clock: VirtualClock, platform: Platform, policy: Policy, source: Source, work: int) -> None:
         self.clock, self.platform, self.work = clock, platform, work
-        self.stops: list[RunStopped] = []
+        self.stops: list[BulkError] = []
         self.governor = Governor(policy, clock, lambda credential, category: self.work, self.stops.append)
         self.account = self.governor.open_account(source, ["core"])
         self.gate = self.governor.gate("default", "core")
