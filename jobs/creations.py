@@ -38,20 +38,30 @@ def settled(
     before = lost.memo.get("before")
     if not isinstance(before, list):
         return Undecided(f"whether {kind} was there before is not known")
-    known = {str(number).casefold() for number in before} | lost.made
-    new = [thing for thing in things if str(thing["id"]).casefold() not in known]
+    known = {str(number).casefold() for number in before}
+    new = [thing for thing in things if _id(thing) not in known]
     equal = [thing for thing in new if not differences(thing)]
-    numbers = " and ".join(str(thing["id"]) for thing in equal or new)
-    match equal:
+    match [thing for thing in equal if _id(thing) not in lost.made]:
         case [one]:
             otherwise = " and ".join(shown_otherwise(one))
             form = f"; the platform writes its {otherwise} in a form of its own" if otherwise else ""
             return succeeded(shown(one), note=f"the answer was lost; {kind} that is as asked for is new{form}")
         case [_, *_]:
-            why = f"several are new and as asked for ({numbers}); which of them is ours can't be told"
-            return Undecided(why, found=[shown(thing) for thing in equal])
-    if not new:
+            return _undecided("as asked for, and which of them is ours can't be told", equal, shown)
+    if equal:
+        # ids are counted for each kind: that this run has made one of that number need not mean this one
+        return _undecided("as asked for, and perhaps of another item of this run", equal, shown)
+    unexplained = [thing for thing in new if _id(thing) not in lost.made]
+    if not unexplained:
         return NotApplied(f"{kind} that is new is not there")
-    fields = sorted({field for thing in new for field in differences(thing)})
-    why = f"{numbers} is new and not as asked for ({', '.join(fields)}); it may be ours, shown otherwise"
-    return Undecided(why, found=[shown(thing) for thing in new])
+    fields = sorted({field for thing in unexplained for field in differences(thing)})
+    return _undecided(f"not as asked for ({', '.join(fields)}); it may be ours, shown otherwise", unexplained, shown)
+
+
+def _id(thing: Thing) -> str:
+    return str(thing["id"]).casefold()
+
+
+def _undecided(why: str, things: Sequence[Thing], shown: Callable[[Thing], Any]) -> Undecided:
+    numbers = " and ".join(str(thing["id"]) for thing in things)
+    return Undecided(f"{numbers} is new and {why}", found=[shown(thing) for thing in things])

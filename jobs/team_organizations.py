@@ -200,8 +200,8 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
 
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
         listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
-        if listing.flaw is not None:
-            return [None] * len(items)
+        if listing.flaw is not None or not listing.entries:
+            return [None] * len(items)  # that there is nothing to remove at all is looked at for each
         before = by_login(listing.entries)
         first = _first_places(items, lambda org: org in before)
         if first:
@@ -327,6 +327,9 @@ class RemoveTeamOrganizations(Operation[OrganizationsItem]):
 
     def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
         listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS)
+        if listing.flaw is None and not listing.entries:
+            # an empty list says so little that a second one has to say the same
+            listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
         if listing.flaw is not None:
             return [listing.flaw] * len(items)
         before = set(by_login(listing.entries))

@@ -78,7 +78,7 @@ def test_a_404_while_the_file_is_there(there):
 
 def test_directories_are_not_deleted():
     """What is no file fails as a conflict that names it."""
-    driven = run(DELETE, ITEM, reply(body={"type": "dir", "entries": []}))
+    driven = run(DELETE, ITEM, reply(body={"type": "dir", "entries": [{"type": "file", "name": "a"}]}))
     assert driven.error.code is ErrorCode.CONFLICT
     assert "a directory" in driven.error.message
 
@@ -135,7 +135,9 @@ def test_after_a_third_value_nobody_knows():
     third = settle(DELETE, ITEM, {"before": OLD}, _file(THIRD), _folder(("old.txt", "file", THIRD)), method="DELETE")
     assert third.is_undecided
     assert third.ended.found == {"wanted": None, "before": OLD, "found": THIRD}
-    directory = settle(DELETE, ITEM, {"before": OLD}, reply(body=[]), _folder(), method="DELETE")
+    directory = settle(
+        DELETE, ITEM, {"before": OLD}, _folder(("a", "file", OLD)), _folder(("old.txt", "dir", OLD)), method="DELETE"
+    )
     assert directory.ended.found == {"wanted": None, "before": OLD, "found": "a directory"}
 
 

@@ -30,7 +30,7 @@ def test_the_path_is_encoded_once_and_the_root_needs_none():
     assert run(GET, ITEM, reply(body=[])).shown() == ["GET /repos/acme-eng/hello-world/contents"]
 
 
-@pytest.mark.parametrize("count", [0, 1, 999, 1001])
+@pytest.mark.parametrize("count", [1, 999, 1001])
 def test_a_listing_is_given_as_it_came(count):
     """An array for json, an object for object; nothing is marked below 1,000 entries."""
     assert run(GET, ITEM, reply(body=_entries(count))).outcome.result == _entries(count)

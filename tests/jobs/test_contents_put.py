@@ -54,7 +54,7 @@ def _folder(*entries):
 
 
 ABSENT = reply(404)
-DIRECTORY = reply(body={"type": "dir", "path": "docs/CODEOWNERS", "entries": []})
+DIRECTORY = reply(body={"type": "dir", "path": "docs/CODEOWNERS", "entries": [{"type": "file", "name": "a"}]})
 SYMLINK = reply(body={"type": "symlink", "sha": THIRD, "target": "../x"})
 SUBMODULE = reply(body={"type": "submodule", "sha": THIRD, "submodule_git_url": "https://x"})
 EMPTY = reply(404, {"message": "This repository is empty."})
@@ -109,7 +109,7 @@ def test_people_and_branch_are_sent_as_given():
     ("answer", "word"),
     [
         (DIRECTORY, "a directory"),
-        (reply(body=[]), "a directory"),
+        (reply(body=[{"type": "file", "name": "a"}]), "a directory"),
         (SYMLINK, "a symlink to '../x'"),
         (SUBMODULE, "a submodule"),
     ],
@@ -228,7 +228,9 @@ def test_replace_fails_where_the_file_is_another(answer, word):
 
 def test_replace_with_an_overlapping_write():
     """A 409 while the file is still that blob: once more with the same sha."""
-    driven = run(PUT, REPLACE, reply(409, CONFLICT), _file(OLD), _folder(), reply(200, WRITTEN))
+    driven = run(
+        PUT, REPLACE, reply(409, CONFLICT), _file(OLD), _folder(("CODEOWNERS", "file", OLD)), reply(200, WRITTEN)
+    )
     assert driven.requests[3].body["sha"] == OLD
 
 

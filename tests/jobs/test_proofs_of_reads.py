@@ -24,9 +24,18 @@ def test_only_what_was_asked_for_is_believed(name, item, right, wrong):
 
 @pytest.mark.parametrize(("name", "item", "right", "wrong"), CASES)
 def test_an_empty_list_is_a_list(name, item, right, wrong):
-    """Nothing in a list is an answer; nothing in place of an object is none."""
+    """Nothing in a list is an answer, but not of a folder beside the root; nothing in place of an object is none."""
     driven = run(find(name), item, reply(body=[]))
-    assert driven.is_disbelieved is ([] in wrong or (isinstance(right, dict) and name != "contents.get"))
+    assert driven.is_disbelieved is (isinstance(right, dict) or bool(item.get("path")))
+
+
+@pytest.mark.parametrize("body", [[], {"type": "dir", "path": "", "entries": []}])
+def test_only_the_root_may_be_empty(body):
+    """Git keeps no empty directory: a listing without entries is believed of the root alone."""
+    get, form = find("contents.get"), {"media_type": "object"} if isinstance(body, dict) else {}
+    assert run(get, {**answers.REPOSITORY, **form}, reply(body=body)).outcome.kind is OutcomeKind.SUCCEEDED
+    body = {**body, "path": "docs"} if isinstance(body, dict) else body
+    assert run(get, {**answers.REPOSITORY, **form, "path": "docs"}, reply(body=body)).is_disbelieved
 
 
 @pytest.mark.parametrize(("name", "item", "right", "wrong"), CASES)

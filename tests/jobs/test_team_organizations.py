@@ -4,7 +4,7 @@ import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
 from jobs import team_organizations as teams
-from tests.jobs.driver import flaws, item_of, reply, run, settle
+from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 LIST, GET = teams.ListTeamOrganizations(), teams.GetTeamOrganization()
 ASSIGN, UNASSIGN = teams.AssignTeamOrganization(), teams.UnassignTeamOrganization()
@@ -162,6 +162,16 @@ def test_remove():
     assert driven.requests[1].effect is Effect.SET
     assert driven.outcome.result == {"removed": ["a"], "absent": ["b"]}
     assert run(REMOVE, some("a", "b"), listed("x")).outcome.kind is OutcomeKind.UNCHANGED
+
+
+def test_an_empty_list_is_looked_at_twice():
+    """That a team has nothing to be removed is believed of a second list, or of what each item finds by itself."""
+    twice = run(REMOVE, some("a"), listed(), listed())
+    assert (len(twice.requests), twice.requests[1].is_fresh) == (2, True)
+    assert twice.outcome.kind is OutcomeKind.UNCHANGED
+    wrong = run(REMOVE, some("a"), listed(), listed("a"), reply(204))
+    assert wrong.outcome.result == {"removed": ["a"], "absent": []}
+    assert drive(UNASSIGN.steps_combined([item_of(UNASSIGN, **ONE)] * 2), listed()).ended == [None, None]
 
 
 def test_remove_settled():
