@@ -128,7 +128,7 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
 def _saw_it_refused(bucket: Bucket, is_past: bool, late: float) -> None:
     bucket.exhaust()
     for witness in (bucket.shown, bucket.asked):
-        if witness.ceiling <= bucket.paid:
+        if not is_past and witness.ceiling <= bucket.paid:
             witness.too_little = 0
         if not is_past and witness.left(bucket.paid) > bucket.reserve:
             witness.too_much += 1

@@ -25,6 +25,8 @@ RESET_FIRST_S, RESET_SHARE, RESET_MOST_S = 0.015, 0.15, 5.0
 """Pauses between questions at a reset: a share of the time asked so far, so that little is lost and few are sent."""
 DOUBT_AGAIN_S = 0.5
 """Where nothing is left only because a witness says so, how soon it is asked again whether that is so; then longer."""
+EMPTY_AGAIN_S, EMPTY_SHARE = 1.0, 0.5
+"""Where nothing is left, how soon it is asked again whether the window has another end; then longer, by that share."""
 HOPELESS_AGAIN_S = 0.3
 """Pause before it is asked again where it named a limit that leaves nothing to send."""
 GIVE_UP_AFTER = 5
@@ -113,10 +115,12 @@ class Watch:
                 return polled + ASK_MOST_S
             if bucket.in_flight == 0 and gate.confirmed_window != bucket.window:
                 return polled + RESET_FIRST_S
-            if not looks.is_doubtful(bucket):
-                return min(reset, polled + ASK_MOST_S)
             empty_s = self._governor.time.middle(now) - (bucket.emptied_at or bucket.opened_at)
-            return min(reset, polled + min(RESET_MOST_S, max(DOUBT_AGAIN_S, empty_s * RESET_SHARE)))
+            if looks.is_doubtful(bucket):
+                pause_s = min(RESET_MOST_S, max(DOUBT_AGAIN_S, empty_s * RESET_SHARE))
+            else:  # the end that it names may be wrong as well
+                pause_s = min(ASK_MOST_S, max(EMPTY_AGAIN_S, empty_s * EMPTY_SHARE))
+            return min(reset, polled + pause_s)
         if not gate.waiting and bucket.available <= 0:
             return polled + ASK_MOST_S
         if gate.reset_asked_since is None:
