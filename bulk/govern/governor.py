@@ -30,8 +30,7 @@ UNPACED_FIRST = 32
 """So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
 
 TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
-"""Weight of the newest time from a permit to its answer in the mean, and the most of a window that is left for the last
-request to be answered in it: nobody could tell otherwise in which of two windows it counts."""
+"""Weight of the newest trip in the mean, and the most of a window that is left for its last request to be answered."""
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
@@ -315,8 +314,7 @@ class Governor:
         limits = words.of_headers(permit, reply, verdict)
         if limits is not None:
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
-        if permit.is_look:
-            charges.saw(permit, words.SEEN.get(kind), now, self.time)
+        charges.saw(permit, words.SEEN.get(kind), now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.strikes = 0
             self.good_answers += not reply.is_truncated
