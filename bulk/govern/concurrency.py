@@ -247,7 +247,9 @@ class Concurrency:
             aim = was * self.stride if is_flat else was / self.stride
         is_calm = is_between and 0.7 < aim / was < 1.4
         aim = min(aim, max(self.whole_n * SLOW * self.best_s / self.whole_s, was / 2.0))
-        self.is_busy = self.is_busy and was < self.most
+        if self.is_busy:
+            aim = min(aim, was * SHORTEST_STRIDE)
+            self.is_busy = was < self.most
         if aim > NEAR * self.ceiling:
             self._pass_ceiling(was)
         else:
@@ -304,6 +306,7 @@ class Concurrency:
         if turn_s <= LONG_TURN_S or busy <= BUSY_SHARE or self.limit <= START or self.is_part:
             return
         self.is_starting, self.is_regrowing, self.is_busy = False, False, True
+        self.hold = max(HOLD, self.hold)
         self._allow(max(float(START), self.limit * max(0.5, LONG_TURN_S / turn_s)))
 
     def suffered(self, now: float) -> None:

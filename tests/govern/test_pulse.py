@@ -37,6 +37,18 @@ def test_a_long_turn_of_a_busy_loop_shortens_the_next() -> None:
     assert one.limit == 32.0
 
 
+def test_what_this_process_can_serve_is_tried_in_small_steps() -> None:
+    """After a while a fifth more, where the platform could do more: turns tell whether that was too much."""
+    one = grown(1_000)
+    one.turned(1.0, BUSY)
+    seen = {one.whole}
+    while one.whole < 800.0:
+        answer(one)
+        seen.add(one.whole)
+    steps = sorted(seen)
+    assert steps[:3] == pytest.approx([500.0, 600.0, 720.0])
+
+
 def test_an_experiment_is_not_disturbed() -> None:
     """While a part of what is allowed is in flight, turns that are still long are what is left of the whole."""
     one = grown(1_000)
