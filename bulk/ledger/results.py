@@ -79,7 +79,8 @@ def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
         lengths.append(len(line))
         result = finished.result
         if type(result) is Encoded and result.is_clean:
-            line = line[: max(0, len(line) - len(result.text) - _BEHIND_RESULT)]
+            end = max(0, len(line) - len(result.text) - _BEHIND_RESULT)
+            line = line[:end]
         unseen += line
     return redact_lines(text, lengths, unseen)
 

@@ -136,7 +136,7 @@ def test_junk_of_a_program_is_refused_without_showing_it(tmp_path, junk):
 
 def test_a_token_of_the_longest_length_is_taken(tmp_path):
     """4 KiB is a token, one byte more is not."""
-    private(tmp_path / "token", b"x" * 4096 + b"\n")
+    private(tmp_path / "token", b"Tk" * 2048 + b"\n")
     assert len(credential("file:token", tmp_path).read().reveal()) == 4096
 
 

@@ -1,5 +1,7 @@
 """Copies of the platform that lag: items of a run change one file, and reads show what was there before the last."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,6 +115,8 @@ def test_the_next_process_knows_it_too(folder: Path, word: str, outcome: str) ->
             assert made.told_items == {("puts", 0)}
             results = made.run_dir(manifest) / "results.jsonl"
             results.write_bytes(results.read_bytes().replace(b"succeeded", word.encode()))
+            with contextlib.closing(sqlite3.connect(results.with_name("ledger.db"))) as ledger, ledger:
+                ledger.execute("DELETE FROM chunks")  # as of a version that kept no digests
             assert (await made.run(manifest)).exit_code == 0
             assert [line["outcome"] for line in made.lines(manifest)] == [outcome, word, "succeeded"]
             assert len(made.effects()) == (2 if word == "succeeded" else 1)
