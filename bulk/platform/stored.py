@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from bulk.model import Media
 from bulk.platform.coding import ZLIB
 from bulk.platform.kept import Row
-from bulk.redaction import redact_json, shows_secret
+from bulk.redaction import holds_known, redact_json, shows_secret
 
 _LINES = 5
 """Of a head: ETag, Last-Modified, Content-Type, Link, and for which operation the body is a result, with its check."""
@@ -50,13 +50,17 @@ def as_result(head: str, operation: str, text: bytes) -> str:
 
 
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
-    """The rows as they may be written: JSON has `***` where a secret stands, and what else holds one is left out."""
+    """The rows as they may be written: JSON has `***` where a secret stands.
+
+    The content of a file is left out where a known secret stands in it as it is; else it is somebody's, and stays.
+    """
     clean: list[Row] = []
     for row in rows:
         number, key, head, body, used_at = row
-        if shows_secret(body):
-            if body[:1] not in (b"{", b"["):
+        if body[:1] not in (b"{", b"["):
+            if holds_known(body):
                 continue
+        elif shows_secret(body):
             body = redact_json(body)
             operation = head.rpartition("\n")[2].partition(" ")[0]
             row = number, key, as_result(head, operation, body) if operation else head, body, used_at

@@ -6,12 +6,22 @@
 """
 
 from bulk.redaction.known import MASK, SHORTEST_CHARS
-from bulk.redaction.registry import Registry, is_secret, redact, redact_json, redact_lines, remember, shows_secret
+from bulk.redaction.registry import (
+    Registry,
+    holds_known,
+    is_secret,
+    redact,
+    redact_json,
+    redact_lines,
+    remember,
+    shows_secret,
+)
 
 __all__ = [
     "MASK",
     "SHORTEST_CHARS",
     "Registry",
+    "holds_known",
     "is_secret",
     "redact",
     "redact_json",

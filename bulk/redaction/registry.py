@@ -53,6 +53,10 @@ class Registry:
                 return True
         return any(mark in text for mark in _BREAKS) and self._known.encoded_is_in(spellings.unbroken(text))
 
+    def holds_known(self, data: bytes) -> bool:
+        """Whether a known secret stands in `data` as it is, in hex or in Base64; quick, whatever the bytes are."""
+        return self._known.is_in(data)
+
     def _is_read_in(self, data: bytes | bytearray) -> bool:
         return self._known.is_in(data) or shapes.is_in(data)
 
@@ -127,6 +131,11 @@ def remember(text: str) -> None:
 def is_secret(text: str) -> bool:
     """Whether `text` is exactly one of the secrets known so far."""
     return _REGISTRY.holds(text)
+
+
+def holds_known(data: bytes) -> bool:
+    """Whether a known secret stands in `data` as it is, in hex or in Base64."""
+    return _REGISTRY.holds_known(data)
 
 
 def shows_secret(data: bytes) -> bool:
