@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Protocol
+from typing import Any, Protocol
 
 from tests.hostile.areas import (
     configurations,
@@ -21,7 +21,7 @@ from tests.hostile.areas import (
     snapshots,
 )
 from tests.hostile.effects import Effects
-from tests.hostile.messages import Answer, Ask, refused
+from tests.hostile.messages import Answer, Ask, refused, shown
 from tests.hostile.normal import Normal
 from tests.hostile.state import State
 from tests.hostile.turn import Turn
@@ -38,8 +38,8 @@ class Limits(Protocol):
     def headers(self, now: float, category: str) -> dict[str, str]:
         """What answers say of it."""
 
-    def body(self, now: float) -> Answer:
-        """What `GET /rate_limit` is answered."""
+    def body(self, now: float) -> Answer | dict[str, Any] | int:
+        """What `GET /rate_limit` is answered: all of it, its object, or the status of a refusal."""
 
 
 _CONFIGURATIONS = "/code-security/configurations"
@@ -127,9 +127,9 @@ class Platform:
     def answer(self, ask: Ask, now: float) -> Answer:
         """Do what is asked, at `now` (seconds since 1970), and answer."""
         if ask.path == "/rate_limit" and ask.is_read:
-            return _finished(self.limits.body(now), now)
+            return _finished(_limits(self.limits.body(now)), now)
         paid_by = category(ask)
-        if not self.limits.charge(now, paid_by, ask.token):
+        if not self.limits.charge(now, paid_by, ""):
             answer = refused(429, "the window is used up")
         else:
             answer = self.act(ask, now)
@@ -149,6 +149,15 @@ class Platform:
     def scratch(self) -> "Platform":
         """The same platform once more: what happens to it happens to it alone."""
         return Platform(self.state.copy(), self.limits, Effects(), self.normal, self.lag_s)
+
+
+def _limits(told: Answer | dict[str, Any] | int) -> Answer:
+    match told:
+        case Answer():
+            return told
+        case int():
+            return refused(told, "not here")
+    return shown(200, told)
 
 
 def _finished(answer: Answer, now: float) -> Answer:

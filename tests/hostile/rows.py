@@ -40,6 +40,8 @@ class Row:
         belongs: whether one of our effects is that of an item; the one item of a row has them all.
         meddle: what somebody else does to the same thing.
         proofs: statuses whose answers have no body in the specification, so that the status is the proof.
+        has_body: whether its own answer has a body although another status is a proof without one.
+        is_told: whether a message is all that the body of its 202 shows.
         has_any_body: whatever bytes an answer has are right (raw files).
         names_itself: something in an answer says which item it belongs to.
         is_list: an empty array is a right answer to what it reads.
@@ -53,6 +55,8 @@ class Row:
     belongs: Callable[[Effect, dict[str, Any]], bool] = lambda effect, item: True
     meddle: Callable[[Platform, float], None] = _nobody
     proofs: tuple[int, ...] = ()
+    has_body: bool = False
+    is_told: bool = False
     has_any_body: bool = False
     names_itself: bool = True
     is_list: bool = False

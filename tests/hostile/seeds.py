@@ -48,9 +48,9 @@ ENTERPRISES = {"corp": 1, "zorp": 2}
 HISTORY_MOMENTS = 3
 
 
-def seeded() -> State:
-    """The state of a new platform."""
-    state = State()
+def seeded(first_id: int = 7_000_000_025) -> State:
+    """The state of a new platform; `first_id`: of the first thing that will be made there."""
+    state = State(first_id)
 
     def put(value: Any, *key: Any) -> None:
         state.set(key, value, BEGAN)

@@ -12,9 +12,9 @@ Key = tuple[Any, ...]
 class State:
     """Values that changed over time. A value of None means that there is nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_id: int = 7_000_000_025) -> None:
         self._values: dict[Key, list[tuple[float, Any]]] = {}
-        self._next_id = 7_000_000_019
+        self._next_id = first_id
 
     def set(self, key: Key, value: Any, at: float) -> None:
         """From `at` on (seconds), `key` holds `value`; what was entered for later moments stays."""
@@ -40,11 +40,10 @@ class State:
     def new_id(self) -> int:
         """A number that no other thing has."""
         self._next_id += 6
-        return self._next_id
+        return self._next_id - 6
 
     def copy(self) -> "State":
         """Another state with the same values; what happens to it happens to it alone."""
-        other = State()
+        other = State(self._next_id)
         other._values = {key: list(versions) for key, versions in self._values.items()}
-        other._next_id = self._next_id
         return other

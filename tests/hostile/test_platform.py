@@ -28,6 +28,8 @@ OF_THE_TABLE = {
     "test_table.py",
     "test_words.py",
 }
+OF_THE_BUDGETS = {"budgets.py", "budget_runs.py", "test_budgets.py"}
+"""They put another, smaller platform on the simulation's network."""
 NOW = 1_790_000_000.0
 
 
@@ -44,7 +46,7 @@ def _imported(path: Path) -> set[str]:
 
 def test_the_platform_knows_nothing_of_bulk():
     """The platform imports nothing but the standard library, aiohttp and its own; the table alone runs the engine."""
-    for path in sorted(HERE.rglob("*.py")):
+    for path in sorted(each for each in HERE.rglob("*.py") if each.name not in OF_THE_BUDGETS):
         imported = _imported(path)
         assert not {name for name in imported if name.startswith(("bulk.sandbox", "tests.simulation", "tests.e2e"))}, (
             path

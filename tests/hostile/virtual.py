@@ -86,23 +86,26 @@ class Told:
     trouble: str = ""
 
 
-def run_jobs(path: Path, jobs: Mapping[str, Mapping[str, Any]], guests: Mapping[str, Guest], **limits: Any) -> Told:
+def run_jobs(
+    path: Path, jobs: Mapping[str, Mapping[str, Any]], guests: Mapping[str, Guest], *, at_most_s: float = AT_MOST_S
+) -> Told:
     """Run a manifest in which each job has a credential, and with it a platform, of its own; then wait a while.
 
     Args:
         path: folder for the manifest and the run directory. guests: by the name of their job.
+        at_most_s: a run that takes longer does not end (virtual seconds).
     """
 
     async def main() -> Told:
         service = Service({f"token-of-{name}-0123456789": guest for name, guest in guests.items()}, wall)
-        manifest, environ = _manifest(path, jobs, limits)
+        manifest, environ = _manifest(path, jobs)
         around = Surroundings(
             clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=MemoryConnector(service)
         )
         report, trouble, run_dir = None, "", path / "run"
         began = wall()
         try:
-            with anyio.fail_after(AT_MOST_S):
+            with anyio.fail_after(at_most_s):
                 report = await engine.run_manifest(
                     manifest,
                     overrides=Overrides(),
@@ -113,7 +116,7 @@ def run_jobs(path: Path, jobs: Mapping[str, Mapping[str, Any]], guests: Mapping[
                     surroundings=around,
                 )
         except TimeoutError:
-            trouble = f"no end after {AT_MOST_S:.0f} s"
+            trouble = f"no end after {at_most_s:.0f} s"
         took_s = wall() - began
         await anyio.sleep(AFTERWARDS_S)
         if around.connector is not None and not around.connector.closed:
@@ -123,9 +126,7 @@ def run_jobs(path: Path, jobs: Mapping[str, Mapping[str, Any]], guests: Mapping[
     return in_virtual_time(main)
 
 
-def _manifest(
-    path: Path, jobs: Mapping[str, Mapping[str, Any]], limits: Mapping[str, Any]
-) -> tuple[Path, dict[str, str]]:
+def _manifest(path: Path, jobs: Mapping[str, Mapping[str, Any]]) -> tuple[Path, dict[str, str]]:
     path.mkdir(parents=True, exist_ok=True)
     environ = {f"T{number}": f"token-of-{name}-0123456789" for number, name in enumerate(jobs)}
     written = {}
@@ -140,7 +141,7 @@ def _manifest(
             "base_url": BASE_URL,
             "credentials": {name: f"env:T{number}" for number, name in enumerate(jobs)},
         },
-        "limits": {"concurrency": CONCURRENCY, **limits},
+        "limits": {"concurrency": CONCURRENCY},
         "jobs": written,
     }
     manifest = path / "manifest.yaml"

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from tests.hostile.limits import Answers, Headers
 from tests.hostile.normal import HABITS
 from tests.hostile.wrong import EMPTY_BODIES, End, Way
 
-Headers = tuple[tuple[str, str], ...]
+SOME = 6
+HeaderList = tuple[tuple[str, str], ...]
 STATUSES = (408, 425, 429, 499, 421, 500, 502, 503, 504, 520, 524, 303)
 GATEWAY_BODIES = {
     "{}": b"{}",
@@ -87,10 +89,11 @@ def _lost() -> Iterator[Way]:
 
 def _statuses() -> Iterator[Way]:
     for status in STATUSES:
-        to: Headers = (("location", "https://git.example.test/api/v3/"),) if status == 303 else ()
+        to: HeaderList = (("location", "https://git.example.test/api/v3/"),) if status == 303 else ()
         yield Way(f"status: {status} after", "status", status=status, headers=to)
         yield Way(f"status: {status} before", "status", status=status, headers=to, has_effect=False)
-        yield Way(f"status: {status} always before", "status", None, status=status, headers=to, has_effect=False)
+        times = SOME if status == 429 else None  # an endless one is given up after half a day
+        yield Way(f"status: {status} again and again", "status", times, status=status, headers=to, has_effect=False)
         yield Way(f"status: {status} to a read", "status", on="read", status=status, headers=to)
     waits = (("retry-after", "7"),)
     yield Way("status: 429 after, with Retry-After", "status", status=429, headers=waits)
@@ -129,6 +132,18 @@ def _meddled() -> Iterator[Way]:
         yield Way(f"meddled: {when}, 408", "meddled", status=408, meddles=when)
 
 
+def _ids() -> Iterator[Way]:
+    yield Way("ids: one row of numbers for each kind, answer lost", "lost", end="close", has_equal_ids=True)
+    yield Way("ids: one row of numbers for each kind, 502", "status", status=502, has_equal_ids=True)
+
+
+def _limits() -> Iterator[Way]:
+    some = (Answers.RIGHT, Answers.FROZEN, Answers.NOT_FOUND, Answers.MISSING)
+    for headers in Headers:
+        for answers in Answers if headers is Headers.ABSENT else some:
+            yield Way(f"limits: headers {headers}, /rate_limit {answers}", limits=(headers, answers))
+
+
 WAYS: tuple[Way, ...] = (
     Way("plain"),
     *_forms(),
@@ -142,6 +157,8 @@ WAYS: tuple[Way, ...] = (
     *_gateways(),
     *_truncated(),
     *_meddled(),
+    *_ids(),
+    *_limits(),
 )
 FEW = (
     "plain",
@@ -161,6 +178,8 @@ FEW = (
     "gateway: 201 page",
     "truncated: write, applied, half a body",
     "meddled: after, answer lost",
+    "limits: headers late, /rate_limit 404",
+    "limits: headers absent, /rate_limit frozen",
 )
 """One or two of each family."""
 

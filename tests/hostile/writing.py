@@ -245,6 +245,8 @@ CONFIGURATION_ROWS = (
     Row(
         "organization-configuration.update",
         [{**ACME, "configuration_id": 801, "secret_scanning": "enabled", "description": "Look for secrets "}],
+        proofs=(204,),
+        has_body=True,
         holds=_is_updated,
         meddle=merged(CONFIGURATION, secret_scanning="not_set"),
     ),
@@ -275,7 +277,6 @@ CONFIGURATION_ROWS = (
         "organization-configuration.set-default",
         [{**ACME, "configuration_id": 801, "default_for_new_repos": "private_and_internal"}],
         holds=lambda look, item: look.get("default", ACME_OWNER, 801) == "private_and_internal",
-        meddle=other(("default", ACME_OWNER, 801), "none"),
     ),
     Row(
         "enterprise-security.update",

@@ -67,7 +67,7 @@ def _hook_has(**wanted: Any) -> Callable[[Look, Item], bool]:
 
 def _news(platform: Platform, now: float) -> None:
     key = ("thread", "1101")
-    changed_by_another(platform, now, key, {**platform.state.get(key, now), "unread": True, "updated_at": now})
+    changed_by_another(platform, now, key, {**platform.state.get(key, now), "unread": True, "updated_at": now + 2.0})
 
 
 def _all_read(look: Look, item: Item) -> bool:
@@ -128,7 +128,7 @@ HOOK_ROWS = (
         holds=lambda look, item: look.get(*HOOK_KEY) is None,
         proofs=(204,),
     ),
-    Row("notification.mark-read", [{}], holds=_all_read, proofs=(205,)),
+    Row("notification.mark-read", [{}], holds=_all_read, proofs=(205,), is_told=True),
     Row(
         "notification.mark-read wait",
         [{"wait": True}],

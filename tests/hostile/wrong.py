@@ -10,6 +10,7 @@ from typing import Literal
 
 from tests.hostile.alias import Alias
 from tests.hostile.foreign import foreign_answer
+from tests.hostile.limits import Answers, Headers
 from tests.hostile.messages import JSON, Answer, Ask
 from tests.hostile.normal import Normal
 from tests.hostile.platform import Platform
@@ -18,6 +19,7 @@ End = Literal["", "close", "reset", "mute", "half"]
 """How a connection ends: not at all; closed or reset without an answer; never answered; closed within the answer."""
 
 Kind = Literal["plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled"]
+SHORTLY_S = 0.001
 EMPTY_BODIES = {
     "{}": b"{}",
     "[]": b"[]",
@@ -42,6 +44,8 @@ class Way:
         habits: how the platform keeps what it is given, in the whole run.
         lag_s: how stale reads are besides, in the whole run (seconds).
         meddles: somebody else changes the same thing: before the request is done, or after it.
+        has_equal_ids: whether things of different kinds have the same ids.
+        limits: what headers, and what `/rate_limit`, say of a budget of three requests in ten seconds.
     """
 
     name: str
@@ -57,6 +61,8 @@ class Way:
     habits: frozenset[str] = frozenset()
     lag_s: float = 0.0
     meddles: Literal["", "before", "after"] = ""
+    has_equal_ids: bool = False
+    limits: tuple[Headers, Answers] | None = None
 
     def befalls(self, ask: Ask) -> bool:
         """Whether a request is of those."""
@@ -191,7 +197,7 @@ def _meddled(guest: Guest, ask: Ask, now: float) -> Course:
         guest.meddle(platform, now)
     right = guest.right(ask, now)
     if way.meddles == "after":
-        guest.meddle(platform, now)
+        guest.meddle(platform, now + SHORTLY_S)
     return Course(right if way.status is None else _instead(way, right), way.end)
 
 
