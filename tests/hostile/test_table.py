@@ -95,7 +95,7 @@ def test_no_wrong_answer_of_any_kind_makes_the_engine_lie(name: str) -> None:
 
 @pytest.mark.soak
 def test_a_refusal_without_end_ends(tmp_path) -> None:
-    """An item that is always refused with 429, without a word of how long, is given up within a day, and has no effect."""
+    """An item that is always refused with 429, and not told how long, is given up within a day, and has no effect."""
     cell = Cell.of(_row("contents.put create"), Way("endless", "status", None, has_effect=False, status=429), 0)
     told = run_jobs(tmp_path, {cell.name: cell.job()}, {cell.name: cell.guest}, at_most_s=86_400.0)
     cell.judge(told.lines[cell.name], START + 90_000.0)
