@@ -112,7 +112,7 @@ class Model:
                 self.files[key] = planned.about
                 return Expected("succeeded", effect=commit)
             case Kind.CLASH:
-                return Expected("failed", "conflict")
+                return Expected("failed", "conflict", may_stay_unknown=True)
             case Kind.DELETE:
                 if key not in self.files:
                     return Expected("unchanged")
