@@ -72,17 +72,15 @@ def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
 
     Not kept one by one: orjson's bytes hold on to the 4 kB that it begins with, ten times what most lines need.
     """
-    text, lengths, unseen = bytearray(), [], bytearray()
+    text, lengths, clean = bytearray(), [], []
     for finished in group:
         line = encode(finished)
         text += line
         lengths.append(len(line))
         result = finished.result
-        if type(result) is Encoded and result.is_clean:
-            end = max(0, len(line) - len(result.text) - _BEHIND_RESULT)
-            line = line[:end]
-        unseen += line
-    return redact_lines(text, lengths, unseen)
+        is_clean = type(result) is Encoded and result.is_clean
+        clean.append(min(len(line), len(result.text) + _BEHIND_RESULT) if is_clean else 0)
+    return redact_lines(text, lengths, clean)
 
 
 def dump(value: Any, option: int = 0) -> bytes:

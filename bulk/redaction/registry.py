@@ -1,13 +1,16 @@
 """The secrets of this process, and how a text, a JSON value or lines of results are written without them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 
 from bulk.redaction import json_lines, shapes, spellings
 from bulk.redaction.known import MASK, SHORTEST_CHARS, WORD_CHARS, Known
 
+GROUP_BYTES = 64 * 1024
+"""Lines are looked through so many at once (bytes): more would not stay in the processor's cache."""
+
 _MARK = MASK.encode()
-_MARKS = (b"%", b"&", b"\0", b"\n", b"\r")
-"""Without any of these, and a backslash, a text is written plainly and in one piece."""
+_MARKS = (b"%", b"&", b"\0")
+"""Without any of these, and a backslash, a text is written plainly."""
 _BREAKS = (b"\n", b"\r")
 _ESCAPED = frozenset("\"\\\b\f\n\r\t'")
 """What JSON writes as an escape of one letter."""
@@ -32,26 +35,30 @@ class Registry:
         """Whether exactly `text` is one."""
         return text in self._texts
 
-    def is_in(self, data: bytes | bytearray) -> bool:
-        """Whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does."""
+    def is_in(self, data: bytes | bytearray, *, is_json: bool = False) -> bool:
+        """Whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does.
+
+        Args:
+            is_json: line breaks stand between values only.
+        """
         text: bytes | bytearray = data
         is_escaped = b"\\" in data
         if is_escaped and not self._has_escapes:
             # most escapes of most texts are line breaks, between which Base64 goes on
-            text = data.replace(b"\\n", b"")
+            text = b"".join(data.split(b"\\n"))
             is_escaped = b"\\" in text
             if is_escaped and b"\\\\n" in data:  # not each of them was one
                 text = data
         if self._is_read_in(text):
             return True
-        if not (is_escaped or any(mark in text for mark in _MARKS)):
-            return False
-        text = bytes(text)
-        for step in spellings.plain(text, is_quick=not self._has_escapes):
-            text = step
-            if self._is_read_in(text):
-                return True
-        return any(mark in text for mark in _BREAKS) and self._known.encoded_is_in(spellings.unbroken(text))
+        is_plain = is_json
+        if is_escaped or any(mark in text for mark in _MARKS):
+            for step in spellings.plain(bytes(text), is_quick=not self._has_escapes):
+                text, is_plain = step, False
+                if self._is_read_in(text):
+                    return True
+        is_broken = not is_plain and any(mark in text for mark in _BREAKS)
+        return is_broken and self._known.encoded_is_in(spellings.unbroken(bytes(text)))
 
     def holds_known(self, data: bytes) -> bool:
         """Whether a known secret stands in `data` as it is, in hex or in Base64; quick, whatever the bytes are."""
@@ -98,26 +105,46 @@ class Registry:
         return json_lines.values_without(data, self.spans, own) if self.is_in(data) else data
 
     def redact_lines(
-        self, lines: bytearray, lengths: list[int], unseen: bytearray | None = None
+        self, lines: bytearray, lengths: Sequence[int], clean: Sequence[int]
     ) -> tuple[bytearray, list[int]]:
         """Lines of results, one behind the other, and the length of each, without secrets; each is as valid as before.
 
         What a line says in this program's own words (its job, its outcome, its error's code) stays.
 
         Args:
-            unseen: of the lines, what may hold a secret; None: all of them.
+            clean: so many bytes at the end of each line are known to hold no secret.
         """
-        if not self.is_in(lines if unseen is None else unseen):
-            return lines, lengths
-        clean, sizes, at = bytearray(), [], 0
-        for length in lengths:
-            line = bytes(lines[at : at + length])
-            at += length
-            if self.is_in(line):
-                line = json_lines.line_without(line, self.spans)
-            clean += line
-            sizes.append(len(line))
-        return clean, sizes
+        changed: dict[int, bytes] = {}
+        first = start = end = 0
+        group = bytearray()
+        for number, length in enumerate(lengths):
+            looked_at = end + length - clean[number]
+            group += memoryview(lines)[end:looked_at]
+            end += length
+            if len(group) < GROUP_BYTES and number + 1 < len(lengths):
+                continue
+            if self.is_in(group, is_json=True):
+                changed.update(self._changed(memoryview(lines)[start:end], first, lengths[first : number + 1]))
+            first, start = number + 1, end
+            group.clear()
+        if not changed:
+            return lines, list(lengths)
+        written, sizes, start = bytearray(), list(lengths), 0
+        for number, length in enumerate(lengths):
+            line = changed.get(number)
+            written += memoryview(lines)[start : start + length] if line is None else line
+            sizes[number] = length if line is None else len(line)
+            start += length
+        return written, sizes
+
+    def _changed(self, lines: memoryview, first: int, lengths: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        """Lines that hold a secret, without it, by their number from `first` on."""
+        start = 0
+        for number, length in enumerate(lengths, first):
+            line = bytes(lines[start : start + length])
+            start += length
+            if self.is_in(line, is_json=True):
+                yield number, json_lines.line_without(line, self.spans)
 
 
 _REGISTRY = Registry()
@@ -153,6 +180,6 @@ def redact_json(data: bytes, own: Collection[bytes] = ()) -> bytes:
     return _REGISTRY.redact_json(data, own)
 
 
-def redact_lines(lines: bytearray, lengths: list[int], unseen: bytearray | None = None) -> tuple[bytearray, list[int]]:
+def redact_lines(lines: bytearray, lengths: Sequence[int], clean: Sequence[int]) -> tuple[bytearray, list[int]]:
     """Lines of results without secrets, and their lengths; see `Registry.redact_lines`."""
-    return _REGISTRY.redact_lines(lines, lengths, unseen)
+    return _REGISTRY.redact_lines(lines, lengths, clean)

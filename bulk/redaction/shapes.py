@@ -22,11 +22,12 @@ _QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
         ),
     ),
     (b".", b"", re.compile(rb"\.(?:eyJ[0-9A-Za-z_-]{6}|(?<=v1\.)[0-9a-f]{40})")),
-    (b"Y", b" PRIVATE KEY-----", None),
-    (b"B", b"", re.compile(rb"B(?:asic|earer|EARER)[\s+]")),
-    (b"A", b"", re.compile(rb"A(?:uthorization|UTHORIZATION)")),
-    (b"a", b"authorization", None),
-    (b" ", b"bearer ", None),
+    (b" ", b" PRIVATE KEY-----", None),
+    (b" ", b"Basic ", None),
+    (b" ", b"earer ", None),
+    (b" ", b"BEARER ", None),
+    (b" ", b"uthorization", None),
+    (b" ", b"UTHORIZATION", None),
     (b"@", b"", _USERINFO),
 )
 """Of each shape a byte that is found most quickly, a text, and what decides; what is empty or None is not asked."""
@@ -54,7 +55,6 @@ _PARTS: tuple[tuple[re.Pattern[bytes], int], ...] = (
         ),
         1,
     ),
-    (re.compile(rb"(?i:authorization)[\"']?\s*[:=]\s*[\"']?([^\s\"',;\\<>]{16,})"), 1),
 )
 _BASIC = re.compile(rb"\bBasic[\s+]+([0-9A-Za-z+/]{6,}={0,2})")
 

@@ -111,7 +111,7 @@ def meant(text: bytes) -> bytes:
 
 def unbroken(text: bytes) -> bytes:
     """`text` without blanks and line breaks, as Base64 and hex are read."""
-    return _BREAKS.sub(b"", text)
+    return text.translate(None, b"\r\n\t ")
 
 
 class View:

@@ -46,6 +46,7 @@ def spelled(dice: random.Random, secret: str) -> str:
         raw.hex().upper(),
         shifted.decode(),
         shifted.translate(bytes.maketrans(b"+/", b"-_")).decode(),
+        "\n".join(shifted.decode()[at : at + 60] for at in range(0, len(shifted), 60)),
         "\n".join(lines[at : at + 7] for at in range(0, len(lines), 7)),
         quote(secret, safe=""),
         quote(quote(secret, safe=""), safe=""),
@@ -103,7 +104,7 @@ def test_no_spelling_of_a_secret_is_in_a_line(secret: str, seed: int, place: str
             others["error"] = b'{"code":"not_found","message":%s}' % text
     whole = bytearray(line % (others["request id"], others["result"], others["error"]))
     orjson.loads(whole)
-    clean, lengths = registry.redact_lines(whole * 2, [len(whole)] * 2)
+    clean, lengths = registry.redact_lines(whole * 2, [len(whole)] * 2, [0, 0])
     assert sum(lengths) == len(clean)
     first, second = bytes(clean[: lengths[0]]), bytes(clean[lengths[0] :])
     assert first == second
@@ -111,7 +112,7 @@ def test_no_spelling_of_a_secret_is_in_a_line(secret: str, seed: int, place: str
     assert MASK.encode() in first, inside
     assert not is_readable_in(secret, first)
     assert (read["job"], read["index"], read["outcome"], read["item"]) == ("a", 3, "succeeded", {"owner": "acme"})
-    assert registry.redact_lines(bytearray(first), [len(first)])[0] == first, "what is clean stays"
+    assert registry.redact_lines(bytearray(first), [len(first)], [0])[0] == first, "what is clean stays"
 
 
 ODD = st.sampled_from(
@@ -137,7 +138,7 @@ def test_whatever_the_secret_is_a_line_stays_json(secret: str, value: object, is
     except orjson.JSONDecodeError:
         return
     whole = b'{"job":"name","index":1234,"id":null,"outcome":"succeeded","attempts":1,"result":%s}\n' % text
-    clean, lengths = registry.redact_lines(bytearray(whole), [len(whole)])
+    clean, lengths = registry.redact_lines(bytearray(whole), [len(whole)], [0])
     read = orjson.loads(clean)
     assert lengths == [len(clean)]
     assert list(read) == ["job", "index", "id", "outcome", "attempts", "result"]
@@ -194,7 +195,7 @@ def test_ordinary_texts_stay(text: str) -> None:
     assert registry.redact(text) == text
     assert registry.redact("domain remains main-ly") == f"domain remains {MASK}-ly"
     line = dump({"id": None, "result": "a\nmain\nb \\n main\\nothing domain"})
-    left = registry.redact_lines(bytearray(line), [len(line)])[0]
+    left = registry.redact_lines(bytearray(line), [len(line)], [0])[0]
     assert orjson.loads(left)["result"] == f"a\n{MASK}\nb \\n {MASK}\\nothing domain"
 
 
@@ -221,6 +222,12 @@ def test_results_and_kept_answers_hold_no_secret() -> None:
         (2, b"b", head, secret.encode(), 5),
         (3, b"c", head, b"plain", 5),
     ]
+    many = [finished(at, result=Encoded(b'"%s"' % (b"x" * 900), at % 3 == 0)) for at in range(500)]
+    many += [*group, finished(900, result=Encoded(b'"y"', True))]
+    lines, lengths = encode_all(many)
+    assert [orjson.loads(line)["index"] for line in lines.splitlines()] == [*range(500), 0, 1, 2, 900]
+    assert [len(line) + 1 for line in lines.splitlines()] == lengths
+    assert secret.encode() not in lines
     clean = without_secrets(rows)
     assert [row[0] for row in clean] == [1, 3]
     stored = Stored(clean[0], Media.JSON)
