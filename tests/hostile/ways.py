@@ -164,7 +164,7 @@ FEW = (
     "plain",
     "stale: 5.0 s, answer lost",
     "foreign: write, not applied",
-    "foreign: every read",
+    "foreign: first read",
     "empty: write, not applied, {}",
     "empty: first read ok",
     "normalised: all of it, answer lost",
