@@ -105,10 +105,10 @@ def campaign(folder: Path, seed: int, todo: Work, *, rounds: int = 2, at_random:
                 kill(name, dice.randint(1, 10) if name in DENSE else 1)
         for name in points.WHEN_COMPLETE:
             kill(name, 1)
-        assert launcher.run(*RUN) == 1
+        assert launcher.run(*RUN) in (1, 6)
         for name in points.WHEN_RETRIED:
             kill(name, 1, RETRY)
-        assert launcher.run(*RETRY) == 1
+        assert launcher.run(*RETRY) in (1, 6)
         killed.took_s = time.monotonic() - started
         lines = sandbox.requests()
         work.nothing_lost_or_doubled(todo, lines, sandbox.folder / "state")

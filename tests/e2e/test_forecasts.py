@@ -14,6 +14,7 @@ SCENARIOS = (
 )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_the_plan_is_what_happens(scenario: Scenario, tmp_path: Path) -> None:
     """The run ends within a second of its plan, half-way the end that is shown is off by a tenth of what is left (or by
@@ -26,6 +27,7 @@ def test_the_plan_is_what_happens(scenario: Scenario, tmp_path: Path) -> None:
     assert abs(predicted - told.ended_at) <= max(LIVE_SHARE * (told.ended_at - when), 0.25), told
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("latency_ms", ["0", "150"])
 def test_an_untouched_window_shows_its_length_at_any_time(latency_ms: str, tmp_path: Path) -> None:
     """Whenever in a second the limits are asked for, also where the answer comes in the next one: 8 seconds are 8."""
