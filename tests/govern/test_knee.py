@@ -99,7 +99,8 @@ class Client:
         self.clock, self.server, self.most, self._bad, self._kind = clock, server, most, bad, kind
         policy = Policy(most, lambda limit: 0, is_even=False, unreachable_s=30.0, unexplained_s=60.0)
         self.governor = Governor(policy, clock, lambda credential, category: 1, lambda reason: None)
-        self.governor.open_account(Source("token-one"), ["core"]).trust = Trust.PROVEN
+        account = self.governor.open_account(Source("token-one"), ["core"])
+        account.trust, account.is_known, account.is_unlimited = Trust.PROVEN, True, True
         self.gate = self.governor.gate("default", "core")
         self.good_at = list[float]()
         self._rng = random.Random(5)

@@ -177,8 +177,6 @@ FEW = (
     "gateway: 200 ok",
     "gateway: 201 page",
     "truncated: write, applied, half a body",
-    "meddled: after, answer lost",
-    "limits: headers late, /rate_limit 404",
     "limits: headers absent, /rate_limit frozen",
 )
 """One or two of each family."""
