@@ -100,7 +100,7 @@ class Client:
         policy = Policy(most, lambda limit: 0, is_even=False, unreachable_s=30.0, unexplained_s=60.0)
         self.governor = Governor(policy, clock, lambda credential, category: 1, lambda reason: None)
         account = self.governor.open_account(Source("token-one"), ["core"])
-        account.trust, account.is_known, account.is_unlimited = Trust.PROVEN, True, True
+        account.trust, account.was_asked = Trust.PROVEN, True
         self.gate = self.governor.gate("default", "core")
         self.good_at = list[float]()
         self._rng = random.Random(5)
