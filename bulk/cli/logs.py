@@ -19,11 +19,19 @@ FORMATS = ("text", "json")
 
 
 class Redaction(logging.Filter):
-    """Takes every secret out of a record before a formatter sees it: message, arguments, traceback."""
+    """Takes every secret out of a record before a formatter sees it: message, arguments, traceback.
+
+    What the machine lacks (memory, files, a network) is no bug, so that it is said in a line, without a traceback.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always True: a record is changed, never dropped."""
-        record.msg, record.args = output.redacted(record.getMessage()), ()
+        message, error = record.getMessage(), record.exc_info[1] if record.exc_info else None
+        if isinstance(error, (MemoryError, OSError)) and not logging.getLogger().isEnabledFor(logging.DEBUG):
+            # asyncio's further lines name its own objects
+            message = f"{message.partition(chr(10))[0]}: {str(error) or 'there is not enough memory'}"
+            record.exc_info = None
+        record.msg, record.args = output.redacted(message), ()
         if record.exc_info:
             record.exc_text = output.redacted(logging.Formatter().formatException(record.exc_info))
             record.exc_info = None

@@ -33,6 +33,9 @@ UNBELIEVED = 0.6
 """Fewer in flight are hardly slower: a whole that takes less of the part's latency than that is looked at once more."""
 LONGEST_STRIDE, SHORTEST_STRIDE = 2.0, 1.2
 """Factor of the limit where the knee lies outside of part and whole; its root after each turn back."""
+SOON_S = 0.01
+"""Answers that come within that time never make the limit fall: nobody is helped by fewer in flight, and where this
+process and a near platform take turns, as one waits for the other, both serve fewer."""
 SLOW = 2.4
 """The limit never makes an answer take more than so many of the best: others may keep a queue there as well."""
 FORGET = 0.02
@@ -247,6 +250,9 @@ class Concurrency:
             aim = was * self.stride if is_flat else was / self.stride
         is_calm = is_between and 0.7 < aim / was < 1.4
         aim = min(aim, max(self.whole_n * SLOW * self.best_s / self.whole_s, was / 2.0))
+        soon = min(self.whole_n * SOON_S / self.whole_s, was * LONGEST_STRIDE, float(self.most))
+        if aim < soon:
+            aim, is_calm = soon, 0.7 < soon / was < 1.4
         if self.is_busy:
             aim = min(aim, was * SHORTEST_STRIDE)
             self.is_busy = was < self.most

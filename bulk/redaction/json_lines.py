@@ -5,26 +5,73 @@ the names and words of a line of results that everybody relies on.
 """
 
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from bulk.redaction.known import MASK
+from bulk.redaction.spellings import MARK
 
 _TOKEN = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|([{\[])|([}\]])|(-?[0-9][0-9.eE+-]*)')
 _UNIT = re.compile(rb"\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\.")
 _MARK = MASK.encode()
+_NO_MORE = sys.maxsize
+_RESULT, _ERROR = b',"result":', b',"error":'
+"""Where the result of a line begins and ends. Within a text the quotes would be escaped; the error is a line's last
+member, and has none of that name itself."""
 
 FOREIGN = frozenset((b"id", b"item", b"request_id", b"result", b"error"))
 """Members of a line of results that hold what others said; of `error` only the message."""
 
+Change = tuple[int, int, bytes]
+"""From where to where a line changes, and what stands there instead."""
 Spans = Callable[[bytes, bool], list[tuple[int, int]]]
 """Where secrets stand in a text; True: short ones too, which are taken for words."""
 
 
-def line_without(line: bytes, spans: Spans) -> bytes:
-    """A line of results without secrets: in values, in names of members and in numbers."""
-    pieces: list[bytes] = []
-    at = depth = 0
+def line_without(line: bytes, spans: Spans, hits: Sequence[int]) -> bytes:
+    """A line of results without secrets: in values, in names of members and in numbers.
+
+    Args:
+        hits: where something in `line`, as it is written, may belong to a secret, in order. What has none, and no mark
+            of another spelling, is not looked at again.
+    """
+    start, end = line.find(_RESULT), line.rfind(_ERROR)
+    is_in_result = 0 < start < end and all(start < hit < end for hit in hits)
+    if (
+        is_in_result
+        and line.find(_RESULT, start + 1) < 0
+        and not MARK.search(line, 0, start)
+        and not MARK.search(line, end)
+    ):
+        return _joined(line, _result_without(line, start + len(_RESULT), end, spans, hits))
+    return _joined(line, _tokens_without(line, spans, hits))
+
+
+def _result_without(line: bytes, at: int, end: int, spans: Spans, hits: Sequence[int]) -> Iterator[Change]:
+    """What changes in a result that stands at `at`, where all that is to be looked at is in it: it is jumped to."""
+    ahead, hit = iter(hits), -1
+    while True:
+        while hit < at:
+            hit = next(ahead, end)
+        marked = MARK.search(line, at, end)
+        place = min(hit, marked.start() if marked else end)
+        if place == end:
+            return
+        if line.count(b'"', at, place) % 2:
+            found = _TOKEN.match(line, line.rfind(b'"', at, place))
+        else:
+            found = _TOKEN.search(line, 1 + max(line.rfind(char, at - 1, place) for char in (b",", b":", b"[", b"{")))
+        if found is None or found.start() >= end:
+            return
+        yield from _change(found, spans)
+        at = found.end()
+
+
+def _tokens_without(line: bytes, spans: Spans, hits: Sequence[int]) -> Iterator[Change]:
+    """What changes in a line, which is read from its begin."""
+    ahead, hit = iter(hits), -1
+    depth = 0
     top = name = b""
     for found in _TOKEN.finditer(line):
         text, colon, opens, closes, number = found.groups()
@@ -39,31 +86,36 @@ def line_without(line: bytes, spans: Spans) -> bytes:
                 continue
         if top not in FOREIGN or (top == b"error" and (is_name or name != b"message")):
             continue
-        if number is not None:
-            if spans(number, False):
-                pieces += [line[at : found.start()], b'"', _MARK, b'"']
-                at = found.end()
-            continue
-        masked = text_without(text, spans(text, not is_name))
+        while hit < found.start():
+            hit = next(ahead, _NO_MORE)
+        if found.start() <= hit < found.end() or (number is None and MARK.search(text)):
+            yield from _change(found, spans)
+
+
+def _change(found: re.Match[bytes], spans: Spans) -> Iterator[Change]:
+    text, colon, _, _, number = found.groups()
+    if number is not None:
+        if spans(number, False):
+            yield *found.span(), b'"' + _MARK + b'"'
+    elif text is not None:
+        masked = text_without(text, spans(text, colon is None))
         if masked is not text:
-            pieces += [line[at : found.start(1)], masked]
-            at = found.end(1)
+            yield *found.span(1), masked
+
+
+def _joined(line: bytes, changes: Iterable[Change]) -> bytes:
+    pieces: list[bytes] = []
+    at = 0
+    for start, end, became in changes:
+        pieces += [line[at:start], became]
+        at = end
     return b"".join((*pieces, line[at:])) if pieces else line
 
 
 def values_without(data: bytes, spans: Spans, own: Collection[bytes]) -> bytes:
     """JSON of ours whose texts hold no secret; names of members, numbers and the words in `own` are as they were."""
-    pieces: list[bytes] = []
-    at = 0
-    for found in _TOKEN.finditer(data):
-        text = found[1]
-        if text is None or found[2] is not None or text in own:
-            continue
-        masked = text_without(text, spans(text, True))
-        if masked is not text:
-            pieces += [data[at : found.start(1)], masked]
-            at = found.end(1)
-    return b"".join((*pieces, data[at:])) if pieces else data
+    values = (found for found in _TOKEN.finditer(data) if found[1] is not None and found[2] is None)
+    return _joined(data, (change for found in values if found[1] not in own for change in _change(found, spans)))
 
 
 def text_without(text: bytes, spans: list[tuple[int, int]]) -> bytes:

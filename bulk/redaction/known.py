@@ -98,6 +98,14 @@ class Known:
             needle in text for needle in self._candidates(text)
         )
 
+    def hits(self, text: bytes) -> Iterator[int]:
+        """Where `is_in` may find something, in no order."""
+        for needle in (*self._words, *self._candidates(text)):
+            at = text.find(needle)
+            while at >= 0:
+                yield at
+                at = text.find(needle, at + 1)
+
     def encoded_is_in(self, text: bytes | bytearray) -> bool:
         """Whether one stands there in hex or Base64."""
         return any(needle in text for needle in self._candidates(text) if needle in self._encoded)

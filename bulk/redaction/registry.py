@@ -67,6 +67,10 @@ class Registry:
     def _is_read_in(self, data: bytes | bytearray) -> bool:
         return self._known.is_in(data) or shapes.is_in(data)
 
+    def hits(self, data: bytes) -> list[int]:
+        """Where something in `data`, as it is written, may belong to a secret, in order."""
+        return sorted((*self._known.hits(data), *shapes.hits(data)))
+
     def spans(self, data: bytes, with_words: bool = True) -> list[tuple[int, int]]:
         """Where secrets stand in `data`, in any spelling: in order, no two of them touch.
 
@@ -74,9 +78,12 @@ class Registry:
             with_words: short ones too, which are looked for as words.
         """
         found: list[tuple[int, int]] = []
-        if not self.is_in(data):
+        is_marked = spellings.MARK.search(data) is not None
+        if is_marked and not self.is_in(data):
             return found
-        for view in spellings.views(data):
+        for view in (
+            spellings.views(data) if is_marked or any(mark in data for mark in _BREAKS) else (spellings.View(data),)
+        ):
             for spans in (self._known.spans(view.text, with_words), shapes.spans(view.text)):
                 found += [view.original(start, end) for start, end in spans if end > start]
         merged: list[tuple[int, int]] = []
@@ -143,8 +150,9 @@ class Registry:
         for number, length in enumerate(lengths, first):
             line = bytes(lines[start : start + length])
             start += length
-            if self.is_in(line, is_json=True):
-                yield number, json_lines.line_without(line, self.spans)
+            hits = self.hits(line)
+            if hits or self.is_in(line, is_json=True):
+                yield number, json_lines.line_without(line, self.spans, hits)
 
 
 _REGISTRY = Registry()

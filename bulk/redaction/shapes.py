@@ -36,26 +36,34 @@ _NAMES = (
     rb"(?:[0-9A-Za-z]+[_-])*token|sig|signature|x-amz-(?:signature|credential)|x-goog-(?:signature|credential)"
     rb"|(?:client_)?secret|password|passwd|api_?key"
 )
-_PARTS: tuple[tuple[re.Pattern[bytes], int], ...] = (
-    (re.compile(rb"(?:gh[pousr]_[0-9A-Za-z]{10,}|github_pat_[0-9A-Za-z_]{10,})"), 0),
-    (re.compile(rb"(?:^|[?&;#\s])(?i:" + _NAMES + rb")=([^&#\s\"'<>\\;]+)"), 1),
-    (re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}"), 0),
-    (re.compile(rb"(?<![0-9A-Za-z])v1\.[0-9a-f]{40}(?![0-9a-f])"), 0),
+_PARTS: tuple[tuple[bytes, re.Pattern[bytes], int], ...] = (
+    (b"_", re.compile(rb"(?:gh[pousr]_[0-9A-Za-z]{10,}|github_pat_[0-9A-Za-z_]{10,})"), 0),
+    (b"=", re.compile(rb"(?:^|[?&;#\s])(?i:" + _NAMES + rb")=([^&#\s\"'<>\\;]+)"), 1),
+    (b".eyJ", re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}"), 0),
+    (b"v1.", re.compile(rb"(?<![0-9A-Za-z])v1\.[0-9a-f]{40}(?![0-9a-f])"), 0),
     (
+        b"-----BEGIN ",
         re.compile(
             rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
         ),
         0,
     ),
-    (re.compile(rb"(?i:\bbearer)[\s+]+((?=[^\s]{0,200}[0-9]|[0-9A-Za-z._~+/=-]{20})[0-9A-Za-z._~+/=-]{8,})"), 1),
     (
+        b"",
+        re.compile(rb"(?i:\bbearer)[\s+]+((?=[^\s]{0,200}[0-9]|[0-9A-Za-z._~+/=-]{20})[0-9A-Za-z._~+/=-]{8,})"),
+        1,
+    ),
+    (
+        b"",
         re.compile(
             rb"(?i:authorization)[\"']?\s*[:=]\s*[\"']?(?:(?i:bearer|basic|token|negotiate|digest)[\s+]+)"
             rb"([^\s\"',;\\<>]{4,})"
         ),
         1,
     ),
+    (b"@", _USERINFO, 0),
 )
+"""Of each shape what is always in it, what decides, and which group of it is the secret part."""
 _BASIC = re.compile(rb"\bBasic[\s+]+([0-9A-Za-z+/]{6,}={0,2})")
 
 
@@ -67,14 +75,27 @@ def is_in(text: bytes | bytearray) -> bool:
     return False
 
 
+def hits(text: bytes) -> Iterator[int]:
+    """Where `is_in` finds something, in no order."""
+    for byte, words, pattern in _QUICK:
+        if byte not in text or words not in text:
+            continue
+        if pattern is not None:
+            yield from (found.start() for found in pattern.finditer(text))
+            continue
+        at = text.find(words)
+        while at >= 0:
+            yield at
+            at = text.find(words, at + 1)
+
+
 def spans(text: bytes) -> Iterator[tuple[int, int]]:
     """Where the secret part of each stands in `text`."""
-    for pattern, group in _PARTS:
-        yield from (found.span(group) for found in pattern.finditer(text))
-    yield from (found.span(1 if found[1] else 2) for found in _USERINFO.finditer(text))
-    for found in _BASIC.finditer(text):
-        if _is_login(found[1]):
-            yield found.span(1)
+    for piece, pattern, group in _PARTS:
+        if piece in text:
+            yield from (found.span(group or found.lastindex or 0) for found in pattern.finditer(text))
+    if b"Basic" in text:
+        yield from (found.span(1) for found in _BASIC.finditer(text) if _is_login(found[1]))
 
 
 def _is_login(text: bytes) -> bool:

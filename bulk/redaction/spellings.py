@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from html.entities import html5
 from typing import TypeAlias
 
+MARK = re.compile(rb"[\\%&\0]")
+"""A text without any of these is written plainly."""
 ROUNDS = 6
 """Encodings that may lie inside each other (count); a run of the same one (`%2525…`, `&amp;amp;…`) is one."""
 

@@ -39,6 +39,22 @@ def test_no_secret_is_logged(form: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "ValueError" in written
 
 
+@pytest.mark.parametrize("error", [MemoryError(), OSError(24, "Too many open files")])
+@pytest.mark.parametrize("form", logs.FORMATS)
+def test_what_the_machine_lacks_is_told_in_a_line(
+    error: Exception, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback is shown of it, and nothing of what asyncio says about its own objects (failures.md row 70)."""
+    logs.set_up("warning", form)
+    logging.getLogger("asyncio").error("Fatal read error\nprotocol: <object at 0x7f>", exc_info=error)
+    written = capsys.readouterr().err
+    assert written.count("\n") == 1
+    assert "Traceback" not in written
+    assert "0x7f" not in written
+    assert "Fatal read error: " in written
+    assert "memory" in written or "Too many open files" in written
+
+
 def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """In the format json each line is an object with time, level, logger and message, also with line breaks inside."""
     logs.set_up("info", "json")
