@@ -4,6 +4,8 @@ A benchmark is a program that prints what it measures for people, and rows of th
 their time (a table of everything: over an hour); name those that you want, and only their rows are written anew.
 
     python -m benchmarks [NAME ...]
+
+`python -m benchmarks.knee` and `python -m benchmarks.forecast` print tables of their own, and stand in no other.
 """
 
 import os
