@@ -22,6 +22,9 @@ from pathlib import Path
 from benchmarks.canned_platform import CONTENT, canned_platform
 from benchmarks.measuring import Cost, Spread, cost_of, ratios, row
 
+TOKEN = "ghp_" + "0123456789" * 3 + "abcdef"
+"""As long as real ones are: whatever is written is searched for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -68,7 +71,7 @@ class Ours:
     def run(self) -> Cost:
         """Once, and everything that it wrote is gone again but for the store."""
         run_dir = self._folder / "run"
-        cost = cost_of([sys.executable, "-m", "bulk", *self.command(run_dir)], environ={"BULK_TOKEN": "0123456789"})
+        cost = cost_of([sys.executable, "-m", "bulk", *self.command(run_dir)], environ={"BULK_TOKEN": TOKEN})
         with open(run_dir / "results.jsonl", "rb") as file:
             lines = sum(1 for _ in file)
         assert lines == self._items, f"{lines:,} lines"

@@ -31,9 +31,9 @@ def charge(gate: Gate, token: Secret, generation: int, now: float, time: Platfor
 
 
 def release(permit: Permit, now: float, time: PlatformTime) -> None:
-    """The request is not under way any more."""
+    """A request that a window paid for is not under way any more."""
     bucket = permit.gate.bucket
-    if bucket is not None and permit.window:
+    if bucket is not None:
         late = now + time.high
         if late >= bucket.reset_at:
             bucket.pass_time(late)  # before it is taken for answered: it may count in the next window
@@ -54,7 +54,7 @@ def give_back(permit: Permit) -> None:
 def date(permit: Permit, reply: Reply) -> None:
     """By the `Date` of its answer, a request that was under way at the end of a window may be known to count in it."""
     bucket = permit.gate.bucket
-    if bucket is None or not permit.window or (permit.window == bucket.window and bucket.over < 0):
+    if bucket is None or (permit.window == bucket.window and bucket.over < 0):
         return
     made_at = date_from_headers(reply.headers)
     if made_at is not None:

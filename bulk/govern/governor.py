@@ -304,7 +304,7 @@ class Governor:
         self._release(permit, now)
         if reply.status == 304:
             charges.give_back(permit)
-        else:
+        elif permit.window:
             charges.date(permit, reply)
         self.heard(reply, permit.granted, now)
         gate.trip_s += TRIP_MEMORY * (now - permit.granted - gate.trip_s)
@@ -314,7 +314,8 @@ class Governor:
         limits = words.of_headers(permit, reply, verdict)
         if limits is not None:
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
-        charges.saw(permit, words.SEEN.get(kind), now, self.time)
+        if permit.is_look:
+            charges.saw(permit, words.SEEN.get(kind), now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.strikes = 0
             self.good_answers += not reply.is_truncated
@@ -368,7 +369,8 @@ class Governor:
     def _release(self, permit: Permit, now: float) -> None:
         self.concurrency.in_flight -= 1
         permit.gate.account.in_flight -= 1
-        charges.release(permit, now, self.time)
+        if permit.window:
+            charges.release(permit, now, self.time)
 
     def refuse(self, account: Account) -> None:
         """The credential can't be used any more: everyone who waits for it is told."""

@@ -32,13 +32,13 @@ class Chunks:
         """The bytes from `start` to `end` are read."""
         self.start, self.end = start, end
         self._digest = _digest_of(fd, start, end)
-        self._next: tuple[int, int, hashlib.blake2b] | None = None
+        self._next: tuple[int, int, hashlib._Hash] | None = None
 
     def cover(self, connection: sqlite3.Connection, fd: int, position: int, lines: bytes | bytearray) -> None:
         """Lines were written at `position`; in the same transaction as what points to them. See `accept`."""
         start, digest = self.start, self._digest.copy()
         if self.end - start >= CHUNK_BYTES:
-            start, digest = self.end, hashlib.blake2b()
+            start, digest = self.end, hashlib.sha256()
         if position > self.end:  # what could not be cut off lies between
             _read_into(digest, fd, self.end, position)
         digest.update(lines)
@@ -94,13 +94,13 @@ def refuse_edited(connection: sqlite3.Connection, fd: int, end: int, path: Path)
             )
 
 
-def _digest_of(fd: int, start: int, end: int) -> "hashlib.blake2b":
-    digest = hashlib.blake2b()
+def _digest_of(fd: int, start: int, end: int) -> "hashlib._Hash":
+    digest = hashlib.sha256()
     _read_into(digest, fd, start, end)
     return digest
 
 
-def _read_into(digest: "hashlib.blake2b", fd: int, start: int, end: int) -> None:
+def _read_into(digest: "hashlib._Hash", fd: int, start: int, end: int) -> None:
     while start < end:
         piece = os.pread(fd, min(_READ_BYTES, end - start), start)
         if not piece:

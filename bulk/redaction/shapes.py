@@ -11,8 +11,7 @@ _USERINFO = re.compile(rb"://(?:[^\s/?#@\"'<>\\:]{0,200}:([^\s/?#@\"'<>\\]+)|([^
 """A password in a URL, or a user name that is so long that it is a token."""
 
 _QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
-    (b"_", b"", re.compile(rb"gh[pousr]_[0-9A-Za-z]{10}")),
-    (b"_", b"github_pat_", None),
+    (b"_", b"", re.compile(rb"_(?:(?<=gh[pousr]_)[0-9A-Za-z]{10}|(?<=github_pat_))")),
     (
         b"=",
         b"",
