@@ -65,6 +65,7 @@ def look_at(bucket: Bucket, now: float) -> float:
 def look(bucket: Bucket, now: float) -> None:
     """One request is let out to see, not before `now` (UTC epoch seconds, platform time)."""
     bucket.is_looking, bucket.looked_at = True, now
+    bucket.shown.said, bucket.asked.said = bucket.shown.latest, bucket.asked.latest
     bucket.sent += 1
     bucket.in_flight += 1
 
@@ -104,7 +105,7 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
     moved = [each for each in (bucket.shown, bucket.asked) if each.moved >= 0]
     for witness in (bucket.shown, bucket.asked):
         if not is_past:
-            witness.was_too_low(before, bucket.paid)
+            witness.was_too_low(before)
         elif witness.reset_at > late + bucket.jitter_s and witness.ceiling <= before:
             witness.too_little, witness.ceiling = witness.too_little + 1, NEVER  # the end that it named was wrong
     is_room = bucket.limit - bucket.own >= 0

@@ -17,7 +17,8 @@ class Witness:
     Attributes:
         reset_at: end of the window that it named last (UTC epoch seconds, platform time); 0.0: none that still counts.
         ceiling: when this run has paid for that many requests, nothing is left, by its lowest word of this window.
-        newest: the same by its newest word, less what that word may not have counted.
+        latest, newest: the same by its newest word, and less what that word may not have counted.
+        said: `latest` when the look that is under way was let out.
         heard_at: when it spoke last (UTC epoch seconds, platform time).
         moved: what was paid when it first named a later window before this one was over; negative: it did not.
         too_little: how often a request was answered after it had said that nothing is left (count).
@@ -28,6 +29,8 @@ class Witness:
 
     reset_at: float = 0.0
     ceiling: int = NEVER
+    latest: int = NEVER
+    said: int = NEVER
     newest: int = NEVER
     heard_at: float = 0.0
     moved: int = -1
@@ -43,7 +46,7 @@ class Witness:
     def say(self, paid: int, remaining: int, overlap: int, now: float) -> None:
         """It named `remaining` requests, and may not have counted `overlap` of the `paid` ones."""
         self.heard_at = now
-        self.newest = paid + max(0, remaining - overlap)
+        self.latest, self.newest = paid + remaining, paid + max(0, remaining - overlap)
         self.ceiling = min(self.ceiling, paid + remaining)
 
     def name_end(self, reset_at: float, jitter_s: float, is_full: bool) -> None:
@@ -60,14 +63,15 @@ class Witness:
 
     def forget(self) -> None:
         """The window that it spoke of is over."""
-        self.reset_at, self.ceiling, self.newest, self.moved, self.is_vague = 0.0, NEVER, NEVER, -1, False
+        self.reset_at, self.moved, self.is_vague = 0.0, -1, False
+        self.ceiling = self.latest = self.newest = NEVER
 
-    def was_too_low(self, before: int, paid: int) -> None:
+    def was_too_low(self, before: int) -> None:
         """A request was served although nothing was left, by its words, when `before` were paid: they don't count."""
         if self.ceiling > before:
             return
-        if self.left(paid) > 0:
-            self.ceiling = self.newest  # its own newest word says so too
+        if NEVER > self.said > before:
+            self.ceiling = self.newest  # its own newest word says so too: something got lost on the way
         else:
             self.too_little += 1
             self.ceiling = NEVER

@@ -217,7 +217,19 @@ def test_a_witness_that_contradicts_itself_is_taken_at_its_newest_word() -> None
     witness.say(5, 0, 0, T0)
     witness.say(5, 3, 1, T0)
     assert (witness.ceiling, witness.newest, witness.left(6)) == (5, 7, 1)
-    witness.was_too_low(5, 6)
+    witness.said = witness.latest
+    witness.was_too_low(5)
     assert (witness.ceiling, witness.too_little, witness.is_blamed) == (7, 0, False)
-    witness.was_too_low(7, 8)
+    witness.was_too_low(8)
     assert (witness.too_little, witness.is_blamed) == (1, True)
+
+
+def test_what_got_lost_on_the_way_blames_no_witness() -> None:
+    """It said that something is left of what this run took for spent, and all of that may have been counted late."""
+    witness = Witness()
+    witness.say(0, 54, 0, T0)
+    witness.say(54, 3, 1, T0)
+    witness.said = witness.latest
+    witness.say(55, 2, 2, T0)
+    witness.was_too_low(54)
+    assert (witness.ceiling, witness.left(55), witness.is_blamed) == (55, 0, False)
