@@ -44,7 +44,7 @@ def test_no_secret_is_logged(form: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_what_the_machine_lacks_is_told_in_a_line(
     error: Exception, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No traceback is shown of it, and nothing of what asyncio says about its own objects (failures.md row 70)."""
+    """No traceback is shown of it, and nothing of what asyncio says about its own objects."""
     logs.set_up("warning", form)
     logging.getLogger("asyncio").error("Fatal read error\nprotocol: <object at 0x7f>", exc_info=error)
     written = capsys.readouterr().err
