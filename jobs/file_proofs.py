@@ -144,6 +144,8 @@ def _flaw_of_entries(entries: list[Any]) -> str:
 
 def _flaw_of_place(root: str, path: str | None, reply: Reply) -> str:
     body = reply.body
+    if path is None and isinstance(body, dict):
+        return _flaw_of_one(root, body, None)
     entries = body.get("entries") if isinstance(body, dict) else body
     if path and isinstance(entries, list) and not entries:
         return "it lists nothing, and git knows no empty directory but the root"

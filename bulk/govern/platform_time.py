@@ -32,6 +32,8 @@ class PlatformTime:
         if not self.is_known:
             self.low, self.high, self.is_known = low, high, True
             return
+        if low <= self.low and self.high <= high:
+            return  # it says nothing new
         cut_low, cut_high = max(self.low, low), min(self.high, high)
         if cut_low <= cut_high:
             self.low, self.high = cut_low, cut_high
