@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
 from bulk.dispatch.pauses import Pauses, Why
+from bulk.dispatch.redirects import REDIRECTS, judged_elsewhere, led_astray
 from bulk.dispatch.rounds import Served, is_enough, unexplained_pause_s, weight
 from bulk.dispatch.tally import Tally
 from bulk.govern.accounts import Gate, Permit
@@ -35,7 +36,6 @@ LIMITED_TRIES = 50
 """So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
 TRIES_IN_TROUBLE = 48
 """So often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
-REDIRECTS = 5
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
 _ACCEPTED = VerdictKind.ACCEPTED
@@ -234,13 +234,15 @@ class Exchange:
                 return await self._downloaded(urljoin(self._base_url + request.path, location), request, tally)
             target = within_base(location, self._base_url, current) if location else None
             if target is None:
-                return _led_astray(tried, "redirected away from the platform; not followed")
+                return Tried(tried.reply, led_astray("redirected away from the platform; not followed"))
             path, _, query = target.partition("?")
             proof = request.proof.elsewhere() if request.proof is not None else None
             request = replace(request, path=path, query=query, proof=proof)
             tried = await self.once(request, gate, tally)
+            if tried.reply is not None and tried.verdict is not None:
+                tried = Tried(tried.reply, judged_elsewhere(request, tried.reply, tried.verdict))
         is_still = tried.kind is VerdictKind.REDIRECTED
-        return _led_astray(tried, "redirected too often") if is_still else tried
+        return Tried(tried.reply, led_astray("redirected too often")) if is_still else tried
 
     async def _downloaded(self, url: str, request: Request, tally: Tally) -> Tried:
         """What lies at a download URL: it carries its own right, so no token goes there; it takes nothing from a
@@ -252,7 +254,7 @@ class Exchange:
         answer = await self._transport.download(url, request.max_bytes, takes_file=takes_file, holder=tally)
         if isinstance(answer, Failure):
             if answer.kind is FailureKind.NOT_SENT and answer.code is ErrorCode.BAD_RESPONSE:
-                return Tried(reply=Reply(status=302, headers={}), verdict=_refused(answer.message))
+                return Tried(reply=Reply(status=302, headers={}), verdict=led_astray(answer.message))
             return Tried(failure=answer)
         tally.http_status = answer.status
         tally.body_bytes += len(answer.raw)
@@ -355,15 +357,6 @@ def _is_decided(tried: Tried) -> bool:
     if tried.kind is _ACCEPTED:
         return not tried.reply.is_truncated
     return tried.kind is VerdictKind.REFUSED
-
-
-def _led_astray(tried: Tried, why: str) -> Tried:
-    """A redirect that is not followed is final."""
-    return Tried(reply=tried.reply, verdict=_refused(why))
-
-
-def _refused(why: str) -> Verdict:
-    return Verdict(VerdictKind.REFUSED, ErrorCode.BAD_RESPONSE, why)
 
 
 def _result(tried: Tried) -> Reply | Outcome:
