@@ -15,7 +15,7 @@ from msgspec import Meta
 from packageurl import PackageURL
 
 from bulk import urls
-from bulk.model import Effect, ErrorCode, Lost, NotApplied, Request, failed, succeeded
+from bulk.model import Effect, ErrorCode, Lost, Request, Undecided, failed, succeeded
 from bulk.operation import Conflict, FileError, Item, ItemFlaw, Operation, Settling, Steps
 from jobs import names, proofs, refusals
 
@@ -115,7 +115,8 @@ class CreateSnapshot(Operation[SnapshotItem]):
     Superseded: of those of one lane in a manifest the last alone is sent.
     Refused:   one that was scanned before an earlier item of its lane, unless `allow_overwrites` is true on its job, or
                that job needs the other's.
-    Lost answer: nothing reads a snapshot. It is sent again while nothing later of its lane was.
+    Lost answer: nothing reads a snapshot. It is sent again while nothing later of its lane was; where
+               that is refused, or led elsewhere, nobody knows.
     Source:    Dependency snapshot, POST /repos/{owner}/{repo}/dependency-graph/snapshots.
     """
 
@@ -128,7 +129,8 @@ class CreateSnapshot(Operation[SnapshotItem]):
     unreported = frozenset({"manifests"})
     settled_by = (
         "The platform offers no read of snapshots. The same one is sent again, which changes nothing where it arrived, "
-        "as long as nothing later of its repository, correlator and detector was sent."
+        "as long as nothing later of its repository, correlator and detector was sent. Where the repeat is refused, or "
+        "the request was redirected, nobody knows whether it arrived, and the outcome is unknown."
     )
     example: ClassVar = {
         "owner": "acme-eng",
@@ -213,7 +215,7 @@ class CreateSnapshot(Operation[SnapshotItem]):
 
     def settle(self, item: SnapshotItem, lost: Lost) -> Settling:
         yield from ()
-        return NotApplied("the platform offers no read")
+        return Undecided("the platform offers no read of a snapshot")
 
 
 def _instant(item: SnapshotItem) -> datetime:

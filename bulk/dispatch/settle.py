@@ -102,7 +102,7 @@ class Settler:
                     if refusal is None and doubt.effect in (Effect.SET, Effect.ORDERED):
                         return None
                     if is_believed:
-                        return _unknown(doubt, found)
+                        return _unknown(doubt, found, refusal)
             await self._exchange.pause(pause_s)
             pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
 
@@ -128,11 +128,14 @@ class Settler:
             return Undecided(f"reading back failed ({flaw})")
 
 
-def _unknown(doubt: Doubt, found: Undecided) -> Outcome:
+def _unknown(doubt: Doubt, found: Undecided, refusal: Outcome | None) -> Outcome:
     """Nobody can know; where something else stands there now, what to do about it is the user's to decide."""
-    if found.found is None or doubt.effect is not Effect.COMPARE_AND_SWAP:
-        return unknown(found.why, result=found.found)
-    return unknown(f"{found.why}; {OVERWRITE}", result=found.found)
+    why, status = found.why, None
+    if refusal is not None and refusal.error is not None:
+        why, status = f"{why}; what came last: {refusal.error.message}", refusal.http_status
+    if found.found is not None and doubt.effect is Effect.COMPARE_AND_SWAP:
+        why = f"{why}; {OVERWRITE}"
+    return unknown(why, http_status=status, result=found.found)
 
 
 def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:

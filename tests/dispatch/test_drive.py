@@ -216,6 +216,26 @@ def test_what_is_in_progress_is_waited_for(folder: Path, times: int, outcome: st
     play(folder, "snapshot.create", [snapshot("repo-00000", "build")], fates, check)
 
 
+@pytest.mark.parametrize(
+    "fates",
+    [
+        [answer(303, b"", Location="/login", is_passed_on=True)],
+        [DROP_AFTER, answer(422, b'{"message": "Validation Failed"}', JSON)],
+    ],
+    ids=["redirected", "lost, then refused"],
+)
+def test_what_nobody_can_read_back_is_unknown_after_a_refusal(folder: Path, fates: list[Fate]) -> None:
+    """failures.md row 11: a snapshot that may have been taken is not `failed` because of what came next: no read shows
+    whether it was."""
+
+    def check(made: World, lines: list[dict[str, Any]], code: int) -> None:
+        assert (lines[0]["outcome"], lines[0]["error"]["code"], code) == ("unknown", "unknown_outcome", 6)
+        assert sends(made) == len(fates)
+        assert len(made.effects()) == 1
+
+    play(folder, "snapshot.create", [snapshot("repo-00000", "build")], writes_meet(*fates), check)
+
+
 def test_a_write_that_can_not_be_connected_is_tried_until_it_is(folder: Path) -> None:
     """failures.md row 2: no connection for a write: nothing was sent, so nothing is settled; one intent, one send."""
 

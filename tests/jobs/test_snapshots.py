@@ -77,10 +77,11 @@ def test_a_snapshot_that_is_taken_and_reported_as_failed_is_rejected(result):
 
 
 def test_a_lost_answer_is_settled_by_sending_again():
-    """Nothing reads a snapshot: settling asks nothing and says not applied, so that the newest is repeated."""
+    """Nothing reads a snapshot: settling asks nothing and can't tell, so that the newest is repeated, and a
+    refusal of it proves nothing."""
     driven = settle(CREATE, ITEM, {}, method="POST")
     assert driven.requests == []
-    assert driven.is_undone
+    assert driven.is_undecided
     assert CREATE.settled_by
 
 
