@@ -12,7 +12,7 @@ Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 
 import logging
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -246,6 +246,7 @@ class ItemRun:
             steps = shared.last_writes.steps(operation, self._item, shared.clock.monotonic())
         self._tally.has_read = False
         written: Request | None = None
+        done: tuple[Request, int] | None = None  # a write that was accepted, and no refusal that is looked into
         try:
             request = advance(steps, None, Outcome)
             while isinstance(request, Request):
@@ -254,7 +255,7 @@ class ItemRun:
                     reply = await shared.exchange.read(request, self._gate, self._tally, self._hold.take())
                     if isinstance(reply, Outcome):
                         steps.close()
-                        return reply
+                        return reply if done is None else replace(self._lost(*done), followed_by=reply)
                     if type(reply.body) is Encoded:  # an item of this operation ended so before, and nothing changed
                         return unchanged(reply.body)
                     self._tally.has_read = True
@@ -265,6 +266,7 @@ class ItemRun:
                         steps.close()
                         return answer
                     reply, written = answer, request
+                    done = (request, reply.status) if reply.status < 400 else done
                 request = advance(steps, reply, Outcome)
                 if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
                     return shared.exchange.note_result(request, reply, self._gate, self._tally)

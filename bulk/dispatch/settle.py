@@ -36,11 +36,13 @@ class Doubt:
         lost: what the ledger remembers of it.
         effect: decides what may be repeated when.
         since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
+        followed_by: how a read failed that came after the platform had accepted the write; None: it never accepted it.
     """
 
     lost: Lost
     effect: Effect
     since: float
+    followed_by: Outcome | None = None
 
 
 def doubt_about(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> Doubt:
@@ -81,6 +83,8 @@ class Settler:
                 run, which can look as if this one was applied.
         """
         pause_s, readings = PAUSE_FIRST_S, 0
+        # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
+        may_repeat = doubt.effect.may_repeat_at_once and doubt.followed_by is None
         while True:
             began = self._clock.monotonic()
             found = await self._read_back(operation, item, doubt.lost, gate, tally)
@@ -94,15 +98,15 @@ class Settler:
                         self._exchange.settled += 1
                         return found
                 case NotApplied():
-                    if refusal is None and (doubt.effect.may_repeat_at_once or is_believed):
+                    if refusal is None and (may_repeat or is_believed):
                         return None
                     if is_believed:
                         return refusal and inferred(doubt, refusal)
                 case _:  # Undecided
-                    if refusal is None and doubt.effect in (Effect.SET, Effect.ORDERED):
+                    if refusal is None and may_repeat and doubt.effect in (Effect.SET, Effect.ORDERED):
                         return None
                     if is_believed:
-                        return _unknown(doubt, found, refusal)
+                        return _unknown(doubt, found, refusal or doubt.followed_by)
             await self._exchange.pause(pause_s)
             pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
 
@@ -128,11 +132,11 @@ class Settler:
             return Undecided(f"reading back failed ({flaw})")
 
 
-def _unknown(doubt: Doubt, found: Undecided, refusal: Outcome | None) -> Outcome:
+def _unknown(doubt: Doubt, found: Undecided, last: Outcome | None) -> Outcome:
     """Nobody can know; where something else stands there now, what to do about it is the user's to decide."""
     why, status = found.why, None
-    if refusal is not None and refusal.error is not None:
-        why, status = f"{why}; what came last: {refusal.error.message}", refusal.http_status
+    if last is not None and last.error is not None:
+        why, status = f"{why}; what came last: {last.error.message}", last.http_status
     if found.found is not None and doubt.effect is Effect.COMPARE_AND_SWAP:
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
@@ -153,7 +157,7 @@ def lost_again(doubt: Doubt | None, newest: Doubt) -> Doubt:
     """Which loss to remember: the first of the same write, because its before-image is from before any of them."""
     if doubt is None or (doubt.lost.method, doubt.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
-    return Doubt(doubt.lost, doubt.effect, newest.since)
+    return Doubt(doubt.lost, doubt.effect, newest.since, newest.followed_by)
 
 
 def memo_of(memo: Mapping[str, Any] | None) -> Mapping[str, Any]:
