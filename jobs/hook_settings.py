@@ -158,6 +158,14 @@ def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
     return different
 
 
+def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a configuration shows of the fields that are wanted, and the mask of a secret where it has one."""
+    shown = {name: value for name in _FORMS if name in wanted and (value := config.get(name)) is not None}
+    # what is not shown has the platform's own value
+    image = {**{name: value for name, value in _DEFAULTS.items() if name in wanted}, **shown}
+    return {**image, "secret": MASK} if config.get("secret") else image
+
+
 def shown_otherwise(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
     """What of an equal webhook the platform writes otherwise than it was asked for."""
     config = wanted.get("config") or {}

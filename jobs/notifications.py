@@ -221,7 +221,8 @@ class MarkThread(Operation[MarkThreadItem]):
     Requests:  2: a look at the thread, then the mark; 1 where it is read already or has news.
     Category:  core. Lane: the thread.
     Result:    id.
-    Lost answer: the thread is read: read already, it was marked; with news, it is left alone.
+    Lost answer: the thread is read: read already, it was marked; with news, it is left alone, and nobody knows whether
+               it was marked before.
     Source:    Notifications, PATCH /notifications/threads/{thread_id}.
     """
 
@@ -231,7 +232,8 @@ class MarkThread(Operation[MarkThreadItem]):
     most_requests = 2
     settled_by = (
         "The thread is read. Where it is not unread any more, it was marked. Where it has news from after "
-        "last_read_at, it is left unread and the item is skipped as superseded. Otherwise the request is sent again."
+        "last_read_at, once the settle time is over, nobody knows whether it was marked before they came: it is left "
+        "unread, and ends as unknown. Otherwise the request is sent again."
     )
     example: ClassVar = {"thread_id": 2}
 
@@ -277,7 +279,8 @@ class MarkThread(Operation[MarkThreadItem]):
         if not isinstance(last_read_at, str):
             return Undecided("up to when the thread was read is not known")
         if _has_news(found.body, last_read_at):
-            return skipped(ErrorCode.SUPERSEDED, _left_alone(found.body))
+            why = "whether it was marked as read before that can't be told"
+            return Undecided(f"the answer of the {lost.method} was lost, and {_left_alone(found.body)}; {why}")
         return NotApplied("the thread is unread")
 
 
@@ -310,7 +313,7 @@ def _interval_s(reply: Reply) -> float:
 
 
 def _left_alone(thread: dict[str, Any]) -> str:
-    return f"it was updated at {thread['updated_at']}, later than last_read_at: left unread"
+    return f"it was updated at {thread['updated_at']}, later than last_read_at: it is left unread"
 
 
 def _iso(moment: float) -> str:

@@ -145,20 +145,24 @@ class ListConfigurationRepositories(Operation[ConfigurationItem]):
 class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
     """Change a code security configuration of an organization, and with it the repositories that have it.
 
-    Requests:  1. Where it is as asked for already, the platform says so (204).
+    Requests:  2: a look, then the change. Where it is as asked for already, the platform says so (204).
     Category:  core. Lane: the configuration.
     Result:    the configuration; its id alone where nothing had to be changed.
-    Lost answer: the configuration is read and every field that was sent compared; where one differs the request is
-               repeated, and a 204 proves that nothing was left to change.
+    Lost answer: the configuration is read and every field that was sent compared; where all are as before the request
+               is repeated, and a 204 proves that nothing was left to change; where they are otherwise, nobody knows.
     Source:    Code security configurations, PATCH /orgs/{org}/code-security/configurations/{configuration_id}.
     """
 
     name = "organization-configuration.update"
     Item = UpdateConfigurationItem
     is_read = False
+    least_requests = 2
+    most_requests = 2
     settled_by = (
-        "The configuration is read: where every field that was sent is as asked for, the change was made. Otherwise "
-        "the request is sent again; changing twice is changing once."
+        "The configuration is read: where every field that was sent is as asked for, the change was made. Where all of "
+        "them are as before, the request is sent again; changing twice is changing once. Where they are otherwise, "
+        "once the settle time is over, nobody knows whether it was changed before somebody else changed it: it ends as "
+        "unknown, with what was found, and a retry does not overwrite that."
     )
     example: ClassVar = {"org": "acme-eng", "configuration_id": 2003, "secret_scanning": "enabled"}
 
@@ -175,12 +179,14 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
 
     def steps(self, item: UpdateConfigurationItem) -> Steps:
         body = fields.body_of(item, fields.UPDATED_FIELDS)
+        before = yield Request(method="GET", path=_path(item), is_fresh=True, proof=_proof(item))
         reply = yield Request(
             method="PATCH",
             path=_path(item),
             body=body,
             effect=Effect.SET,
             accept=frozenset((200, 204)),
+            memo={"before": _image(body, before.body)},
             proof=_proof(item, partial(fields.flaw_of_shown, body)),
         )
         return unchanged({"id": item.configuration_id}) if reply.status == 204 else succeeded(reply.body)
@@ -189,9 +195,10 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
         reply = yield _look(item, is_fresh=True)
         if reply.status == 404:
             return Undecided("the configuration can't be read")
-        differing = fields.differences(fields.body_of(item, fields.UPDATED_FIELDS), reply.body)
+        body = fields.body_of(item, fields.UPDATED_FIELDS)
+        differing = fields.differences(body, reply.body)
         if differing:
-            return NotApplied(f"{', '.join(differing)} not as asked for")
+            return _not_as_asked_for(differing, body, reply.body, lost)
         return succeeded(reply.body, note="the answer was lost; the configuration is as asked for")
 
 
@@ -301,6 +308,27 @@ def lane_of(item: ConfigurationItem) -> str:
 
 def _path(item: ConfigurationItem) -> str:
     return fields.path_in_organization(item.org, item.configuration_id)
+
+
+def _image(body: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What a configuration shows of the fields of a body."""
+    return {field: shown.get(field) for field in body}
+
+
+def _not_as_asked_for(
+    differing: list[str], body: Mapping[str, Any], shown: Mapping[str, Any], lost: Lost
+) -> NotApplied | Undecided:
+    """What a change whose answer was lost has left, where these fields are not as asked for."""
+    before, found = lost.memo.get("before"), _image(body, shown)
+    if not isinstance(before, dict) or (
+        not fields.differences(before, found) and not fields.differences(found, before)
+    ):
+        return NotApplied(f"{', '.join(differing)} not as asked for")
+    return Undecided(
+        f"the answer of the {lost.method} was lost, and {', '.join(differing)} not as asked for, nor is all as before: "
+        "whether it was changed before somebody else changed it can't be told",
+        found={"wanted": dict(body), "before": before, "found": found},
+    )
 
 
 def _flaw_of_default(configuration_id: int, shown: Mapping[str, Any]) -> str:

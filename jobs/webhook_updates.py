@@ -1,9 +1,10 @@
 """Webhooks of an organization, changed. Every update overwrites the secret: one that is not sent again is gone.
 
-So an update gives the secret, or says that it shall be dropped. One that gives no secret is compared first, and sent
-only where something differs. One that gives it is always sent, and sent again after a lost answer, because a secret
-can't be read back; sending it twice is sending it once. Source: specification, Organization webhooks; operations.md,
-PATCH hook / hook config.
+So an update gives the secret, or says that it shall be dropped. The webhook is looked at first: one that gives no
+secret is sent only where something differs. One that gives it is always sent, and sent again after a lost answer,
+because a secret can't be read back; sending it twice is sending it once. But where a webhook is then neither as it was
+before nor as asked for, somebody else has changed it, and it is left alone. Source: specification, Organization
+webhooks; operations.md, PATCH hook / hook config, third value.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,9 +22,12 @@ from jobs.hook_settings import HookItem, hook_path
 _KEPT = "the platform kept the secret, which it should have removed"
 _LOST = "the answer was lost; everything is as asked for"
 _UNREADABLE = "secret, user name and password can't be read back"
+_UNSEEN = "the webhook can't be seen"
 _SETTLED_BY = (
-    "The webhook is read. Where it differs from what was asked for, or where a secret was sent, which can't be read "
-    "back, the request is sent again; updating twice is updating once."
+    "The webhook is read. Where it is as it was before, or where a secret was sent, which can't be read back, the "
+    "request is sent again; updating twice is updating once. Where it is neither as before nor as asked for, once the "
+    "settle time is over, nobody knows whether the update was made before somebody else's: it ends as unknown, with "
+    "what was found, and a retry does not overwrite that."
 )
 
 
@@ -41,12 +45,13 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
 class UpdateWebhook(Operation[UpdateWebhookItem]):
     """Change a webhook of an organization.
 
-    Requests:  1 with a secret; without one 2, or 1 where it is already so.
+    Requests:  2: a look, then the update; without a secret 1 where it is already so.
     Category:  core. Lane: the webhook.
     Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
                insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
     Result:    the webhook, its secret masked.
-    Lost answer: the webhook is read; where it differs, or where a secret was sent, the request is repeated.
+    Lost answer: the webhook is read; where it is as before, or where a secret was sent, the request is repeated; where
+               it is otherwise, nobody knows.
     Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}.
     """
 
@@ -76,31 +81,26 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
         return _lanes(item)
 
     def steps(self, item: UpdateWebhookItem) -> Steps:
-        body = _body(item)
-        if _is_readable(body.get("config")):
-            found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
-            if _is_so(body, found.body):
-                return unchanged(hook_settings.shown(found.body))
-        if item.name is not None:
-            body["name"] = item.name
-        proof = hook_settings.proof_of_hook(item, partial(_flaw_of_hook, body))
-        reply = yield Request(method="PATCH", path=hook_path(item), body=body, effect=Effect.SET, memo={}, proof=proof)
-        result = hook_settings.shown(reply.body)
-        is_kept = item.drop_secret and hook_settings.has_secret(result["config"])
-        return succeeded(result, note=_KEPT if is_kept else None)
+        wanted = _body(item)
+        found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
+        if _is_readable(wanted) and _is_so(wanted, found.body):
+            return unchanged(hook_settings.shown(found.body))
+        reply = yield Request(
+            method="PATCH",
+            path=hook_path(item),
+            body=wanted if item.name is None else {**wanted, "name": item.name},
+            effect=Effect.SET,
+            memo={"before": _image(wanted, found.body)},
+            proof=hook_settings.proof_of_hook(item, partial(_flaw_of_hook, wanted)),
+        )
+        return succeeded(hook_settings.shown(reply.body), note=_note(reply.body["config"], drops=item.drop_secret))
 
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
         if found.status == 404:
-            return Undecided("the webhook can't be seen")
-        body = _body(item)
-        if hook_settings.differences(body, found.body):
-            return NotApplied("the webhook differs from what was asked for")
-        if not _is_readable(body.get("config")):
-            return Undecided(_UNREADABLE)
-        if not _is_so(body, found.body):
-            return NotApplied("the secret is still there")
-        return succeeded(hook_settings.shown(found.body), note=_LOST)
+            return Undecided(_UNSEEN)
+        trace = _trace(_body(item), found.body, lost)
+        return succeeded(hook_settings.shown(found.body), note=_LOST) if trace is None else trace
 
 
 class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
@@ -121,12 +121,13 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
 class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
     """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
 
-    Requests:  1 with a secret; without one 2, or 1 where it is already so.
+    Requests:  2: a look, then the update; without a secret 1 where it is already so.
     Category:  core. Lane: the webhook.
     Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
                insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
     Result:    url, content_type, insecure_ssl, and secret (masked) where there is one.
-    Lost answer: the configuration is read; where it differs, or where a secret was sent, the request is repeated.
+    Lost answer: the configuration is read; where it is as before, or where a secret was sent, the request is repeated;
+               where it is otherwise, nobody knows.
     Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}/config.
     """
 
@@ -149,28 +150,27 @@ class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
         return _lanes(item)
 
     def steps(self, item: UpdateWebhookConfigItem) -> Steps:
-        path, body = f"{hook_path(item)}/config", _config_body(item)
-        if _is_readable(body):
-            found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
-            if not hook_settings.config_differences(body, found.body) and not hook_settings.has_secret(found.body):
-                return unchanged(hook_settings.shown_config(found.body))
-        proof = proofs.entry({"url": str}, partial(_flaw_of_config, body))
-        reply = yield Request(method="PATCH", path=path, body=body, effect=Effect.SET, memo={}, proof=proof)
-        is_kept = item.drop_secret and hook_settings.has_secret(reply.body)
-        return succeeded(hook_settings.shown_config(reply.body), note=_KEPT if is_kept else None)
+        path, wanted = f"{hook_path(item)}/config", {"config": _config_body(item)}
+        found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
+        if _is_readable(wanted) and _is_so(wanted, {"config": found.body}):
+            return unchanged(hook_settings.shown_config(found.body))
+        reply = yield Request(
+            method="PATCH",
+            path=path,
+            body=wanted["config"],
+            effect=Effect.SET,
+            memo={"before": _image(wanted, {"config": found.body})},
+            proof=proofs.entry({"url": str}, partial(_flaw_of_config, wanted["config"])),
+        )
+        note = _note(reply.body, drops=item.drop_secret)
+        return succeeded(hook_settings.shown_config(reply.body), note=note)
 
     def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
         found = yield _look(f"{hook_path(item)}/config", hook_settings.CONFIG_SHOWN)
         if found.status == 404:
-            return Undecided("the webhook can't be seen")
-        body = _config_body(item)
-        if hook_settings.config_differences(body, found.body):
-            return NotApplied("the configuration differs from what was asked for")
-        if not _is_readable(body):
-            return Undecided(_UNREADABLE)
-        if hook_settings.has_secret(found.body):
-            return NotApplied("the secret is still there")
-        return succeeded(hook_settings.shown_config(found.body), note=_LOST)
+            return Undecided(_UNSEEN)
+        trace = _trace({"config": _config_body(item)}, {"config": found.body}, lost)
+        return succeeded(hook_settings.shown_config(found.body), note=_LOST) if trace is None else trace
 
 
 def _lanes(item: HookItem) -> tuple[str, ...]:
@@ -210,11 +210,45 @@ def _flaw_of(differing: list[str]) -> str:
     return f"its {' and '.join(differing)} are not what was asked for" if differing else ""
 
 
-def _is_readable(config: Mapping[str, Any] | None) -> bool:
+def _is_readable(wanted: Mapping[str, Any]) -> bool:
     """Whether the platform shows all that would be sent."""
-    return not {"secret", "username", "password"}.intersection(config or {})
+    return not {"secret", "username", "password"}.intersection(wanted.get("config") or {})
 
 
-def _is_so(body: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
+def _is_so(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
     """Whether a webhook is what an update without a secret would make of it."""
-    return not hook_settings.differences(body, hook) and not hook_settings.has_secret(hook.get("config"))
+    return not hook_settings.differences(wanted, hook) and not hook_settings.has_secret(hook.get("config"))
+
+
+def _note(config: Mapping[str, Any], *, drops: bool) -> str | None:
+    """What an answer shows that was not asked for."""
+    return _KEPT if drops and hook_settings.has_secret(config) else None
+
+
+def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
+    """What a webhook shows of all that an update changes: the fields that it gives, and whether there is a secret."""
+    config = hook_settings.image_of_config(wanted.get("config") or {}, hook["config"])
+    return {"config": config, **{name: hook.get(name) for name in ("events", "active") if name in wanted}}
+
+
+def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> NotApplied | Undecided | None:
+    """What an update whose answer was lost has left of a webhook; None: it is as asked for."""
+    before = lost.memo.get("before")
+    if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
+        if hook_settings.differences(wanted, hook):
+            return NotApplied("the webhook is not as asked for")
+    elif hook_settings.differences(wanted, hook):
+        asked = _image(wanted, {**wanted, "config": wanted.get("config") or {}})
+        return Undecided(
+            f"the answer of the {lost.method} was lost, and the webhook is neither as before nor as asked for: whether "
+            "it was changed before somebody else changed it can't be told",
+            found={"wanted": asked, "before": before, "found": _image(wanted, hook)},
+        )
+    if not _is_readable(wanted):
+        return Undecided(_UNREADABLE)
+    return NotApplied("the secret is still there") if hook_settings.has_secret(hook["config"]) else None
+
+
+def _is_as_before(before: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
+    had_secret, has_secret = (hook_settings.has_secret(each["config"]) for each in (before, hook))
+    return had_secret is has_secret and not hook_settings.differences(before, hook)

@@ -44,9 +44,10 @@ class Beginning:
     newborn: Newborn
 
     def without_comparing(self) -> "Beginning":
-        """The same, where writes that the platform compares with what is there begin anew: whatever stands there now is
-        overwritten. What creates something is still looked for before it is sent again."""
-        kept = {key: sent for key, sent in self.open_intents.items() if sent.effect is not Effect.COMPARE_AND_SWAP}
+        """The same, where writes that change what is there begin anew: whatever stands there now is overwritten. What
+        creates something is still looked for before it is sent again."""
+        changes = (Effect.COMPARE_AND_SWAP, Effect.SET)
+        kept = {key: sent for key, sent in self.open_intents.items() if sent.effect not in changes}
         return replace(self, open_intents=kept)
 
 

@@ -103,7 +103,9 @@ class Settler:
                     if is_believed:
                         return refusal and inferred(doubt, refusal)
                 case _:  # Undecided
-                    if refusal is None and may_repeat and doubt.effect in (Effect.SET, Effect.ORDERED):
+                    # what somebody else has left there is not written over
+                    is_repeated = doubt.effect in (Effect.SET, Effect.ORDERED) and found.found is None
+                    if refusal is None and may_repeat and is_repeated:
                         return None
                     if is_believed:
                         return _unknown(doubt, found, refusal or doubt.followed_by)
@@ -137,7 +139,7 @@ def _unknown(doubt: Doubt, found: Undecided, last: Outcome | None) -> Outcome:
     why, status = found.why, None
     if last is not None and last.error is not None:
         why, status = f"{why}; what came last: {last.error.message}", last.http_status
-    if found.found is not None and doubt.effect is Effect.COMPARE_AND_SWAP:
+    if found.found is not None and doubt.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
 

@@ -135,7 +135,7 @@ WRITES = (
     Write(
         "organization-configuration.update",
         {**CONFIGURED, "name": "Strict", "secret_scanning": "enabled"},
-        (),
+        (reply(body=answers.CONFIGURATION),),
         (200,),
         {**answers.CONFIGURATION, "secret_scanning": "enabled"},
         (
@@ -145,7 +145,12 @@ WRITES = (
             [],
         ),
     ),
-    Write("organization-configuration.update", {**CONFIGURED, "name": "Strict"}, (), (204,)),
+    Write(
+        "organization-configuration.update",
+        {**CONFIGURED, "name": "Strict"},
+        (reply(body=answers.CONFIGURATION),),
+        (204,),
+    ),
     Write(
         "organization-configuration.set-default",
         {**CONFIGURED, "default_for_new_repos": "all"},
@@ -185,7 +190,7 @@ WRITES = (
     Write(
         "webhook.update",
         CHANGED_HOOK,
-        (),
+        (reply(body=answers.HOOK),),
         (200,),
         answers.HOOK,
         (
@@ -199,7 +204,7 @@ WRITES = (
     Write(
         "webhook.update-config",
         {"org": "acme-eng", "hook_id": 7, "url": URL, "content_type": "json", "secret": "s3cret"},
-        (),
+        (reply(body=answers.HOOK["config"]),),
         (200,),
         answers.HOOK["config"],
         ({"url": "https://hooks.example.com/other", "content_type": "json"}, {"url": URL}, []),

@@ -65,16 +65,19 @@ def test_repositories_follow_every_page():
 
 
 def test_update_sends_what_is_given():
-    """Exactly the fields of the item, null included; the platform's answer is the result."""
-    driven = run(UPDATE, CHANGE, reply(200, AFTER))
-    (patch,) = driven.requests
+    """A look, whose values of these fields are remembered; then exactly the fields of the item, null included. The
+    platform's answer is the result."""
+    driven = run(UPDATE, CHANGE, reply(body=BEFORE), reply(200, AFTER))
+    look, patch = driven.requests
+    assert (look.method, look.path, look.is_fresh) == ("GET", PATH, True)
+    assert patch.memo == {"before": {field: BEFORE.get(field) for field in BODY}}
     assert (patch.method, patch.path, patch.effect, patch.body) == ("PATCH", PATH, Effect.SET, BODY)
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, AFTER)
 
 
 def test_204_means_unchanged():
     """The platform says that nothing had to be changed."""
-    driven = run(UPDATE, CHANGE, reply(204))
+    driven = run(UPDATE, CHANGE, reply(body=AFTER), reply(204))
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.UNCHANGED, {"id": 2001})
 
 
@@ -89,6 +92,17 @@ def test_update_settled():
     more = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": [*SHOWN["reviewers"], {}]}}
     assert settle(UPDATE, CHANGE, {}, reply(body=more), method="PATCH").is_undone
     assert settle(UPDATE, CHANGE, {}, ABSENT, method="PATCH").is_undecided
+
+
+def test_an_update_settled_beside_somebody_elses():
+    """As before the request: not applied. Neither as before nor as asked for: undecided, with all three."""
+    memo = {"before": {field: BEFORE.get(field) for field in BODY}}
+    assert settle(UPDATE, CHANGE, memo, reply(body={**BEFORE, "name": "Other"}), method="PATCH").is_undone
+    assert settle(UPDATE, CHANGE, memo, reply(body=AFTER), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    theirs = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": []}}
+    driven = settle(UPDATE, CHANGE, memo, reply(body=theirs), method="PATCH")
+    assert driven.is_undecided
+    assert driven.ended.found == {"wanted": BODY, **memo, "found": {field: theirs.get(field) for field in BODY}}
 
 
 @pytest.mark.parametrize(

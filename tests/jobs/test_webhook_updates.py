@@ -26,12 +26,14 @@ def hook(*, secret=True, active=False, **config):
 # -- update
 
 
-def test_with_a_secret_it_is_sent_at_once():
-    """A secret can't be compared: one request, with all that was given and nothing of our own."""
-    driven = run(UPDATE, {**KEEPS, "name": "web", "events": ["push", "push"]}, reply(body=hook()))
-    assert driven.shown() == [f"PATCH {PLACE}"]
-    (patch,) = driven.requests
-    assert (patch.effect, patch.memo) == (Effect.SET, {})
+def test_with_a_secret_it_is_sent_whatever_is_there():
+    """A secret can't be compared: after a look, which is remembered, all that was given is sent, and nothing of our
+    own."""
+    driven = run(UPDATE, {**KEEPS, "name": "web", "events": ["push", "push"]}, reply(body=hook()), reply(body=hook()))
+    assert driven.shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
+    _, patch = driven.requests
+    before = {"config": {"url": URL, "secret": MASK}, "events": ["push"], "active": False}
+    assert (patch.effect, patch.memo) == (Effect.SET, {"before": before})
     assert patch.body == {"config": KEEPS["config"], "events": ["push"], "active": False, "name": "web"}
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, hook())
 
@@ -57,7 +59,7 @@ def test_an_echoed_secret_is_masked():
     """No result holds the secret, whatever the platform answers."""
     told = hook(secret=False)
     told["config"]["secret"] = "s3cret"
-    assert run(UPDATE, KEEPS, reply(body=told)).outcome.result == hook()
+    assert run(UPDATE, KEEPS, reply(body=told), reply(body=told)).outcome.result == hook()
 
 
 def test_update_settled():
@@ -69,6 +71,23 @@ def test_update_settled():
     assert settle(UPDATE, DROPS, {}, reply(404), method="PATCH").is_undecided
     assert settle(UPDATE, KEEPS, {}, reply(body=hook(active=True)), method="PATCH").is_undone
     assert settle(UPDATE, KEEPS, {}, reply(body=hook()), method="PATCH").is_undecided
+
+
+def test_update_settled_beside_somebody_elses():
+    """As before the request: not applied. Neither as before nor as asked for: undecided, with all three, of which none
+    holds a secret."""
+    before = {"config": {"url": "https://hooks.example.com/old", "secret": MASK}, "active": True}
+    memo, theirs = {"before": before}, "https://hooks.example.com/theirs"
+    as_before = hook(url="https://Hooks.example.com:443/old/", active=True)
+    assert settle(UPDATE, KEEPS, memo, reply(body=as_before), method="PATCH").is_undone
+    for shown in (hook(url=theirs), hook(active=True), hook(url=theirs, secret=False, active=True)):
+        driven = settle(UPDATE, KEEPS, memo, reply(body=shown), method="PATCH")
+        assert driven.is_undecided
+        assert driven.ended.found["before"] == before
+        assert driven.ended.found["wanted"] == {"config": {"url": URL, "secret": MASK}, "active": False}
+        assert driven.ended.found["found"]["config"]["url"] == shown["config"]["url"]
+    unreadable = settle(UPDATE, KEEPS, memo, reply(body=hook()), method="PATCH")
+    assert (unreadable.is_undecided, unreadable.ended.found) == (True, None)
 
 
 @pytest.mark.parametrize(
@@ -104,10 +123,12 @@ def test_what_passes():
 
 
 def test_configuration_with_a_secret():
-    """One request, with what was given."""
-    driven = run(CONFIGURE, {**HOOK, "content_type": "json", "secret": "s3cret"}, reply(body=hook()["config"]))
-    assert driven.shown() == [f"PATCH {PLACE}/config"]
-    assert driven.requests[0].body == {"content_type": "json", "secret": "s3cret"}
+    """A look, which is remembered, and what was given."""
+    item, found = {**HOOK, "content_type": "json", "secret": "s3cret"}, reply(body=hook()["config"])
+    driven = run(CONFIGURE, item, found, found)
+    assert driven.shown() == [f"GET {PLACE}/config", f"PATCH {PLACE}/config"]
+    assert driven.requests[1].memo == {"before": {"config": {"content_type": "json", "secret": MASK}}}
+    assert driven.requests[1].body == {"content_type": "json", "secret": "s3cret"}
     assert driven.outcome.result == hook()["config"]
 
 
@@ -132,6 +153,8 @@ def test_configuration_settled():
     assert settle(CONFIGURE, item, {}, reply(body=hook()["config"]), method="PATCH").is_undone
     assert settle(CONFIGURE, item, {}, reply(body={**plain, "url": "https://x"}), method="PATCH").is_undone
     assert settle(CONFIGURE, item, {}, reply(404), method="PATCH").is_undecided
+    before = {"before": {"config": {"url": "https://hooks.example.com/old", "secret": MASK}}}
+    assert settle(CONFIGURE, item, before, reply(body={**plain, "url": "https://x"}), method="PATCH").is_undecided
     secret = {**HOOK, "url": URL, "secret": "s3cret"}
     assert settle(CONFIGURE, secret, {}, reply(body=hook()["config"]), method="PATCH").is_undecided
 
