@@ -23,6 +23,7 @@ _KEPT = "the platform kept the secret, which it should have removed"
 _LOST = "the answer was lost; everything is as asked for"
 _UNREADABLE = "secret, user name and password can't be read back"
 _UNSEEN = "the webhook can't be seen"
+_MORE = "the platform shows more events than were asked for"
 _SETTLED_BY = (
     "The webhook is read. Where it is as it was before, or where a secret was sent, which can't be read back, the "
     "request is sent again; updating twice is updating once. Where it is neither as before nor as asked for, once the "
@@ -49,7 +50,7 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
     Category:  core. Lane: the webhook.
     Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
                insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
-    Result:    the webhook, its secret masked.
+    Result:    the webhook, its secret masked; a note where the platform added events to those that were asked for.
     Lost answer: the webhook is read; where it is as before, or where a secret was sent, the request is repeated; where
                it is otherwise, nobody knows.
     Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}.
@@ -93,14 +94,16 @@ class UpdateWebhook(Operation[UpdateWebhookItem]):
             memo={"before": _image(wanted, found.body)},
             proof=hook_settings.proof_of_hook(item, partial(_flaw_of_hook, wanted)),
         )
-        return succeeded(hook_settings.shown(reply.body), note=_note(reply.body["config"], drops=item.drop_secret))
+        return succeeded(hook_settings.shown(reply.body), note=_note(wanted, reply.body, drops=item.drop_secret))
 
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
         if found.status == 404:
             return Undecided(_UNSEEN)
-        trace = _trace(_body(item), found.body, lost)
-        return succeeded(hook_settings.shown(found.body), note=_LOST) if trace is None else trace
+        wanted = _body(item)
+        trace, more = _trace(wanted, found.body, lost), _note(wanted, found.body, drops=False)
+        note = f"{_LOST}; {more}" if more else _LOST
+        return succeeded(hook_settings.shown(found.body), note=note) if trace is None else trace
 
 
 class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
@@ -162,7 +165,7 @@ class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
             memo={"before": _image(wanted, {"config": found.body})},
             proof=proofs.entry({"url": str}, partial(_flaw_of_config, wanted["config"])),
         )
-        note = _note(reply.body, drops=item.drop_secret)
+        note = _note(wanted, {"config": reply.body}, drops=item.drop_secret)
         return succeeded(hook_settings.shown_config(reply.body), note=note)
 
     def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
@@ -199,7 +202,8 @@ def _config_body(item: UpdateWebhookConfigItem) -> dict[str, Any]:
 
 
 def _flaw_of_hook(body: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
-    return _flaw_of(hook_settings.differences(body, hook))
+    # a platform may add kinds of events to those that were asked for
+    return _flaw_of(hook_settings.differences(body, hook, may_have_more_events=True))
 
 
 def _flaw_of_config(body: Mapping[str, Any], config: Mapping[str, Any]) -> str:
@@ -220,9 +224,10 @@ def _is_so(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
     return not hook_settings.differences(wanted, hook) and not hook_settings.has_secret(hook.get("config"))
 
 
-def _note(config: Mapping[str, Any], *, drops: bool) -> str | None:
+def _note(wanted: Mapping[str, Any], hook: Mapping[str, Any], *, drops: bool) -> str | None:
     """What an answer shows that was not asked for."""
-    return _KEPT if drops and hook_settings.has_secret(config) else None
+    notes = [_KEPT] if drops and hook_settings.has_secret(hook["config"]) else []
+    return "; ".join([*notes, _MORE] if "events" in hook_settings.differences(wanted, hook) else notes) or None
 
 
 def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,7 +242,7 @@ def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> No
     if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
         if hook_settings.differences(wanted, hook):
             return NotApplied("the webhook is not as asked for")
-    elif hook_settings.differences(wanted, hook):
+    elif hook_settings.differences(wanted, hook, may_have_more_events=True):
         asked = _image(wanted, {**wanted, "config": wanted.get("config") or {}})
         return Undecided(
             f"the answer of the {lost.method} was lost, and the webhook is neither as before nor as asked for: whether "

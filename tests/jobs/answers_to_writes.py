@@ -195,7 +195,7 @@ WRITES = (
         answers.HOOK,
         (
             {**answers.HOOK, "id": 8},
-            {**answers.HOOK, "events": ["push", "issues"]},
+            {**answers.HOOK, "events": ["issues", "fork"]},
             {**answers.HOOK, "config": {"url": "https://hooks.example.com/other"}},
             {"id": 7},
             [],

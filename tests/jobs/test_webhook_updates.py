@@ -90,6 +90,22 @@ def test_update_settled_beside_somebody_elses():
     assert (unreadable.is_undecided, unreadable.ended.found) == (True, None)
 
 
+def test_a_platform_may_add_events():
+    """A right answer with more events than were asked for is believed, and told; but one that is there before with more
+    of them is not yet as asked for, and where the answer was lost it only is when something has changed."""
+    item = {**HOOK, "events": ["push", "fork"], "drop_secret": True}
+    plain = hook(secret=False)
+    more, narrower = {**plain, "events": ["push", "fork", "ping"]}, {"before": {"config": {}, "events": ["push"]}}
+    driven = run(UPDATE, item, reply(body=plain), reply(body=more))
+    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    assert "more events" in driven.outcome.result["note"]
+    assert run(UPDATE, item, reply(body=more), reply(body=more)).shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
+    settled = settle(UPDATE, item, narrower, reply(body=more), method="PATCH")
+    assert "more events" in settled.outcome.result["note"]
+    as_before = {"before": {"config": {}, "events": ["ping", "push", "fork"]}}
+    assert settle(UPDATE, item, as_before, reply(body=more), method="PATCH").is_undone
+
+
 @pytest.mark.parametrize(
     ("item", "field", "words"),
     [
