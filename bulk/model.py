@@ -338,8 +338,8 @@ class Lost:
         memo: `Request.memo` of the lost request; empty where it had none.
         sent_at: when it was first sent (UTC epoch seconds, this machine's time; not the platform's).
         status: what came back and proves nothing, if anything did.
-        made: names and ids, folded, of what this run is known to have made itself shortly before: they are new and
-            explained.
+        made: names, folded, and places (`urls.place`) of what this run is known to have made itself shortly before: it
+            is new and explained.
     """
 
     method: str

@@ -137,6 +137,13 @@ class Operation(Generic[ItemT]):
         """Names that `item` brings into the world: the plan tells of two that look alike."""
         return ()
 
+    def collection(self, item: ItemT) -> str:
+        """The path below which what `item` creates lies by its number, as `/orgs/acme/hooks`; percent-encoded.
+
+        What lies there is waited for if it can't be seen at once, and counts as explained. Empty: nothing has a number.
+        """
+        return ""
+
     def with_file(self, item: ItemT, field: str, data: bytes) -> ItemT:
         """`item` with the content of the file that `field` names put in its inline field.
 

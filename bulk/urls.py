@@ -4,7 +4,7 @@ Pure. A name that could leave its place in a path (`.`, `..`, an empty segment, 
 """
 
 import re
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 _PLAIN = "-._~!$&'()*+,;=@"
 _SIMPLE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
@@ -37,6 +37,17 @@ def file_path(path: str) -> str:
         ValueError: a segment can't be used, see `segment`.
     """
     return path if _is_simple_path(path) else "/".join(segment(part) for part in path.split("/"))
+
+
+def place(collection: str, number: object) -> str:
+    """Where the thing of that number lies, to compare: `/orgs/acme/hooks/7`, decoded, in lower case.
+
+    Numbers are counted for each kind, so that one alone names nothing.
+
+    Args:
+        collection: path of the request that lists it and its like, percent-encoded.
+    """
+    return f"{unquote(collection)}/{number}".casefold()
 
 
 def query(**parameters: str | int | bool | None) -> str:

@@ -1,13 +1,15 @@
 """What became of a creation whose answer was lost, told by what is new in a list.
 
-New is what has an id that neither the look before the request showed nor this run has made since. Exactly one new thing
-that is as asked for, in the platform's normal form, is the one. A new thing that is not may be ours, shown otherwise in
-a way that nobody foresaw: then nobody knows, and nothing is sent again. Source: operations.md (policies U and K).
+New is what has an id that the look before the request did not show, and lies where this run has made nothing since.
+Exactly one new thing that is as asked for, in the platform's normal form, is the one. A new thing that is not may be
+ours, shown otherwise in a way that nobody foresaw: then nobody knows, and nothing is sent again. Source: operations.md
+(policies U and K).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bulk import urls
 from bulk.model import Lost, NotApplied, Outcome, Undecided, succeeded
 
 Thing = Mapping[str, Any]
@@ -20,6 +22,7 @@ def ids(things: Sequence[Thing]) -> list[Any]:
 
 def settled(
     kind: str,
+    collection: str,
     things: Sequence[Thing],
     lost: Lost,
     differences: Callable[[Thing], list[str]],
@@ -30,6 +33,7 @@ def settled(
 
     Args:
         kind: what is created, with its article, as `a webhook`.
+        collection: path below which its like lies, percent-encoded.
         things: those that are there now.
         differences: which fields of a thing are not as asked for, in their normal forms; none: it may be ours.
         shown_otherwise: which fields of an equal thing are written otherwise than they were asked for.
@@ -39,27 +43,23 @@ def settled(
     if not isinstance(before, list):
         return Undecided(f"whether {kind} was there before is not known")
     known = {str(number).casefold() for number in before}
-    new = [thing for thing in things if _id(thing) not in known]
+    new = [
+        thing
+        for thing in things
+        if str(thing["id"]).casefold() not in known and urls.place(collection, thing["id"]) not in lost.made
+    ]
     equal = [thing for thing in new if not differences(thing)]
-    match [thing for thing in equal if _id(thing) not in lost.made]:
+    match equal:
         case [one]:
             otherwise = " and ".join(shown_otherwise(one))
             form = f"; the platform writes its {otherwise} in a form of its own" if otherwise else ""
             return succeeded(shown(one), note=f"the answer was lost; {kind} that is as asked for is new{form}")
         case [_, *_]:
             return _undecided("as asked for, and which of them is ours can't be told", equal, shown)
-    if equal:
-        # ids are counted for each kind: that this run has made one of that number need not mean this one
-        return _undecided("as asked for, and perhaps of another item of this run", equal, shown)
-    unexplained = [thing for thing in new if _id(thing) not in lost.made]
-    if not unexplained:
+    if not new:
         return NotApplied(f"{kind} that is new is not there")
-    fields = sorted({field for thing in unexplained for field in differences(thing)})
-    return _undecided(f"not as asked for ({', '.join(fields)}); it may be ours, shown otherwise", unexplained, shown)
-
-
-def _id(thing: Thing) -> str:
-    return str(thing["id"]).casefold()
+    fields = sorted({field for thing in new for field in differences(thing)})
+    return _undecided(f"not as asked for ({', '.join(fields)}); it may be ours, shown otherwise", new, shown)
 
 
 def _undecided(why: str, things: Sequence[Thing], shown: Callable[[Thing], Any]) -> Undecided:

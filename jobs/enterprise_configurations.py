@@ -206,6 +206,9 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
     def lanes(self, item: CreateConfigurationItem) -> tuple[str, ...]:
         return (item.enterprise,)
 
+    def collection(self, item: CreateConfigurationItem) -> str:
+        return _path(item)
+
     def steps(self, item: CreateConfigurationItem) -> Steps:
         listing = yield from pages.read_all(_path(item), _proof_of_list(item))
         if listing.flaw is not None:
@@ -239,6 +242,7 @@ class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
         asked = fields.body_of(item, fields.CREATED_FIELDS)
         return creations.settled(
             "a configuration",
+            self.collection(item),
             listing.entries,
             lost,
             lambda found: fields.differences(asked, found),

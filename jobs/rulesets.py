@@ -233,6 +233,9 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
     def lanes(self, item: CreateRulesetItem) -> tuple[str, ...]:
         return (item.org,)
 
+    def collection(self, item: CreateRulesetItem) -> str:
+        return rulesets_path(item.org)
+
     def steps(self, item: CreateRulesetItem) -> Steps:
         listing = yield from _list(item)
         if listing.flaw is not None:
@@ -263,6 +266,7 @@ class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
         asked = {"name": item.name, "enforcement": item.enforcement}
         ended = creations.settled(
             "a ruleset",
+            self.collection(item),
             [entry for entry in listing.entries if is_of_organization(entry)],
             lost,
             lambda entry: normal_forms.differences(asked, entry, _FORMS),

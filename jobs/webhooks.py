@@ -187,6 +187,9 @@ class CreateWebhook(Operation[CreateWebhookItem]):
     def lanes(self, item: CreateWebhookItem) -> tuple[str, ...]:
         return (item.org,)
 
+    def collection(self, item: CreateWebhookItem) -> str:
+        return hooks_path(item.org)
+
     def steps(self, item: CreateWebhookItem) -> Steps:
         before = yield from _list(item)
         if before.flaw is not None:
@@ -221,6 +224,7 @@ class CreateWebhook(Operation[CreateWebhookItem]):
         wanted = _wanted(item)
         return creations.settled(
             "a webhook",
+            self.collection(item),
             listing.entries,
             lost,
             partial(_differences, wanted),

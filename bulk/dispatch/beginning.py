@@ -118,8 +118,7 @@ def _remember(beginning: Beginning, jobs: Sequence[Job], view: LedgerView, now: 
         ended = _ended(line, writes)
         if ended is not None:
             effect = Effect.CREATE if ended.is_sent else None  # which one it was is not said: each may have created
-            names = names_made(ended.operation.new_names(ended.item), effect, ended.outcome)
-            beginning.newborn.add(names, now)
+            beginning.newborn.add(names_made(ended.operation, ended.item, effect, ended.outcome), now)
             beginning.last_writes.add(ended.operation, ended.item, effect, ended.outcome, now)
 
 

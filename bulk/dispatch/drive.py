@@ -120,7 +120,7 @@ class Drive:
     ) -> None:
         """What a write has changed, for those who come to it after this item."""
         if may_create(operation, effect):
-            self._shared.newborn.add(names_made(operation.new_names(item), effect, outcome), self._clock.monotonic())
+            self._shared.newborn.add(names_made(operation, item, effect, outcome), self._clock.monotonic())
         if not tally.is_alone:
             self._shared.last_writes.add(operation, item, effect, outcome, self._clock.monotonic())
 

@@ -197,7 +197,13 @@ def test_a_new_one_that_differs(new):
     driven = settle(CREATE, NEW, {"before": [3, 5]}, reply(body=[summary(3), new]), method="POST")
     assert driven.is_undecided
     assert [each["id"] for each in driven.ended.found] == [9]
-    lost = Lost(method="POST", path="/x", memo={"before": [3, 5]}, sent_at=1_000.0, made=frozenset(("9",)))
+    lost = Lost(
+        method="POST",
+        path="/x",
+        memo={"before": [3, 5]},
+        sent_at=1_000.0,
+        made=frozenset(("/orgs/acme-eng/rulesets/9",)),
+    )
     assert drive(CREATE.settle(item_of(CREATE, **NEW), lost), reply(body=[summary(3), new])).is_undone
 
 

@@ -138,17 +138,23 @@ def test_create_settled():
     assert settle(CREATE, NEW, {"before": [7]}, hooks(hook(7)), method="POST").is_undone
     strange = settle(CREATE, NEW, {"before": [7]}, hooks(hook(7), hook(8, content_type="form")), method="POST")
     assert (strange.is_undecided, [each["id"] for each in strange.ended.found]) == (True, [8])
-    lost = Lost(method="POST", path="/x", memo={"before": [7]}, sent_at=1_000.0, made=frozenset(("8",)))
+    lost = Lost(
+        method="POST", path="/x", memo={"before": [7]}, sent_at=1_000.0, made=frozenset(("/orgs/acme-eng/hooks/8",))
+    )
     other = hook(8, url="https://elsewhere.example.com")
     assert drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), other)).is_undone
     ours = drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), hook(8), hook(9))).outcome
     assert ours.result["id"] == 9
 
 
-def test_a_number_of_another_kind_explains_nothing():
-    """Ids are counted for each kind: an equal webhook whose number this run has given is never sent again."""
-    lost = Lost(method="POST", path="/x", memo={"before": [7]}, sent_at=1_000.0, made=frozenset(("8",)))
-    assert drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), hook(8))).is_undecided
+@pytest.mark.parametrize("made", ["8", "/orgs/acme-eng/rulesets/8", "/orgs/acme-ops/hooks/8"])
+def test_a_number_of_another_kind_explains_nothing(made):
+    """Numbers are counted for each kind and organization: what this run has made there is not this webhook."""
+    lost = Lost(method="POST", path="/x", memo={"before": [7]}, sent_at=1_000.0, made=frozenset((made,)))
+    applied = drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), hook(8)))
+    assert applied.outcome.result["id"] == 8
+    strange = hook(8, url="https://elsewhere.example.com")
+    assert drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), strange)).is_undecided
     assert drive(CREATE.settle(item_of(CREATE, **NEW), lost_without_memo()), hooks()).is_undecided
 
 
