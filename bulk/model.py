@@ -269,6 +269,7 @@ class Outcome:
         result: a JSON value for `results.jsonl`, or an Encoded.
         payload: what `save` writes where it is not in `result` (raw and html).
         http_status: of the answer that decided; the engine fills it in where the operation did not.
+        gives_codes: of a refusal: codes say why, so that the same request before it can't have been taken either.
     """
 
     kind: Final[OutcomeKind]
@@ -276,6 +277,7 @@ class Outcome:
     error: Final[ItemError | None]
     payload: Final[bytes | BodyFile | None]
     http_status: Final[int | None]
+    gives_codes: Final[bool]
 
     def __init__(
         self,
@@ -285,9 +287,10 @@ class Outcome:
         error: ItemError | None = None,
         payload: bytes | BodyFile | None = None,
         http_status: int | None = None,
+        gives_codes: bool = False,
     ) -> None:
         self.kind, self.result, self.error, self.payload = kind, result, error, payload
-        self.http_status = http_status
+        self.http_status, self.gives_codes = http_status, gives_codes
 
 
 _SUCCEEDED, _UNCHANGED = OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED
@@ -305,10 +308,14 @@ def unchanged(result: Any, *, note: str | None = None, payload: bytes | BodyFile
     return Outcome(kind=_UNCHANGED, result=_noted(result, note), payload=payload)
 
 
-def failed(code: ErrorCode, message: str, *, http_status: int | None = None, result: Any = None) -> Outcome:
+def failed(
+    code: ErrorCode, message: str, *, http_status: int | None = None, result: Any = None, gives_codes: bool = False
+) -> Outcome:
     """It is certain that the item is not as asked for."""
     error = ItemError(code, message, http_status)
-    return Outcome(kind=OutcomeKind.FAILED, result=result, error=error, http_status=http_status)
+    return Outcome(
+        kind=OutcomeKind.FAILED, result=result, error=error, http_status=http_status, gives_codes=gives_codes
+    )
 
 
 def skipped(code: ErrorCode, message: str) -> Outcome:

@@ -72,7 +72,8 @@ class CreateOrganization(Operation[CreateOrganizationItem]):
     most_requests = 2
     settled_by = (
         "Its rulesets are listed: the organization was not there before the request, so if it is there now, it was "
-        "created. If it is not, the request is sent again; the login is unique, so at most one can be made."
+        "created. If it is not, the request is sent again; the login is unique, so at most one can be made. "
+        "Where that is refused, and no code says why, it may be because the login is taken: the outcome is unknown."
     )
     example: ClassVar = {"login": "acme-web", "admin": "octoadmin", "profile_name": "Acme Web"}
 

@@ -43,7 +43,13 @@ def refused(reply: Reply) -> Outcome:
     """A creation that was refused while nothing that is as asked for is there: `conflict` by status or code alone."""
     is_conflict = reply.status == 409 or has_code(reply, "already_exists")
     code = ErrorCode.CONFLICT if is_conflict else ErrorCode.VALIDATION_FAILED
-    return failed(code, message_of(reply), http_status=reply.status)
+    return failed(code, message_of(reply), http_status=reply.status, gives_codes=_gives_codes(reply))
+
+
+def _gives_codes(reply: Reply) -> bool:
+    """Whether each single error has a code that says something; `custom` only says that its message does."""
+    codes = [entry.get("code") if isinstance(entry, dict) else None for entry in _errors(reply)]
+    return bool(codes) and all(isinstance(code, str) and code not in ("", "custom") for code in codes)
 
 
 def is_empty_repository(reply: Reply) -> bool:

@@ -23,6 +23,7 @@ log = logging.getLogger("bulk.dispatch")
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
 NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
+NAME_MAY_BE_TAKEN = "the answer was lost, and the repeat was refused; perhaps because the name is taken by then"
 OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
 READINGS = 2
 """Negative readings before one is believed."""
@@ -147,11 +148,16 @@ def _unknown(doubt: Doubt, found: Undecided, last: Outcome | None) -> Outcome:
 def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:
     """What a refusal means that stands: a unique name that was free before the lost request, and is taken now, is ours.
 
-    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`).
+    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that does
+    not say what it is about may be about the name as well, and then nobody knows.
     """
     was_free = doubt.effect is Effect.CREATE_UNIQUE and doubt.lost.memo.get("preflight") == 404
-    if was_free and refusal.error is not None and refusal.error.code is ErrorCode.CONFLICT:
+    if not was_free or refusal.error is None:
+        return refusal
+    if refusal.error.code is ErrorCode.CONFLICT:
         return succeeded(None, note=NAME_TAKEN)
+    if refusal.error.code is ErrorCode.VALIDATION_FAILED and not refusal.gives_codes:
+        return unknown(f"{NAME_MAY_BE_TAKEN}: {refusal.error.message}", http_status=refusal.http_status)
     return refusal
 
 

@@ -16,7 +16,6 @@ from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Fate, answer
 from tests.simulation.schedules import put, snapshot
 from tests.simulation.world import World, now, simulate, world
-from tests.simulation.writes import WRITES
 
 JSON = "application/json"
 CONFLICT = answer(409, b'{"message": "a does not match 0123"}', JSON)
@@ -215,58 +214,6 @@ def test_what_is_in_progress_is_waited_for(folder: Path, times: int, outcome: st
 
     fates = writes_meet(*[BUSY] * times)
     play(folder, "snapshot.create", [snapshot("repo-00000", "build")], fates, check)
-
-
-@pytest.mark.parametrize(
-    "fates",
-    [
-        [answer(303, b"", Location="/login", is_passed_on=True)],
-        [DROP_AFTER, answer(422, b'{"message": "Validation Failed"}', JSON)],
-    ],
-    ids=["redirected", "lost, then refused"],
-)
-def test_what_nobody_can_read_back_is_unknown_after_a_refusal(folder: Path, fates: list[Fate]) -> None:
-    """failures.md row 11: a snapshot that may have been taken is not `failed` because of what came next: no read shows
-    whether it was."""
-
-    def check(made: World, lines: list[dict[str, Any]], code: int) -> None:
-        assert (lines[0]["outcome"], lines[0]["error"]["code"], code) == ("unknown", "unknown_outcome", 6)
-        assert sends(made) == len(fates)
-        assert len(made.effects()) == 1
-
-    play(folder, "snapshot.create", [snapshot("repo-00000", "build")], writes_meet(*fates), check)
-
-
-FOLLOWED = ("rename, followed", "security, followed", "attached to some, followed", "many read, followed")
-
-
-@pytest.mark.parametrize("name", FOLLOWED)
-def test_a_read_that_fails_after_an_accepted_write_does_not_make_it_failed(folder: Path, name: str) -> None:
-    """What the platform has accepted, and nobody may look at afterwards, is `unknown`, with what the read was told; and
-    it is not sent again."""
-    write = WRITES[name]
-
-    async def main() -> None:
-        async with world(folder, seed_data=write.seed_data) as made:
-            is_accepted = False
-
-            def fate_of(exchange: Exchange) -> Fate:
-                nonlocal is_accepted
-                is_refused = is_accepted and not exchange.is_write and "/rate_limit" not in exchange.path
-                is_accepted = is_accepted or exchange.is_write
-                return answer(403, b'{"message": "Not accessible by this token"}', JSON) if is_refused else FINE
-
-            made.network.fate_of = fate_of
-            job = {"job": {"operation": write.operation, "items": [write.item]}}
-            manifest = made.write("run", job, {"settle": "2s"})
-            assert (await made.run(manifest)).exit_code == 6
-            (line,) = made.lines(manifest)
-            assert (line["outcome"], line["error"]["code"]) == ("unknown", "unknown_outcome")
-            assert "Not accessible by this token" in line["error"]["message"]
-            assert sends(made) == 1
-            assert len(made.effects()) == 1
-
-    simulate(main)
 
 
 def test_a_write_that_can_not_be_connected_is_tried_until_it_is(folder: Path) -> None:

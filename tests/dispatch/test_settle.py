@@ -279,6 +279,15 @@ def test_a_name_that_was_free_and_is_taken_is_ours(about: Doubt, refusal: Outcom
         assert found is refusal
 
 
+@pytest.mark.parametrize("gives_codes", [True, False])
+def test_a_refusal_that_does_not_say_why_may_be_about_the_name(gives_codes: bool) -> None:
+    """Of a name that was free and can't be seen: only a refusal whose codes say why proves that nothing was made."""
+    refusal = failed(ErrorCode.VALIDATION_FAILED, "no", http_status=422, gives_codes=gives_codes)
+    found = inferred(doubt(Effect.CREATE_UNIQUE, preflight=404), refusal)
+    assert found.kind is (OutcomeKind.FAILED if gives_codes else OutcomeKind.UNKNOWN)
+    assert inferred(doubt(Effect.CREATE_UNIQUE), refusal) is refusal
+
+
 def test_the_first_loss_of_a_write_is_remembered() -> None:
     """Its memo is from before any of them; the time is the newest's. Another write is another doubt."""
     first, second = doubt(Effect.CREATE, 1.0, was="old"), doubt(Effect.CREATE, 9.0, was="new")
