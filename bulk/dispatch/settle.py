@@ -148,8 +148,8 @@ def _unknown(doubt: Doubt, found: Undecided, last: Outcome | None) -> Outcome:
 def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:
     """What a refusal means that stands: a unique name that was free before the lost request, and is taken now, is ours.
 
-    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that does
-    not say what it is about may be about the name as well, and then nobody knows.
+    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that
+    does not say what it is about may be about the name as well, and then nobody knows.
     """
     was_free = doubt.effect is Effect.CREATE_UNIQUE and doubt.lost.memo.get("preflight") == 404
     if not was_free or refusal.error is None:

@@ -23,8 +23,8 @@ from tests.simulation.writes import WRITES
     ],
 )
 def test_a_name_that_was_free_and_is_refused_without_a_code(folder: Path, errors: str, outcome: str) -> None:
-    """The organization can't be seen; its creation was lost and the repeat refused, in words alone: nobody knows whether
-    because it was made."""
+    """The organization can't be seen; its creation was lost and the repeat refused, in words alone: nobody knows
+    whether because it was made."""
     refusal = answer(422, b'{"message": "Validation Failed", "errors": [%b]}' % errors.encode(), JSON)
 
     def fate_of(exchange: Exchange) -> Fate:
