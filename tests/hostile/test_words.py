@@ -1,7 +1,7 @@
 """The words of a message are for people: whatever names stand in them, the engine does the same.
 
 Each pair of jobs meets the same refusal, one with an ordinary name in its message, the other with one that sounds like
-something else. Both must end alike, with as many requests, in about the same time.
+something else. Both must end alike, by the code of the error too, with as many requests, in about the same time.
 """
 
 import json
@@ -137,8 +137,8 @@ def test_names_in_messages_change_nothing(tried: list[tuple[Refusal, str]]) -> N
         assert abs(first - second) <= max(CLOSE_S, max(first, second) / 2), about
 
 
-def _outcomes(lines: list[dict[str, Any]]) -> list[str]:
-    return [line["outcome"] for line in lines]
+def _outcomes(lines: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
+    return [(line["outcome"], line["error"]["code"] if line["error"] else None) for line in lines]
 
 
 def _requests(cell: Cell) -> list[tuple[str, str]]:
