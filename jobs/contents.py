@@ -76,7 +76,7 @@ class GetContents(Operation[GetContentsItem]):
 
     def steps(self, item: GetContentsItem) -> Steps:
         path = contents_url(item.owner, item.repo, item.path)
-        proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path))
+        proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path), is_root=not item.path)
         return files.fetch(path, urls.query(ref=item.ref), item.media_type, {"path": item.path}, proof)
 
     def saved_bytes(self, outcome: Outcome) -> bytes:

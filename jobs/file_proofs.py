@@ -16,6 +16,7 @@ from bulk.model import BodyFile, Media, Reply
 from bulk.proof import Check, Proof
 from jobs import normal_forms
 
+_LISTS_NOTHING = "it lists nothing, and git knows no empty directory but the root"
 _NOT_FILES = ("dir", "symlink", "submodule")
 
 
@@ -24,13 +25,16 @@ def of_file(identity: Check) -> Proof:
     return Proof(_flaw_of_file, identity)
 
 
-def of_content(identity: Check) -> Proof:
-    """A file object with its content, a directory's entries, or what a symlink or submodule is. For json and object."""
-    return Proof(_flaw_of_content, identity)
+def of_content(identity: Check, *, is_root: bool) -> Proof:
+    """A file object with its content, a directory's entries, or what a symlink or submodule is. For json and object.
+
+    Only the root of a repository may list nothing, also where a redirect led.
+    """
+    return Proof(_flaw_of_content if is_root else _flaw_of_content_below, identity)
 
 
 def standing(identity: Check) -> Proof:
-    """As `of_content`, where the content itself may be left out: the blob is enough."""
+    """As `of_content` below the root, where the content itself may be left out: the blob is enough."""
     return Proof(_flaw_of_standing, identity)
 
 
@@ -61,6 +65,8 @@ def of_place(owner: str, repo: str, path: str | None) -> Check:
 
 def is_described(found: Any) -> bool:
     """Whether JSON that came instead of bytes says what stands there: a directory, a symlink or a submodule."""
+    if _flaw_of_nothing(found):
+        return False
     if isinstance(found, list):
         return not _flaw_of_entries(found)
     return isinstance(found, dict) and (isinstance(found.get("entries"), list) or found.get("type") in _NOT_FILES)
@@ -91,8 +97,19 @@ def _flaw_of_content(reply: Reply) -> str:
     return _flaw_of_whole(body) if is_file else _flaw_of_other(body)
 
 
+def _flaw_of_content_below(reply: Reply) -> str:
+    return _flaw_of_nothing(reply.body) or _flaw_of_content(reply)
+
+
+def _flaw_of_nothing(body: Any) -> str:
+    entries = body.get("entries") if isinstance(body, dict) else body
+    return _LISTS_NOTHING if isinstance(entries, list) and not entries else ""
+
+
 def _flaw_of_standing(reply: Reply) -> str:
     body = reply.body
+    if flaw := _flaw_of_nothing(body):
+        return flaw
     if isinstance(body, dict) and body.get("type") == "file":
         return "" if isinstance(body.get("sha"), str) else "it names no blob"
     return _flaw_of_other(body)
@@ -148,7 +165,7 @@ def _flaw_of_place(root: str, path: str | None, reply: Reply) -> str:
         return _flaw_of_one(root, body, None)
     entries = body.get("entries") if isinstance(body, dict) else body
     if path and isinstance(entries, list) and not entries:
-        return "it lists nothing, and git knows no empty directory but the root"
+        return _LISTS_NOTHING
     if isinstance(body, list):
         for entry in body:
             flaw = _flaw_of_one(root, entry, None)

@@ -38,6 +38,19 @@ def test_only_the_root_may_be_empty(body):
     assert run(get, {**answers.REPOSITORY, **form, "path": "docs"}, reply(body=body)).is_disbelieved
 
 
+@pytest.mark.parametrize("media_type", ["json", "object", "raw", "html"])
+@pytest.mark.parametrize("is_led_elsewhere", [False, True])
+def test_a_file_is_no_empty_list(media_type, is_led_elsewhere):
+    """`[]` in place of a file is nobody's content and no directory, in any representation, also behind a redirect."""
+    get = find("contents.get")
+    item = item_of(get, **answers.REPOSITORY, path="README.md", media_type=media_type)
+    request = next(get.steps(item))
+    assert request.proof is not None
+    proof = request.proof.elsewhere() if is_led_elsewhere else request.proof
+    body = b"[]" if media_type in ("raw", "html") else []
+    assert proof.flaw(reply(body=body, headers={"content-type": "application/json"}))
+
+
 @pytest.mark.parametrize(("name", "item", "right", "wrong"), CASES)
 def test_who_was_led_elsewhere_may_find_another_name(name, item, right, wrong):
     """After a redirect the shape counts and the identity does not: what was renamed has another name there."""
