@@ -26,14 +26,14 @@ LIMIT, WINDOW_S = 200, 600
 
 def why_not(row: Row, way: Way) -> str:
     """Why that way can't befall that operation, or nobody can know of it; "" where it is tried."""
+    if way.limits is not None and row.operation == "rate-limit.get":
+        return "it asks a witness that errs"
     if way.kind == "plain" or (way.kind == "stale" and not row.writes):
         return "" if way.kind == "plain" or row.writes else "nothing changes while it is read"
     if way.on == "write" and not row.writes:
         return "it writes nothing"
     if way.kind == "meddled" and not row.meddles:
         return "nobody else's change of it could be told from ours"
-    if way.limits is not None and row.operation == "rate-limit.get":
-        return "it asks a witness that errs"
     if way.kind == "foreign" and not row.names_itself:
         return "nothing in the answer says whose it is"
     if (

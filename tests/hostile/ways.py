@@ -162,6 +162,7 @@ WAYS: tuple[Way, ...] = (
 )
 FEW = (
     "plain",
+    "form: one event more",
     "stale: 5.0 s, answer lost",
     "foreign: write, not applied",
     "foreign: first read",
@@ -174,9 +175,12 @@ FEW = (
     "lost: before, reset",
     "status: 408 after",
     "status: 425 before",
+    "status: 303 to a read",
     "gateway: 200 ok",
     "gateway: 201 page",
     "truncated: write, applied, half a body",
+    "meddled: after, answer lost",
+    "limits: headers late, /rate_limit 404",
     "limits: headers absent, /rate_limit frozen",
 )
 """One or two of each family."""
