@@ -188,7 +188,7 @@ class Governor:
             if gate.obstacle:
                 if gate.obstacle != self.concurrency.obstacle:  # answers make room, nothing that the watcher could ask
                     gate.account.wake()
-                with anyio.move_on_after(_until(gate.obstacle_until, now)):
+                with anyio.move_on_after(pacing.seconds_until(gate.obstacle_until, now)):
                     await gate.nudge.wait()
                 continue
             self.refresh_pace(gate, now)
@@ -311,11 +311,14 @@ class Governor:
         kind = verdict.kind
         if permit.generation == account.generation and kind in PROVING:
             account.prove(permit.granted)
+        seen = words.SEEN.get(kind) if permit.is_look else None
+        if seen is False:  # first, so that its own headers can't pass for a window that it has opened
+            charges.saw(permit, seen, now, self.time)
         limits = words.of_headers(permit, reply, verdict)
         if limits is not None:
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
-        if permit.is_look:
-            charges.saw(permit, words.SEEN.get(kind), now, self.time)
+        if permit.is_look and seen is not False:
+            charges.saw(permit, seen, now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.strikes = 0
             self.good_answers += not reply.is_truncated
@@ -395,8 +398,3 @@ class Governor:
     def quiet_until(self) -> float:
         """Nothing at all is sent before (monotonic): the platform asked for it."""
         return self._paused_until
-
-
-def _until(moment: float | None, now: float) -> float:
-    """Seconds to wait; without a moment still to come long enough that only a nudge ends it (a reset is asked for)."""
-    return 3_700.0 if moment is None or moment <= now else moment - now

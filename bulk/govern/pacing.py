@@ -34,3 +34,8 @@ def rate(available: int, work_left: int, seconds_left: float, window_s: float) -
 def burst(per_second: float) -> int:
     """Requests to let out together at that rate (count, >= 1)."""
     return max(1, round(per_second * BURST_S))
+
+
+def seconds_until(moment: float | None, now: float) -> float:
+    """Seconds to wait; without a moment still to come long enough that only a nudge ends it (a reset is asked for)."""
+    return 3_700.0 if moment is None or moment <= now else moment - now

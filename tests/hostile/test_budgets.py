@@ -53,6 +53,13 @@ def test_headers_that_are_nonsense_hold_up_nothing(headers: Headers) -> None:
     assert used.refused == 0, told(used)
 
 
+def test_a_refused_look_does_not_open_a_window_by_its_own_headers() -> None:
+    """Headers that always name an end three seconds away cost one vain look, and after that are not believed."""
+    used = use(Cell(Headers.SOON, Answers.RIGHT, windows=8, is_even=False))
+    assert used.share >= USED, told(used)
+    assert used.refused == 1, told(used)
+
+
 @pytest.mark.parametrize("answers", MISTAKES)
 @pytest.mark.parametrize("is_even", [True, False])
 def test_nonsense_of_rate_limit_holds_up_nothing(answers: Answers, is_even: bool) -> None:
