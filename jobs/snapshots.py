@@ -129,8 +129,8 @@ class CreateSnapshot(Operation[SnapshotItem]):
     unreported = frozenset({"manifests"})
     settled_by = (
         "The platform offers no read of snapshots. The same one is sent again, which changes nothing where it arrived, "
-        "as long as nothing later of its repository, correlator and detector was sent. Where the repeat is refused, or "
-        "the request was redirected, nobody knows whether it arrived, and the outcome is unknown."
+        "as long as nothing later of its repository, correlator and detector was sent. Where the repeat is refused, "
+        "but for what it holds, or the request was redirected, nobody knows whether it arrived, and the outcome is unknown."
     )
     example: ClassVar = {
         "owner": "acme-eng",
@@ -210,7 +210,7 @@ class CreateSnapshot(Operation[SnapshotItem]):
         verdict = reply.body["result"]
         if verdict.strip().casefold() not in GOOD_RESULTS:
             message = f"the platform took the snapshot and reports {verdict}: {refusals.message_of(reply)}"
-            return failed(ErrorCode.REJECTED, message, http_status=reply.status, result=result)
+            return failed(ErrorCode.REJECTED, message, http_status=reply.status, result=result, gives_codes=True)
         return succeeded(result)
 
     def settle(self, item: SnapshotItem, lost: Lost) -> Settling:

@@ -12,7 +12,7 @@ from bulk.dispatch.lanes import Lane
 from bulk.dispatch.progress import JobState
 from bulk.dispatch.scheduler import Scheduler
 from bulk.dispatch.settle import Settler
-from bulk.forecast import Budget, Capacity, Key, Work, forecast, window_length
+from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
 from bulk.govern.accounts import Gate
 from bulk.govern.governor import Governor
 from bulk.manifest.manifest import Job
@@ -21,7 +21,6 @@ REMEMBERED = 15
 """What was measured so many items ago counts for a third, with many under way six times as many as these (count)."""
 LATENCY_S = 0.1
 """Until an answer has come (seconds)."""
-WRITE_S = 0.01
 RESET_S = 0.05
 YOUNG_ROUNDS = 12
 """A run that is so many latencies old still finds out how much may be in flight (count)."""

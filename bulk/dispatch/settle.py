@@ -108,6 +108,8 @@ class Settler:
                     is_repeated = doubt.effect in (Effect.SET, Effect.ORDERED) and found.found is None
                     if refusal is None and may_repeat and is_repeated:
                         return None
+                    if refusal is not None and found.found is None and _is_the_same_for_all(refusal):
+                        return refusal
                     if is_believed:
                         return _unknown(doubt, found, refusal or doubt.followed_by)
             await self._exchange.pause(pause_s)
@@ -156,9 +158,14 @@ def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:
         return refusal
     if refusal.error.code is ErrorCode.CONFLICT:
         return succeeded(None, note=NAME_TAKEN)
-    if refusal.error.code is ErrorCode.VALIDATION_FAILED and not refusal.gives_codes:
+    if refusal.error.code is ErrorCode.VALIDATION_FAILED and not _is_the_same_for_all(refusal):
         return unknown(f"{NAME_MAY_BE_TAKEN}: {refusal.error.message}", http_status=refusal.http_status)
     return refusal
+
+
+def _is_the_same_for_all(refusal: Outcome) -> bool:
+    """Whether a repeat was refused for what it holds: then the one before it was not taken either."""
+    return refusal.gives_codes and refusal.error is not None and refusal.error.code is not ErrorCode.CONFLICT
 
 
 def lost_again(doubt: Doubt | None, newest: Doubt) -> Doubt:

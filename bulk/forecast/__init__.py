@@ -7,6 +7,6 @@ and a budget move between two events), `windows.py` (how long a window lasts), `
 from bulk.forecast.course import forecast
 from bulk.forecast.losses import with_losses
 from bulk.forecast.windows import window_length
-from bulk.forecast.work import Budget, Capacity, Forecast, Key, Work
+from bulk.forecast.work import WRITE_S, Budget, Capacity, Forecast, Key, Work
 
-__all__ = ["Budget", "Capacity", "Forecast", "Key", "Work", "forecast", "window_length", "with_losses"]
+__all__ = ["WRITE_S", "Budget", "Capacity", "Forecast", "Key", "Work", "forecast", "window_length", "with_losses"]

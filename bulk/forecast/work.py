@@ -7,6 +7,9 @@ from typing import TypeAlias
 
 Key: TypeAlias = tuple[str, str]
 """Who pays: (credential, category)."""
+WRITE_S = 0.006
+"""What a write takes beside the way to the platform and back (seconds), until one was seen: its intent is synced to the
+disk, and it is applied. Measured on a local disk with a sandbox on the same machine; 0.014 where both are busy."""
 
 
 @dataclass(frozen=True, slots=True)

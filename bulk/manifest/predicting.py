@@ -6,13 +6,11 @@ Nothing was sent yet, so that an item's time is judged by what `GET /rate_limit`
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bulk.forecast import Budget, Capacity, Key, Work, forecast, window_length, with_losses
+from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length, with_losses
 from bulk.manifest.manifest import Job, Limits
 from bulk.manifest.summary import JobCheck
 from bulk.status import BucketStatus
 
-WRITE_S = 0.014
-"""What a write takes beside the way to the platform and back: its intent is synced to the disk, and it is applied."""
 RESET_S = 0.03
 """From the end of a window until its successor was seen (seconds), beside the way to the platform and back."""
 STARTS_WITH = 16

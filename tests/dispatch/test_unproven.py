@@ -60,6 +60,17 @@ def test_what_nobody_can_read_back_is_unknown_after_a_refusal(folder: Path, fate
     play(folder, "snapshot.create", [snapshot("repo-00000", "build")], writes_meet(*fates), check)
 
 
+def test_what_is_refused_for_what_it_holds_was_not_taken_before(folder: Path) -> None:
+    """A snapshot of a commit that does not exist: its first answer is lost, and the second one says invalid."""
+
+    def check(made: World, lines: list[dict[str, Any]], code: int) -> None:
+        assert (lines[0]["outcome"], lines[0]["error"]["code"], code) == ("failed", "rejected", 1)
+        assert sends(made) == 2
+
+    item = {**snapshot("repo-00000", "build"), "sha": "0" * 40}
+    play(folder, "snapshot.create", [item], writes_meet(DROP_AFTER, then=FINE), check)
+
+
 FOLLOWED = ("rename, followed", "security, followed", "attached to some, followed", "many read, followed")
 
 
