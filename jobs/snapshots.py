@@ -130,7 +130,7 @@ class CreateSnapshot(Operation[SnapshotItem]):
     settled_by = (
         "The platform offers no read of snapshots. The same one is sent again, which changes nothing where it arrived, "
         "as long as nothing later of its repository, correlator and detector was sent. Where the repeat is refused, "
-        "but for what it holds, or the request was redirected, nobody knows whether it arrived, and the outcome is unknown."
+        "but for what it holds, or the request was redirected, nobody knows whether it arrived: the outcome is unknown."
     )
     example: ClassVar = {
         "owner": "acme-eng",
