@@ -29,7 +29,7 @@ TOKEN = "ghp_" + "0123456789" * 3 + "abcdef"
 @dataclass(frozen=True, slots=True)
 class Case:
     """Attributes:
-    claim: what it shows. aim: least ratio. kind: of the bare loop. in_flight: requests at once.
+    claim: what it shows. aim: least ratio; interpreted: the same where nothing is compiled, if it differs. kind: of the bare loop. in_flight: requests at once.
     is_stored: validators are kept. is_again: the store is full already. share: part of the items that it runs.
     """
 
@@ -40,10 +40,11 @@ class Case:
     is_stored: bool = False
     is_again: bool = False
     share: float = 1.0
+    interpreted: float | None = None
 
 
 CASES = {
-    "reads": Case("READMEs of 3 kB", 1.0 if is_compiled() else 0.75),
+    "reads": Case("READMEs of 3 kB", 1.0, interpreted=0.75),
     "stored": Case("READMEs of 3 kB, validators and bodies kept", 0.55, is_stored=True),
     "unchanged": Case("the same again, answered 304", 0.8, kind="conditional", is_stored=True, is_again=True),
     "writes": Case("durable writes", 0.55, kind="write", share=0.25),
@@ -127,7 +128,8 @@ def measure(case: Case, items: int, rounds: int) -> None:
     print(f"{case.claim}: {items:,} items, {rounds} rounds")
     print(f"  {persecond.text(0)} items/s; CPU µs each {ours_us.text(1)}, bare {bare_us.text(1)}")
     figure = f"{speed.text()} by time, {cpu.text()} by CPU time"
-    row(f"{case.claim}, of a bare loop", figure, f"{case.aim:g}", min(speed.median, cpu.median) >= case.aim)
+    aim = case.aim if case.interpreted is None or is_compiled() else case.interpreted
+    row(f"{case.claim}, of a bare loop", figure, f"{aim:g}", min(speed.median, cpu.median) >= aim)
 
 
 def _cpu(costs: Sequence[Cost]) -> list[float]:
