@@ -29,7 +29,8 @@ TOKEN = "ghp_" + "0123456789" * 3 + "abcdef"
 @dataclass(frozen=True, slots=True)
 class Case:
     """Attributes:
-    claim: what it shows. aim: least ratio; interpreted: the same where nothing is compiled, if it differs. kind: of the bare loop. in_flight: requests at once.
+    claim: what it shows. aim: least ratio; interpreted: where nothing is compiled, if it differs. kind: of the bare
+    loop. in_flight: requests at once.
     is_stored: validators are kept. is_again: the store is full already. share: part of the items that it runs.
     """
 
