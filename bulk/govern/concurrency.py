@@ -33,7 +33,7 @@ UNBELIEVED = 0.6
 """Fewer in flight are hardly slower: a whole that takes less of the part's latency than that is looked at once more."""
 LONGEST_STRIDE, SHORTEST_STRIDE = 2.0, 1.2
 """Factor of the limit where the knee lies outside of part and whole; its root after each turn back."""
-SOON_S = 0.01
+SOON_S = 0.015
 """Answers that come within that time never make the limit fall: nobody is helped by fewer in flight, and where this
 process and a near platform take turns, as one waits for the other, both serve fewer."""
 SLOW = 2.4

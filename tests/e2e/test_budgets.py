@@ -46,19 +46,50 @@ def _untraced() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def governed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Home]]:
+def full_speed_s(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """What 1,000 READMEs take on this machine where nothing is limited, from first arrival to last answer (seconds)."""
+    folder = tmp_path_factory.mktemp("unlimited")
+    home = Home(folder)
+    home.lines("repos.jsonl", repositories(LIMIT))
+    with served(folder / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        home.manifest(sandbox.base_url, JOB)
+        assert home.run("run", "manifest.yaml", "--run-dir", "run").exit_code == 0
+        return span_s(sandbox.requests())
+
+
+@pytest.fixture(scope="module")
+def governed(tmp_path_factory: pytest.TempPathFactory, full_speed_s: float) -> Iterator[tuple[Served, Home]]:
     """A sandbox with core = 1,000 per 5 seconds, and a folder with a manifest of 3,000 READMEs, run once.
 
     Where the machine was busy with other things, another sandbox and another run, to be judged in its place.
     """
     for _ in range(ATTEMPTS - 1):
         with governed_once(tmp_path_factory.mktemp("governed")) as (sandbox, home):
-            used = [len(window) for window in windows(sandbox.requests(), "core")]
-            if max(used) > LIMIT or min(used[:FULL]) == LIMIT:  # one less in a window costs one window more
+            lines = sandbox.requests()
+            used = [len(window) for window in windows(lines, "core")]
+            # one less in a window costs one window more
+            if max(used) > LIMIT or (min(used[:FULL]) == LIMIT and span_s(lines) <= longest_s(lines, full_speed_s)):
                 yield sandbox, home
                 return
     with governed_once(tmp_path_factory.mktemp("governed")) as last:
         yield last
+
+
+def best_s(lines: Sequence[Line], full_speed_s: float) -> float:
+    """The best possible time for so many READMEs, from the first arrival on (seconds).
+
+    The sandbox's first window begins at the whole second that holds the first request, so it ends
+    `5 - (first request - that second)` seconds after the first request. Every further full window takes 5 s, and the
+    last 1,000 need what they need at full speed, measured in a run without limits. So, with 3,000 of 1,000 each:
+    best = (5 - fraction of the first second) + 5 + full speed.
+    """
+    first = min(map(arrived, lines))
+    return (int(first) + WINDOW_S - first) + (FULL - 1) * WINDOW_S + full_speed_s
+
+
+def longest_s(lines: Sequence[Line], full_speed_s: float) -> float:
+    """What it may take on a machine like this (seconds)."""
+    return best_s(lines, full_speed_s) * NEAR_BEST * NOISE
 
 
 @contextmanager
@@ -74,45 +105,27 @@ def governed_once(folder: Path) -> Iterator[tuple[Served, Home]]:
         yield sandbox, home
 
 
-@pytest.fixture(scope="module")
-def full_speed_s(tmp_path_factory: pytest.TempPathFactory) -> float:
-    """What 1,000 READMEs take on this machine where nothing is limited, from first arrival to last answer (seconds)."""
-    folder = tmp_path_factory.mktemp("unlimited")
-    home = Home(folder)
-    home.lines("repos.jsonl", repositories(LIMIT))
-    with served(folder / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
-        home.manifest(sandbox.base_url, JOB)
-        assert home.run("run", "manifest.yaml", "--run-dir", "run").exit_code == 0
-        return span_s(sandbox.requests())
-
-
 @pytest.mark.timeout(180)  # the fixture may run three times
 def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, figure) -> None:
-    """3,000 READMEs at 1,000 per 5 s: none beyond the budget, 99% of every full window, within 3% of the best time.
-
-    The best possible: the sandbox's first window begins at the whole second that holds the first request, so it ends
-    `5 - (first request - that second)` seconds after the first request. Every further full window takes 5 s, and the
-    last 1,000 need what they need at full speed, measured in a run without limits. So, with 3,000 of 1,000 each:
-    best = (5 - fraction of the first second) + 5 + full speed.
-    """
+    """3,000 READMEs at 1,000 per 5 s: none beyond the budget, 99% of every full window, within 3% of the best time
+    (`best_s`)."""
     sandbox, home = governed
     lines = sandbox.requests()[:ITEMS]
     found = windows(lines, "core")
     used = [len(window) for window in found]
 
     first = min(map(arrived, lines))
-    best_s = (int(first) + WINDOW_S - first) + (FULL - 1) * WINDOW_S + full_speed_s
-    took_s = span_s(lines)
+    took_s, best = span_s(lines), best_s(lines, full_speed_s)
     starts = [min(map(arrived, window)) for window in found]
     figure(
         f"windows used {used} of {LIMIT}; began after {[round(start - first, 2) for start in starts]} s; "
-        f"took {took_s:.2f} s, best possible {best_s:.2f} s: {took_s / best_s:.3f} times"
+        f"took {took_s:.2f} s, best possible {best:.2f} s: {took_s / best:.3f} times"
     )
     assert refused(lines) == []
     assert all(count <= LIMIT for count in used)
     assert all(count >= SHARE * LIMIT for count in used[:FULL])
     assert Counter(line["outcome"] for line in home.results("first")) == {"succeeded": ITEMS}
-    assert took_s <= best_s * NEAR_BEST * NOISE
+    assert took_s <= longest_s(lines, full_speed_s)
 
 
 def test_readmes_again_cost_nothing(governed, figure) -> None:
