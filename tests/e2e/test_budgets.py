@@ -19,7 +19,7 @@ SHARE = 0.99
 NEAR_BEST = 1.03
 NOISE = 1.10
 """A machine that does other things beside the test may be this much slower than within 3% of the best."""
-ATTEMPTS = 3
+ATTEMPTS = 5
 """That nothing goes beyond the budget holds each time; that all of it is used needs a machine that has the time."""
 
 FLEET = {"organization": "acme-fleet", "count": ITEMS, "readme_bytes": 3_000}
@@ -105,7 +105,7 @@ def governed_once(folder: Path) -> Iterator[tuple[Served, Home]]:
         yield sandbox, home
 
 
-@pytest.mark.timeout(180)  # the fixture may run three times
+@pytest.mark.timeout(180)  # the fixture may run five times
 def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, figure) -> None:
     """3,000 READMEs at 1,000 per 5 s: none beyond the budget, 99% of every full window, within 3% of the best time
     (`best_s`)."""
