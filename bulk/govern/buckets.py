@@ -203,7 +203,7 @@ class Bucket:
                 witness.moved = self.paid - overlap
         is_less = remaining < self.free
         witness.say(self.paid, remaining, overlap, now)
-        is_held = witness.is_vague and remaining >= limit and late >= self.reset_at and self.own > 0
+        is_held = witness.is_vague and remaining >= limit and self.own > 0
         if names_end and not is_held:  # otherwise it would move the end on for ever: a look decides
             witness.name_end(reset_at, jitter_s, remaining >= limit)
             self.agree(late)

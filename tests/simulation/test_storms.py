@@ -29,6 +29,12 @@ def test_outages_that_come_and_go_cost_no_item(folder: Path) -> None:
     pass_seed(2_689, folder, items=200)
 
 
+def test_an_end_that_moves_on_is_reached(folder: Path) -> None:
+    """failures.md row 31: each word says that the window has not begun, and names a later end, while all of it is spent:
+    the first end that was named stands, and one request goes and sees."""
+    pass_seed(5_448, folder, items=200)
+
+
 @pytest.mark.parametrize("seed", [1_121, 1_148])
 def test_requests_that_never_arrived_blame_nobody(folder: Path, seed: int) -> None:
     """failures.md row 31: the platform counts less than this run has sent, looks are served, and words still count."""
