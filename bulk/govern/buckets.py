@@ -203,7 +203,9 @@ class Bucket:
                 witness.moved = self.paid - overlap
         is_less = remaining < self.free
         witness.say(self.paid, remaining, overlap, now)
-        is_held = witness.is_vague and remaining >= limit and self.own > 0
+        # all of it was spent longer ago than it lasts, and still it is said not to have begun: its end is not moved on
+        is_spent = 0.0 < self.emptied_at < now - max(0.0, reset_at - now) - LATE_S
+        is_held = witness.is_vague and remaining >= limit and self.own > 0 and (is_spent or late >= self.reset_at)
         if names_end and not is_held:  # otherwise it would move the end on for ever: a look decides
             witness.name_end(reset_at, jitter_s, remaining >= limit)
             self.agree(late)

@@ -30,7 +30,7 @@ def test_outages_that_come_and_go_cost_no_item(folder: Path) -> None:
 
 
 def test_an_end_that_moves_on_is_reached(folder: Path) -> None:
-    """failures.md row 31: each word says that the window has not begun, and names a later end, while all of it is spent:
+    """failures.md row 31: each word says that the window has not begun, and names a later end, while all is spent:
     the first end that was named stands, and one request goes and sees."""
     pass_seed(5_448, folder, items=200)
 
