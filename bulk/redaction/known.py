@@ -62,9 +62,18 @@ class Blocks:
 
 
 class Known:
-    """All known secrets, as needles. `add` may be called while another thread searches."""
+    """All known secrets, as needles. `add` may be called while another thread searches.
 
-    def __init__(self) -> None:
+    Args:
+        without: letters that are left out of every needle, as they are of the texts that are searched.
+
+    Attributes:
+        is_complete: without those letters, each needle is still long enough to be searched for.
+    """
+
+    def __init__(self, without: bytes = b"") -> None:
+        self._without = without
+        self.is_complete = True
         self._one_by_one: list[bytes] = []
         self._long, self._middle = Blocks(8, "Q"), Blocks(4, "I")
         self._searched = 0
@@ -86,6 +95,11 @@ class Known:
                 self._search(form)
 
     def _search(self, needle: bytes) -> None:
+        if self._without:
+            needle = needle.translate(None, self._without)
+            if len(needle) < WORD_CHARS:
+                self.is_complete = False
+                return
         # all are in the blocks, so that they are complete when there are more than a few
         (self._long if len(needle) >= 15 else self._middle).add(needle)
         self._searched += 1

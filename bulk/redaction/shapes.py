@@ -11,25 +11,27 @@ _USERINFO = re.compile(rb"://(?:[^\s/?#@\"'<>\\:]{0,200}:([^\s/?#@\"'<>\\]+)|([^
 """A password in a URL, or a user name that is so long that it is a token."""
 
 _QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
-    (b"_", b"", re.compile(rb"_(?:(?<=gh[pousr]_)[0-9A-Za-z]{10}|(?<=github_pat_))")),
+    (b"_", b"", re.compile(rb"_(?<=[pousrt]_)(?:(?<=gh[pousr]_)|(?<=github_pat_))")),
     (
         b"=",
         b"",
         re.compile(
-            rb"=(?<=[nNgGeEtTdDyYlL]=)(?:(?<=(?i:token)=)|(?<=(?i:sig)=)|(?<=(?i:signature)=)|(?<=(?i:secret)=)"
-            rb"|(?<=(?i:password)=)|(?<=(?i:passwd)=)|(?<=(?i:apikey)=)|(?<=(?i:api_key)=)|(?<=(?i:credential)=))"
+            rb"=(?<=[nNgGeEtTdDyYlL]=)(?:(?<=(?i:token)=)|(?<=(?i:toke)=)|(?<=(?i:sig)=)|(?<=(?i:signature)=)"
+            rb"|(?<=(?i:sigature)=)|(?<=(?i:secret)=)|(?<=(?i:password)=)|(?<=(?i:passwd)=)|(?<=(?i:apikey)=)"
+            rb"|(?<=(?i:api_key)=)|(?<=(?i:credential)=)|(?<=(?i:credetial)=))"
         ),
     ),
-    (b".", b"", re.compile(rb"\.(?:eyJ[0-9A-Za-z_-]{6}|(?<=v1\.)[0-9a-f]{40})")),
+    (b".", b"", re.compile(rb"\.(?:eyJ|[0-9a-f]{40}(?<=v1\.[0-9a-f]{40}))")),
     (b" ", b" PRIVATE KEY-----", None),
     (b" ", b"Basic ", None),
     (b" ", b"earer ", None),
     (b" ", b"BEARER ", None),
-    (b" ", b"uthorization", None),
+    (b" ", b"uthorizatio", None),
     (b" ", b"UTHORIZATION", None),
-    (b"@", b"", _USERINFO),
+    (b"@", b"", re.compile(rb"://[^\s/?#@\"'<>\\]{0,200}(?::[^\s/?#@\"'<>\\:]*|[^\s/?#@\"'<>\\:]{8,})@")),
 )
-"""Of each shape a byte that is found most quickly, a text, and what decides; what is empty or None is not asked."""
+"""Of each shape a byte that is found most quickly, a text, and what decides; what is empty or None is not asked.
+Each is also found in a text from which the small letter n was left out."""
 
 _NAMES = (
     rb"(?:[0-9A-Za-z]+[_-])*token|sig|signature|x-amz-(?:signature|credential)|x-goog-(?:signature|credential)"

@@ -35,7 +35,7 @@ def _percent(found: re.Match[bytes]) -> bytes:
 def _entity(found: re.Match[bytes]) -> bytes:
     digits, hexadecimal, name = found.groups()
     if name:
-        return _NAMED.get(name, found[0])
+        return _NAMED.get(name, b"&%s;" % name)  # a name that nobody knows may still be behind an escaped ampersand
     return _of_code(int(digits) if digits else int(hexadecimal, 16))
 
 
