@@ -37,10 +37,9 @@ from bulk.platform.transport import Transport
 from bulk.platform.wire import Limits, VerdictKind, date_from_headers, judge, limits_from_body
 from bulk.redaction import redact
 from bulk.report.files import write_reports
-from bulk.report.progress import Display, Silence
 from bulk.report.report import Report, fold, tally_of_a_running
 from bulk.run import ASK_LIMITS, Ended, Listener, Run, Surroundings
-from bulk.status import BucketStatus, JobStatus, RunStatus
+from bulk.status import BucketStatus, Display, JobStatus, RunStatus, Silence
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import Finished
 from bulk.origin import Origin
 from bulk.private import open_private
-from bulk.report.progress import Silence
 from bulk.report.report import Report
 from bulk.run import Surroundings
+from bulk.status import Silence
 
 FEED_MOST = 1_000
 """Outcomes that are held for a slow reader before the run waits for it (count)."""

@@ -49,9 +49,8 @@ from bulk.platform.intake import Intake
 from bulk.platform.transport import Transport
 from bulk.platform.validators import ValidatorStore
 from bulk.platform.wire import Verdict, judge
-from bulk.report.progress import Display
 from bulk.report.tally import Tally
-from bulk.status import RunStatus
+from bulk.status import Display, RunStatus
 
 log = logging.getLogger("bulk.run")
 

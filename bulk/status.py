@@ -1,8 +1,10 @@
-"""Where a run stands at one moment: what the live display, the log and `bulk status` show. Shared words, no logic.
+"""Where a run stands at one moment: what a display, the log and `bulk status` show. Shared words, no logic.
 
 The engine makes a RunStatus about once a second and stores it in the ledger (as JSON): another process can read it
 there.
 """
+
+from typing import Protocol, Self
 
 import msgspec
 
@@ -111,3 +113,33 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 0
     finish_at: float | None = None
     why: str = ""
+
+
+class Display(Protocol):
+    """Shows progress between `__enter__` and `__exit__`."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def update(self, status: RunStatus) -> None:
+        """Show `status` from now on."""
+
+    def note(self, text: str) -> None:
+        """Say something that scrolls by, such as a warning of the log; any characters."""
+
+
+class Silence:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def update(self, status: RunStatus) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""

@@ -11,9 +11,9 @@ import pytest
 from bulk import documentation, operation
 from bulk.engine import run_manifest
 from bulk.manifest.reading import Overrides
-from bulk.report.progress import Silence
 from bulk.run import Surroundings
 from bulk.sandbox import Settings, running
+from bulk.status import Silence
 
 TOKEN = "sbx-site-admin"
 

@@ -17,8 +17,8 @@ from bulk.errors import BulkError, Interrupted
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
-    from bulk.report.progress import Display
     from bulk.report.report import Report
+    from bulk.status import Display
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,26 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bulk.manifest.quantities import NOTHING, Share
 from bulk.operation import AnyOperation, Item
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A count (`50`) or a share (`5%`) of something.
-
-    Attributes:
-        count: absolute number; None when it is a share.
-        fraction: 0.05 for `5%`; None when it is a count.
-    """
-
-    count: int | None = None
-    fraction: float | None = None
-
-    def of(self, whole: int) -> int:
-        """The count that it means for `whole` (rounded up)."""
-        if self.count is not None:
-            return self.count
-        return -int(-whole * (self.fraction or 0.0) // 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +28,7 @@ class Limits:
     """
 
     concurrency: int = 64
-    reserve: Share = Share(count=0)
+    reserve: Share = NOTHING
     failures: Share | None = None
     request_timeout_s: float = 60.0
     unreachable_s: float = 300.0

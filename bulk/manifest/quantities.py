@@ -4,10 +4,10 @@ A reader takes what YAML or the command line gave and raises ValueError with wha
 """
 
 import re
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from bulk.manifest.flaws import shown
-from bulk.manifest.manifest import Share
 
 Given: TypeAlias = object
 """A scalar as YAML or the command line gave it."""
@@ -17,6 +17,28 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_S = 366 * 86400.0
 _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
 _COUNT = re.compile(r"[0-9]{1,15}")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A count (`50`) or a share (`5%`) of something.
+
+    Attributes:
+        count: absolute number; None when it is a share.
+        fraction: 0.05 for `5%`; None when it is a count.
+    """
+
+    count: int | None = None
+    fraction: float | None = None
+
+    def of(self, whole: int) -> int:
+        """The count that it means for `whole` (rounded up)."""
+        if self.count is not None:
+            return self.count
+        return -int(-whole * (self.fraction or 0.0) // 1)
+
+
+NOTHING = Share(count=0)
 
 
 def duration_s(given: Given) -> float:

@@ -13,7 +13,8 @@ from bulk.errors import UsageError
 from bulk.manifest import addresses, quantities
 from bulk.manifest.fields import Fields, one_of
 from bulk.manifest.flaws import Flaws, name_shown
-from bulk.manifest.manifest import Limits, Platform, Share
+from bulk.manifest.manifest import Limits, Platform
+from bulk.manifest.quantities import Share
 
 VENDORS = ("service", "github")
 PACES = ("even", "burst")

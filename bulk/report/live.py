@@ -18,7 +18,7 @@ from rich.text import Text
 from bulk.clock import Clock
 from bulk.model import OutcomeKind
 from bulk.report.figures import count, counted, duration, moment, rate
-from bulk.report.plain import bucket_name, closed, most_first, scarce_first, totals, waited_for
+from bulk.report.status_words import bucket_name, closed, most_first, scarce_first, totals, waited_for
 from bulk.report.terminal import cut, safe
 from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
 

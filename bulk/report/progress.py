@@ -19,7 +19,7 @@ from bulk.errors import UsageError
 from bulk.redaction import redact, redact_json
 from bulk.report import terminal
 from bulk.report.plain import JsonFace, PlainFace
-from bulk.status import STATES, RunStatus
+from bulk.status import STATES, Display, RunStatus, Silence
 
 KINDS = ("auto", "rich", "plain", "json", "none")
 """What `--progress` takes."""
@@ -33,20 +33,6 @@ PARTING_S = 2.0
 _MOST_NOTES = 1000
 _log = logging.getLogger(__name__)
 _STATES = frozenset(state.encode() for state in STATES)
-
-
-class Display(Protocol):
-    """Shows progress between `__enter__` and `__exit__`."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def update(self, status: RunStatus) -> None:
-        """Show `status` from now on."""
-
-    def note(self, text: str) -> None:
-        """Say something that scrolls by, such as a warning of the log; any characters."""
 
 
 class Face(Protocol):
@@ -98,22 +84,6 @@ def display(
     else:
         face = PlainFace(guarded) if kind == "plain" else JsonFace(guarded)
     return Painter(face, clock or Clock())
-
-
-class Silence:
-    """Shows nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def update(self, status: RunStatus) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
 
 
 class Painter:

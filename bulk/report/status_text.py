@@ -11,9 +11,9 @@ import msgspec
 
 from bulk.ledger.view import LedgerView
 from bulk.report.figures import count, counted, duration, iso, moment, outcomes, percent, rate
-from bulk.report.plain import bucket_name, closed, most_first, waited_for
 from bulk.report.record import OUTCOMES
 from bulk.report.standing import Standing, next_command, stand
+from bulk.report.status_words import bucket_name, closed, most_first, waited_for
 from bulk.report.terminal import Ink, column, cut, safe, width
 from bulk.report.text import verdict
 from bulk.status import BucketStatus, RunStatus

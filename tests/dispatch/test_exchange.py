@@ -20,9 +20,8 @@ from bulk.dispatch.exchange import (
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.intake import ROOM_BYTES
 from bulk.platform.wire import Verdict, VerdictKind
-from bulk.report.progress import Silence
 from bulk.sandbox.settings import RateLimit
-from bulk.status import RunStatus, Wait
+from bulk.status import RunStatus, Silence, Wait
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.world import simulate, world

@@ -15,9 +15,9 @@ from typing import Any
 
 from bulk import engine
 from bulk.manifest.reading import Overrides
-from bulk.report.progress import Silence
 from bulk.report.report import Report
 from bulk.run import Surroundings
+from bulk.status import Silence
 from tests.hostile.limits import Limits
 from tests.simulation.network import Network
 from tests.simulation.world import disk_in_place, simulate

@@ -20,9 +20,9 @@ import anyio.to_thread
 
 from bulk import engine, run
 from bulk.manifest.reading import Overrides
-from bulk.report.progress import Silence
 from bulk.report.report import Report
 from bulk.run import Surroundings
+from bulk.status import Silence
 from tests.hostile.turn import BASE_URL
 from tests.hostile.wire import MemoryConnector, Service
 from tests.hostile.wrong import Guest

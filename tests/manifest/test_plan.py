@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.forecast import WRITE_S
-from bulk.manifest.manifest import Share
 from bulk.manifest.plan import plan
+from bulk.manifest.quantities import Share
 from bulk.manifest.summary import Checked, JobCheck
 from bulk.status import BucketStatus
 from tests.manifest.making import ReadThing, SecretThing, WriteThing, a_job, a_manifest

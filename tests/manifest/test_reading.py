@@ -3,7 +3,8 @@
 import pytest
 
 from bulk.errors import ManifestError, UsageError
-from bulk.manifest.manifest import Limits, Share
+from bulk.manifest.manifest import Limits
+from bulk.manifest.quantities import Share
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
 from tests.manifest.making import HEAD
 

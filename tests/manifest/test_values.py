@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.manifest.addresses import base_url, credential_source
-from bulk.manifest.manifest import Share
-from bulk.manifest.quantities import count, duration_s, share
+from bulk.manifest.quantities import Share, count, duration_s, share
 
 
 @pytest.mark.parametrize(

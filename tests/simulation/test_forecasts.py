@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from bulk.report.progress import Silence
 from bulk.sandbox.settings import RateLimit
-from bulk.status import RunStatus
+from bulk.status import RunStatus, Silence
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_BEFORE, FINE, Fate, answer
 from tests.simulation.schedules import put, readmes, snapshot

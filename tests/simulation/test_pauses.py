@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from bulk.report.progress import Silence
-from bulk.status import RunStatus, Wait
+from bulk.status import RunStatus, Silence, Wait
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_BEFORE, FINE, Fate, answer
 from tests.simulation.memory import Memory

@@ -28,7 +28,6 @@ from bulk.dispatch import passing
 from bulk.dispatch.disk import Disk
 from bulk.manifest.reading import Overrides
 from bulk.model import Finished
-from bulk.report.progress import Display, Silence
 from bulk.report.report import Report
 from bulk.run import Ended, Run, Surroundings
 from bulk.sandbox.areas import AREAS
@@ -36,6 +35,7 @@ from bulk.sandbox.context import inline
 from bulk.sandbox.routes import Area
 from bulk.sandbox.server import Sandbox, opened
 from bulk.sandbox.settings import ExtraToken, RateLimit, Settings
+from bulk.status import Display, Silence
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import Fate
 from tests.simulation.network import Network
