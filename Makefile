@@ -71,7 +71,7 @@ bench: $(VENV)/.development
 
 compiled: build/compiled/.ready
 
-build/compiled/.ready: $(VENV)/.development hatch_build.py $(wildcard bulk/*.py bulk/*/*.py jobs/*.py)
+build/compiled/.ready: $(VENV)/.development hatch_build.py $(shell find bulk jobs -name '*.py')
 	rm -rf build/compiled
 	HATCH_BUILD_HOOKS_ENABLE=1 $(PIP) --no-deps --no-build-isolation --target build/compiled .
 	@touch $@

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.measuring import ROOT, environment, row
-from bulk.manifest.checking import check
-from bulk.manifest.entries import EntryStream
+from bulk.bundle.streams import EntryStream
+from bulk.check.checking import check
 from bulk.manifest.reading import Overrides, read_manifest
 
 SIZES = (10_000, 1_000_000)

@@ -13,18 +13,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measuring import row
-from tests.e2e.forecasting import (
-    AT,
-    LIVE_SHARE,
-    PLAN_S,
-    PLAN_SHARE,
-    Scenario,
-    Told,
-    files,
-    measure,
-    readmes,
-    snapshots,
-)
+from tests.e2e.forecasting import AT, LIVE_SHARE, PLAN_S, PLAN_SHARE, Scenario, Told, files, measure, readmes, snapshots
 
 REPOSITORIES = 2_400
 

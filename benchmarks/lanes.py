@@ -16,12 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.measuring import row
-from bulk.dispatch.progress import JobProgress
-from bulk.dispatch.scheduler import Scheduler, Work
-from bulk.manifest.checking import check
-from bulk.manifest.entries import LaneIndex
+from bulk.bundle.streams import LaneIndex
+from bulk.check.checking import check
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import succeeded
+from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.scheduler import Scheduler, Work
 
 ITEMS = 1_000_000
 WORKERS = 64

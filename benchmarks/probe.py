@@ -74,10 +74,10 @@ class Probe:
 
 def main() -> int:
     """Run the command with the probe in its loop."""
-    from bulk.cli import app, loop
+    from bulk.cli import app, event_loop
 
     out, sys.argv = Path(sys.argv[1]), ["bulk", *sys.argv[2:]]
-    probe, plain = Probe(), loop.run
+    probe, plain = Probe(), event_loop.run
 
     def run(function: Callable[[], Awaitable[T]]) -> T:
         async def probed() -> T:
@@ -86,7 +86,7 @@ def main() -> int:
 
         return plain(probed)
 
-    loop.run = run
+    event_loop.run = run
     try:
         return app.main()
     finally:

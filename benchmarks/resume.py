@@ -46,10 +46,10 @@ def write_items(path: Path, items: int) -> None:
 
 def make_run(folder: Path, base_url: str, shape: str, items: int) -> None:
     """`manifest.yaml`, `items.jsonl` and `run/` in `folder`, as a run leaves them that was stopped."""
-    from bulk.engine import _identity
+    from bulk.check.checking import check
+    from bulk.engine.commands import _identity
     from bulk.ledger.directory import Claim
     from bulk.ledger.ledger import Ledger
-    from bulk.manifest.checking import check
     from bulk.manifest.reading import Overrides, read_manifest
     from bulk.status import RunStatus
 

@@ -26,7 +26,7 @@ from yarl import URL
 from benchmarks.measuring import row
 from bulk.clock import Clock
 from bulk.model import Reply, Request
-from bulk.platform.credentials import Secret
+from bulk.platform.auth.credentials import Secret
 from bulk.platform.transport import Transport
 
 LEAST_RATIO = 0.9

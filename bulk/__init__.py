@@ -1,14 +1,14 @@
 """Bulk: an asynchronous bulk operations engine for self-managed code-hosting platforms.
 
-As a library: `Engine` and the words that it speaks. Reading order: README, this file, `engine.py`, `run.py`, and then
+As a library: `Engine` and the words that it speaks. Reading order: README, this file, `commands.py`, `run.py`, and then
 the stages in the order of the flow: manifest, dispatch, govern, platform, ledger, report.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bulk.engine.library import Engine as Engine
     from bulk.errors import BulkError as BulkError
-    from bulk.library import Engine as Engine
     from bulk.model import Finished as Finished
     from bulk.model import Outcome as Outcome
     from bulk.model import Reply as Reply
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BulkError": "bulk.errors",
-    "Engine": "bulk.library",
+    "Engine": "bulk.engine.library",
     "Finished": "bulk.model",
     "Item": "bulk.operation",
     "Operation": "bulk.operation",

@@ -2,7 +2,7 @@
 
 An operation is a class without I/O: its generators yield Requests, are sent Replies and return how the item ended. It
 never sleeps, retries, paces, logs in or touches a socket; all that lives once, in the engine. So a test, a plan and the
-documentation read it as data. The smallest one is twenty lines: see `jobs/rate_limit.py`.
+documentation read it as data. The smallest one is twenty lines: see `jobs/bulk_jobs/rate_limit.py`.
 """
 
 import functools

@@ -8,13 +8,14 @@ import pytest
 from msgspec import Meta
 from ruamel.yaml import YAML
 
-from bulk import documentation, operation
+from bulk import operation
+from bulk.cli.catalog import documentation
 from bulk.operation import Item, Operation, UnknownOperation
-from jobs.contents import DeleteContents, GetContents, PutContents
-from jobs.organizations import CreateOrganization, RenameOrganization
-from jobs.rate_limit import GetRateLimit
-from jobs.readmes import GetReadme
-from jobs.snapshots import CreateSnapshot
+from bulk_jobs.contents import DeleteContents, GetContents, PutContents
+from bulk_jobs.organizations import CreateOrganization, RenameOrganization
+from bulk_jobs.rate_limit import GetRateLimit
+from bulk_jobs.readmes import GetReadme
+from bulk_jobs.snapshots import CreateSnapshot
 
 SHIPPED = (
     CreateOrganization(),

@@ -8,10 +8,11 @@ import json
 import msgspec
 import pytest
 
-from bulk import documentation, operation
-from bulk.engine import run_manifest
+from bulk import operation
+from bulk.cli.catalog import documentation
+from bulk.engine.commands import run_manifest
+from bulk.engine.run import Surroundings
 from bulk.manifest.reading import Overrides
-from bulk.run import Surroundings
 from bulk.sandbox import Settings, running
 from bulk.status import Silence
 

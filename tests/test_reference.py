@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from bulk import documentation, operation, reference
+from bulk import operation
+from bulk.cli.catalog import documentation, reference
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "operations-reference.md"

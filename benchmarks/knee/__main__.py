@@ -14,7 +14,7 @@ from functools import partial
 
 from benchmarks.knee import before, scenarios
 from benchmarks.knee.simulation import Measured, Rule, Simulation
-from bulk.govern.concurrency import Concurrency
+from bulk.govern.concurrency.adaptive_limit import Concurrency
 
 RULES: dict[str, Callable[[int], Rule]] = {"before": before.Concurrency, "now": Concurrency}
 GROUPS = {"named": scenarios.named, "more": scenarios.more}

@@ -19,7 +19,7 @@ STEPS = 200
 
 
 class Rule(Protocol):
-    """What the governor asks and tells; `bulk.govern.concurrency.Concurrency` is one."""
+    """What the governor asks and tells; `bulk.govern.concurrency.adaptive_limit.Concurrency` is one."""
 
     in_flight: int
     limit: float

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import click
 
-from bulk.cli import catalog, ending, looking, output, planning, rehearsing, running
+from bulk.cli import errors, output
+from bulk.cli.commands import operations, plan, run, sandbox, status
 
 EPILOG = """\b
 Exit codes:
@@ -42,18 +43,18 @@ def commands() -> None:
 
 
 for command in (
-    running.run,
-    planning.plan,
-    planning.check,
-    looking.status,
-    looking.report,
-    running.retry,
-    looking.diff,
-    catalog.operations,
-    catalog.rate_limit,
-    rehearsing.sandbox,
-    rehearsing.demo,
-    catalog.completion,
+    run.run,
+    plan.plan,
+    plan.check,
+    status.status,
+    status.report,
+    run.retry,
+    status.diff,
+    operations.operations,
+    operations.rate_limit,
+    sandbox.sandbox,
+    sandbox.demo,
+    operations.completion,
 ):
     commands.add_command(command)
 
@@ -73,4 +74,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         exit_code = commands.main(given, prog_name="bulk", standalone_mode=False, obj=tuple(given))
         return exit_code if isinstance(exit_code, int) else 0
     except BaseException as error:  # noqa: BLE001 - the one place where an error becomes an exit code
-        return ending.exit_code_of(error)
+        return errors.exit_code_of(error)

@@ -44,7 +44,7 @@ class TextFormat(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One record, without anything that a terminal obeys."""
         from bulk.clock import iso_utc
-        from bulk.report.terminal import safe
+        from bulk.report.render.terminal import safe
 
         head = f"{iso_utc(record.created)} {record.levelname} {record.name}: {safe(record.getMessage())}"
         traceback = [safe(line) for line in (record.exc_text or "").splitlines()]

@@ -68,7 +68,7 @@ class Look(TypedDict):
 
 def look() -> Look:
     """Colour where it is seen and wanted; the terminal's width, within what can be read."""
-    from bulk.report.terminal import wants_colour
+    from bulk.report.render.terminal import wants_colour
 
     columns = max(60, min(shutil.get_terminal_size().columns, 120))
     return Look(is_coloured=wants_colour(sys.stdout, os.environ), columns=columns)
@@ -89,7 +89,7 @@ def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: froz
     Args:
         right: columns that stand to the right (counted from 0), such as numbers.
     """
-    from bulk.report.terminal import column, safe, width
+    from bulk.report.render.terminal import column, safe, width
 
     lines = [list(head), *([safe(redacted(cell)) for cell in row] for row in rows)]
     widths = [max(width(line[number]) for line in lines) for number in range(len(head))]
@@ -100,7 +100,7 @@ def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: froz
 
 def say(text: str) -> None:
     """One line or a few for people, on standard error, without secrets and terminal sequences."""
-    from bulk.report.terminal import safe
+    from bulk.report.render.terminal import safe
 
     lines = (safe(line) for line in redacted(text).split("\n"))
     with contextlib.suppress(OSError, ValueError):  # nobody may be listening

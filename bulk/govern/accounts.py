@@ -13,9 +13,9 @@ import anyio
 from aiolimiter import AsyncLimiter
 
 from bulk.errors import CredentialRefused
-from bulk.govern.buckets import LATE_S, Bucket
-from bulk.govern.lifetimes import Lifetime
-from bulk.platform.credentials import Secret
+from bulk.govern.budgets.buckets import LATE_S, Bucket
+from bulk.govern.token_expiry import Lifetime
+from bulk.platform.auth.credentials import Secret
 
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""

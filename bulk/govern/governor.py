@@ -2,7 +2,7 @@
 
 A permit is asked for, and what came of the request is told, without an await in between reading and changing state.
 The fast path is synchronous; who must wait stands in the queue of a gate, and the gate's attendant hands out permits as
-buckets, pacing, pauses and concurrency allow. `watch.py` keeps the buckets true by asking `GET /rate_limit`.
+buckets, pacing, pauses and concurrency allow. `rate_limit_poller.py` asks `GET /rate_limit` and so keeps buckets true.
 Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 32.
 """
 
@@ -14,17 +14,17 @@ from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
-from bulk.govern import charges, hopeless, looks, pacing, words
 from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter, refused
-from bulk.govern.concurrency import Concurrency
-from bulk.govern.consequences import FAILURES, PROVING, follow
-from bulk.govern.lifetimes import Lifetime
-from bulk.govern.platform_time import PlatformTime
+from bulk.govern.budgets import charges, pacing, probes, stated_limits, unusable
+from bulk.govern.concurrency.adaptive_limit import Concurrency
+from bulk.govern.concurrency.loop_load import Pulse
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.pulse import Pulse
-from bulk.govern.reach import Reach
+from bulk.govern.reachability import Reach
+from bulk.govern.reactions import FAILURES, PROVING, follow
+from bulk.govern.server_clock import PlatformTime
+from bulk.govern.token_expiry import Lifetime
 from bulk.model import Failure, FailureKind, Reply
-from bulk.platform.wire import Limits, Verdict, VerdictKind, date_from_headers
+from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
 
 UNPACED_FIRST = 32
 """So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
@@ -152,7 +152,7 @@ class Governor:
             return f"credential {account.name} being renewed"
         bucket = gate.bucket
         if bucket is not None and bucket.free <= bucket.reserve:
-            look_at = looks.look_at(bucket, self.time.middle(now)) - self.time.low
+            look_at = probes.look_at(bucket, self.time.middle(now)) - self.time.low
             if now < look_at:
                 reset = bucket.reset_at - self.time.middle(0.0)
                 gate.obstacle_until = reset if now < reset <= look_at else None if bucket.is_looking else look_at
@@ -311,10 +311,10 @@ class Governor:
         kind = verdict.kind
         if permit.generation == account.generation and kind in PROVING:
             account.prove(permit.granted)
-        seen = words.SEEN.get(kind) if permit.is_look else None
+        seen = stated_limits.SEEN.get(kind) if permit.is_look else None
         if seen is False:  # first, so that its own headers can't pass for a window that it has opened
             charges.saw(permit, seen, now, self.time)
-        limits = words.of_headers(permit, reply, verdict)
+        limits = stated_limits.of_headers(permit, reply, verdict)
         if limits is not None:
             self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
         if permit.is_look and seen is not False:
@@ -352,18 +352,21 @@ class Governor:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         gate.heard_at = now
         is_first = gate.bucket is None
-        if words.take(gate, limits, overlap, now, self.time, self.policy.reserve, is_asked=is_asked) or is_first:
+        if (
+            stated_limits.take(gate, limits, overlap, now, self.time, self.policy.reserve, is_asked=is_asked)
+            or is_first
+        ):
             self.refresh_pace(gate, now)
             gate.wake()
-        if gate.hopeless and hopeless.is_hopeless(gate, now):
+        if gate.hopeless and unusable.is_hopeless(gate, now):
             work = self._work_left(gate.account.name, gate.category)
-            reason = hopeless.reason_to_stop(self._gates, gate, work, self.policy.reserve)
+            reason = unusable.reason_to_stop(self._gates, gate, work, self.policy.reserve)
             if reason is not None:
                 self._stop(reason)
 
     def _is_cleared(self) -> bool:
         """See `hopeless.may_begin`; who waits for it is woken once."""
-        if not self._may_begin and hopeless.may_begin(self.accounts.values(), self._work_left):
+        if not self._may_begin and unusable.may_begin(self.accounts.values(), self._work_left):
             self._may_begin = True
             for gate in self._gates:
                 gate.wake()

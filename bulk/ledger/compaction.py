@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from bulk.ledger.results import ResultsFile, lines_at
-from bulk.private import sync_directory, write_all
+from bulk.storage.private_files import sync_directory, write_all
 
 PAGE_ROWS = 10_000
 BUFFER_BYTES = 4 * 1024 * 1024

@@ -18,7 +18,7 @@ import msgspec
 
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.records import RunIdentity
-from bulk.private import open_private, sync_directory
+from bulk.storage.private_files import open_private, sync_directory
 
 LEDGER = "ledger.db"
 

@@ -19,8 +19,8 @@ import msgspec
 
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.database import LEDGER, refuse_foreign
-from bulk.ledger.saving import SAVED
-from bulk.private import DIRECTORY_MODE, FILE_MODE, open_private, sync_directory
+from bulk.ledger.saved_files import SAVED
+from bulk.storage.private_files import DIRECTORY_MODE, FILE_MODE, open_private, sync_directory
 
 LOCK = "run.lock"
 RESULTS = "results.jsonl"

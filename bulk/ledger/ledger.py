@@ -15,17 +15,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bulk.errors import RunDirectoryError, RunStopped
-from bulk.inserting import insert
-from bulk.ledger import chunks, compaction, database, parts, results, rows, saving, seal
+from bulk.ledger import chunks, compaction, companion_files, database, results, rows, saved_files, seal
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, unusable
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
 from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
 from bulk.model import ErrorCode, OutcomeKind
-from bulk.private import stopped
 from bulk.redaction import redact
 from bulk.status import RunStatus
+from bulk.storage.bulk_insert import insert
+from bulk.storage.private_files import stopped
 
 __all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
 
@@ -261,7 +261,7 @@ class Ledger:
             with self._lock:
                 with self._transaction() as connection:
                     self._check_epoch(connection, self._file.end)
-                    parts.bind(connection, self.run_dir)
+                    companion_files.bind(connection, self.run_dir)
                 self.sealing.bound()
         except OSError as error:
             raise stopped(error, self.run_dir) from error
@@ -367,9 +367,9 @@ class Ledger:
         if not files:
             return
         try:
-            saving.save(self._claim.fd, files, self._moved)
+            saved_files.save(self._claim.fd, files, self._moved)
         except OSError as error:
-            raise stopped(error, self.run_dir / saving.SAVED / (error.filename or "")) from error
+            raise stopped(error, self.run_dir / saved_files.SAVED / (error.filename or "")) from error
         self._reached(Point.SAVED)
 
     def _append(self, lines: bytearray) -> int:

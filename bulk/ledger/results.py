@@ -18,8 +18,8 @@ import orjson
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
 from bulk.model import Encoded, Finished, OutcomeKind
-from bulk.private import open_private, write_all
 from bulk.redaction import redact_lines
+from bulk.storage.private_files import open_private, write_all
 
 DEPTH_MOST = 200
 """Deepest nesting of a value that is written as it is; orjson's own limit is 254 for the whole line."""

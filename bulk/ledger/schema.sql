@@ -73,7 +73,7 @@ CREATE TABLE IF NOT EXISTS tallies (
     json  BLOB NOT NULL              -- as bulk/report/tally.py makes it
 );
 
--- What binds the files of the run directory together: see bulk/ledger/seal.py and parts.py. Begun without these three, a
+-- What binds the files of the run directory together: see bulk/ledger/seal.py and companion_files.py. Begun without these three, a
 -- run gets them: that is no other version of the ledger.
 -- One row: which run this is, how many commits there were (run.seal says how many there are at least), and when the run
 -- began by the platform's clock, once that was needed.

@@ -2,8 +2,8 @@
 
 Three things. The ledger counts its commits, and `run.seal`, a small file beside it, is told each number once that
 commit is durable: a ledger whose count is lower is an older copy, or has lost its write-ahead log. The ledger holds
-digests of `results.jsonl` (`chunks.py`), and of what the check has made (`parts.py`). Nothing of this helps where all
-of a directory is replaced by an older copy of it: nobody can know that.
+digests of `results.jsonl` (`chunks.py`), and of what the check has made (`companion_files.py`). Nothing of this helps
+where all of a directory is replaced by an older copy of it: nobody can know that.
 
 The seal is never ahead of what is durable, wherever a process is killed or the power fails: it may be behind by any
 number of commits, which is no sign of anything. Source: failures.md rows 43, 46.
@@ -18,7 +18,7 @@ import msgspec
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger import database
-from bulk.private import open_private, sync_directory, write_all
+from bulk.storage.private_files import open_private, sync_directory, write_all
 
 SEAL = "run.seal"
 

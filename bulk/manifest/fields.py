@@ -6,9 +6,9 @@ Each taker notes a flaw and gives its default where the value can't be used, so 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from bulk.manifest.flaws import Flaws, name_shown, unknown_name
-from bulk.manifest.quantities import kind_of
-from bulk.manifest.yaml_text import Node
+from bulk.flaws import Flaws, name_shown, unknown_name
+from bulk.items.yaml_text import Node
+from bulk.quantities import kind_of
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Fields:
         return node.line if node else self.line
 
     def full_name(self, field: str) -> str:
-        """`jobs.readmes.items` for `items`."""
+        """`bulk_jobs.readmes.items` for `items`."""
         return ".".join(part for part in (self.name, name_shown(field) if field else "") if part)
 
     def names(self) -> list[str]:

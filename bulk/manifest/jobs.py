@@ -9,15 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bulk.manifest import addresses, deriving, expectations, quantities, sources
+from bulk import quantities
+from bulk.flaws import shown, unknown_name
+from bulk.items import sources, type_errors
+from bulk.items.decoding import literal_secrets
+from bulk.items.sources import STDIN
+from bulk.items.yaml_text import Node
+from bulk.manifest import derived_jobs, platform_section
 from bulk.manifest.fields import Fields
-from bulk.manifest.flaws import shown, unknown_name
-from bulk.manifest.items import literal_secrets
 from bulk.manifest.manifest import Job
-from bulk.manifest.saving import SaveFlaw, Template
+from bulk.manifest.save_template import SaveFlaw, Template
 from bulk.manifest.settings import NAME
-from bulk.manifest.sources import STDIN
-from bulk.manifest.yaml_text import Node
 from bulk.operation import AnyOperation, UnknownOperation, find
 
 NEEDS_POLICIES = ("all", "any-outcome")
@@ -40,7 +42,7 @@ def jobs_of(part: Fields, folder: Path, credentials: Mapping[str, str]) -> tuple
     part.finish()
     jobs = [job for job in found if job is not None]
     _refuse_second_stdin(part, jobs)
-    deriving.refuse_unknown_paths(part, jobs)
+    derived_jobs.refuse_unknown_paths(part, jobs)
     return _in_order(part, jobs)
 
 
@@ -116,7 +118,7 @@ class _JobReader:
             return {}
         value: dict[str, Any] = node.plain()
         lines = node.places()
-        for flaw in expectations.flaws_of_part(value, operation.Item):
+        for flaw in type_errors.flaws_of_part(value, operation.Item):
             self._fields.flaw(f"with.{flaw.field}", flaw.message, lines.get(flaw.field, node.line))
         self._refuse_secrets("with.", value, lines, operation)
         return value
@@ -129,7 +131,7 @@ class _JobReader:
                 return True
             case str(text) if text:
                 try:
-                    path = addresses.absolute(text, self._folder)
+                    path = platform_section.absolute(text, self._folder)
                     sources.format_of(path)
                     sources.open_regular(path).close()
                 except ValueError as error:
@@ -149,12 +151,12 @@ class _JobReader:
             return self._with_inline(job, node.value)
         if isinstance(node.value, dict):
             part = self._fields.inner("items")
-            derivation = deriving.read(part, job.operation)
+            derivation = derived_jobs.read(part, job.operation)
             self._refuse_secrets("items.map.", derivation.fields, {}, job.operation)
             needs = tuple(dict.fromkeys((*job.needs, *derivation.needs)))
             return replace(job, derivation=derivation, needs=needs)
         if node.value != "-":
-            return replace(job, items_path=addresses.absolute(str(node.value), self._folder))
+            return replace(job, items_path=platform_section.absolute(str(node.value), self._folder))
         if job.operation.secret_fields:
             message = f"{job.operation.name} takes secrets, so its items can't come from standard input, which is kept"
             self._fields.flaw("items", message)

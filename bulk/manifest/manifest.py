@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bulk.manifest.quantities import NOTHING, Share
 from bulk.operation import AnyOperation, Item
+from bulk.quantities import NOTHING, Share
 
 
 @dataclass(frozen=True, slots=True)

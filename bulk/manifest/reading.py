@@ -14,14 +14,14 @@ from typing import NoReturn
 import msgspec
 
 from bulk.errors import Flaw, ManifestError
+from bulk.flaws import Flaws
+from bulk.items.lines import SourceFlaw
+from bulk.items.sources import open_regular
+from bulk.items.yaml_text import Node, YamlFlaw, read_document
 from bulk.manifest.fields import Fields
-from bulk.manifest.flaws import Flaws
 from bulk.manifest.jobs import jobs_of
-from bulk.manifest.lines import SourceFlaw
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.settings import NAME, Overrides, item_limit, limits_of, platform_of, read_platform
-from bulk.manifest.sources import open_regular
-from bulk.manifest.yaml_text import Node, YamlFlaw, read_document
 
 __all__ = ["Overrides", "read_manifest", "read_platform"]
 

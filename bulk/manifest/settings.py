@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from bulk import quantities
 from bulk.errors import UsageError
-from bulk.manifest import addresses, quantities
+from bulk.flaws import Flaws, name_shown
+from bulk.manifest import platform_section
 from bulk.manifest.fields import Fields, one_of
-from bulk.manifest.flaws import Flaws, name_shown
 from bulk.manifest.manifest import Limits, Platform
-from bulk.manifest.quantities import Share
+from bulk.quantities import Share
 
 VENDORS = ("service", "github")
 PACES = ("even", "burst")
@@ -71,7 +72,7 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
     is_insecure = part.flag("allow_insecure_http", False)
 
     def url(text: str) -> str:
-        return addresses.base_url(text, allow_insecure_http=is_insecure)
+        return platform_section.base_url(text, allow_insecure_http=is_insecure)
 
     base_url = _first(part.text("base_url", "", url), "--base-url", overrides.base_url, "BULK_BASE_URL", environ, url)
     vendor = part.choice("vendor", VENDORS[0], VENDORS)
@@ -148,7 +149,7 @@ def _api_version(text: str) -> str:
 def _file(given: object, folder: Path) -> Path | None:
     if not isinstance(given, str) or not given:
         raise ValueError(f"expected the path of a file, got {quantities.kind_of(given)}")
-    path = addresses.absolute(given, folder)
+    path = platform_section.absolute(given, folder)
     if "\0" in given or not path.is_file():
         raise ValueError("there is no such file")
     return path
@@ -162,7 +163,7 @@ def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapp
             given.node(name)
             given.flaw(name, "expected a name of letters, digits, hyphens, underscores and dots")
             continue
-        source = given.text(name, "", lambda text: addresses.credential_source(text, folder))
+        source = given.text(name, "", lambda text: platform_section.credential_source(text, folder))
         if source:
             found[name] = source
     given.finish()
@@ -170,7 +171,7 @@ def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapp
         found["default"] = DEFAULT_SOURCE
     for name, source in overrides.credentials.items():
         try:
-            found[name] = addresses.credential_source(source, Path.cwd())
+            found[name] = platform_section.credential_source(source, Path.cwd())
         except ValueError as error:
             raise UsageError(f"--credential {name_shown(name)}: {error}") from None
     return found

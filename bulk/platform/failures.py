@@ -12,8 +12,8 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
 from bulk.model import ErrorCode, Failure, FailureKind
-from bulk.platform.heads import bad_head_of
 from bulk.platform.printable import printable
+from bulk.platform.response_heads import bad_head_of
 
 FOREIGN = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError, UnicodeError)
 """Everything that aiohttp lets out when the network or the peer is to blame."""

@@ -19,10 +19,10 @@ from aiohttp.connector import Connection
 from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
-from bulk.platform.bodies import WITHOUT_BODY
+from bulk.platform.bodies.body_values import WITHOUT_BODY
 from bulk.platform.deadlines import Flight
 from bulk.platform.failures import ConnectionStale, Withheld
-from bulk.platform.heads import AnswerProtocol
+from bulk.platform.response_heads import AnswerProtocol
 
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")

@@ -22,18 +22,18 @@ from yarl import URL
 
 from bulk.clock import Clock
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Reply, Request
-from bulk.platform.addresses import GuardedResolver, flaw_of_download, is_own_host
-from bulk.platform.bodies import Unreadable, read_body
-from bulk.platform.coding import ACCEPTED, CodingBroken
+from bulk.platform.allowed_addresses import GuardedResolver, flaw_of_download, is_own_host
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.bodies.body_reader import TOO_LONG, Holder, Intake, TooLong, read_alone
+from bulk.platform.bodies.body_values import Unreadable, read_body
+from bulk.platform.bodies.content_coding import ACCEPTED, CodingBroken
+from bulk.platform.cache.cache_entry import Stored
+from bulk.platform.classification import header_name, request_headers
 from bulk.platform.deadlines import CURRENT, Deadlines, Flight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
-from bulk.platform.heads import BadHead, bounded
 from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
-from bulk.platform.intake import TOO_LONG, Holder, Intake, TooLong, read_alone
-from bulk.platform.secrets import Secret
-from bulk.platform.stored import Stored
-from bulk.platform.wire import header_name, request_headers
+from bulk.platform.response_heads import BadHead, bounded
 
 DNS_S = 30
 STREAMED_BYTES = 1024 * 1024

@@ -20,7 +20,7 @@ from bulk.model import SUCCESSFUL, Finished
 from bulk.redaction import redact
 from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline
-from bulk.report.tallied import JobState, Line, RunState, read_line
+from bulk.report.tally_rows import JobState, Line, RunState, read_line
 
 MOST_PROBLEMS = 20
 MOST_SLOW = 5

@@ -15,12 +15,12 @@ from typing import Protocol, TypeVar, cast
 import anyio.to_thread
 
 from bulk.sandbox.background import Background
-from bulk.sandbox.budgets import Budgets
 from bulk.sandbox.clock import Clock
-from bulk.sandbox.media import Vendor
-from bulk.sandbox.refusals import Refused
+from bulk.sandbox.http.budgets import Budgets
+from bulk.sandbox.http.media import Vendor
+from bulk.sandbox.http.refusals import Refused
 from bulk.sandbox.settings import Settings
-from bulk.sandbox.state import State
+from bulk.sandbox.store.state import State
 
 T = TypeVar("T")
 

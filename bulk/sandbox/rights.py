@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bulk.sandbox.records import Organization, Repository, Token, TokenKind
-from bulk.sandbox.refusals import forbidden, not_found, unauthenticated
+from bulk.sandbox.http.refusals import forbidden, not_found, unauthenticated
+from bulk.sandbox.store.records import Organization, Repository, Token, TokenKind
 
 if TYPE_CHECKING:
-    from bulk.sandbox.call import Call
+    from bulk.sandbox.http.call import Call
 
 INCLUDED: Final[dict[str, tuple[str, ...]]] = {
     "repo": ("public_repo", "repo:status", "repo_deployment", "repo:invite", "security_events"),

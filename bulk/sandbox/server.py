@@ -12,7 +12,7 @@ and a constant that lists them
         Route("GET", "/orgs/{org}/things/{thing_id}", get_thing, access=Access(scopes=("read:org",))),
     ))
 
-and name the file in `areas.py`. A function takes what it needs from the call (`call.params`, `call.query`,
+and name the file in `served.py`. A function takes what it needs from the call (`call.params`, `call.query`,
 `call.json_object()`, `call.context.state`), asks `rights.py` who may, raises `Refused` (by the functions of
 `refusals.py`) to refuse, returns an `Answer`, and names in its `effect` what it changed. Latency, limits, validators,
 headers, faults and the journal are the pipeline's. Where two writes to one thing must not overlap, the area does its
@@ -40,19 +40,19 @@ from pathlib import Path
 import anyio
 from aiohttp import web
 
-from bulk.sandbox import seeds
-from bulk.sandbox.areas import AREAS
+from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.background import background
-from bulk.sandbox.budgets import Budgets
 from bulk.sandbox.clock import Clock, SystemClock
 from bulk.sandbox.context import Blocking, Context, in_thread
-from bulk.sandbox.journal import Journal
-from bulk.sandbox.media import Vendor
-from bulk.sandbox.observing import Observe, from_environment
-from bulk.sandbox.pipeline import MOST_BODY_BYTES, PREFIX, Pipeline
-from bulk.sandbox.routes import Area, Router
+from bulk.sandbox.http.budgets import Budgets
+from bulk.sandbox.http.journal import Journal
+from bulk.sandbox.http.media import Vendor
+from bulk.sandbox.http.observing import Observe, from_environment
+from bulk.sandbox.http.pipeline import MOST_BODY_BYTES, PREFIX, Pipeline
+from bulk.sandbox.http.routes import Area, Router
+from bulk.sandbox.seeding import seeds
 from bulk.sandbox.settings import SettingError, Settings
-from bulk.sandbox.state import State
+from bulk.sandbox.store.state import State
 
 SHUTDOWN_S = 2.0
 

@@ -1,4 +1,4 @@
-"""Writes the items of the example manifests: `python -m jobs.examples.make_items`. They are committed; this says where
+"""Writes the items of the example manifests: `python jobs/examples/make_items.py`. They are committed; this says where
 they come from, and is a pattern for making your own from an inventory.
 
 The fleet is what `bulk sandbox` makes of `repositories: {organization: acme-fleet, count: 2000}`.

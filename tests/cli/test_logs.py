@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bulk.cli import logs
-from bulk.platform.secrets import Secret
+from bulk.platform.auth.secrets import Secret
 
 TOKEN = "canary-51d27f3a9c"
 

@@ -21,7 +21,14 @@ from tests.e2e.platform import Home
 
 ROOT = Path(__file__).parents[2]
 KILLED = -signal.SIGKILL
-PRELOADED = ("bulk.engine", "jinja2", "jobs.contents", "jobs.organizations", "jobs.snapshots", "ruamel.yaml")
+PRELOADED = (
+    "bulk.engine.commands",
+    "jinja2",
+    "bulk_jobs.contents",
+    "bulk_jobs.organizations",
+    "bulk_jobs.snapshots",
+    "ruamel.yaml",
+)
 """Imported before the fork, once for all commands: what a command would import late."""
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from bulk.dispatch.drive import Drive
-from bulk.dispatch.recorder import Recorder
-from bulk.dispatch.settle import Settler
+from bulk.execute.item_runner import Drive
+from bulk.execute.recorder import Recorder
+from bulk.execute.settle import Settler
 from bulk.ledger import compaction, database
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Point, Record

@@ -25,7 +25,15 @@ from typing import IO, Any
 
 ROOT = Path(__file__).parents[2]
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "COVERAGE")
-PRELOADED = ("bulk.cli.app", "bulk.engine", "bulk.sandbox.server", "jinja2", "rich.live", "ruamel.yaml", "uvloop")
+PRELOADED = (
+    "bulk.cli.app",
+    "bulk.engine.commands",
+    "bulk.sandbox.server",
+    "jinja2",
+    "rich.live",
+    "ruamel.yaml",
+    "uvloop",
+)
 """What commands import late; all operations come with them."""
 MOST_BYTES = 128 * 1024
 """Of one command: its arguments and variables."""
@@ -167,9 +175,9 @@ def serve(control: socket.socket) -> int:
     """Fork until the other end is closed; in a command's process, the exit code of the command."""
     for name in PRELOADED:
         importlib.import_module(name)
-    import jobs
+    import bulk_jobs
 
-    for module in pkgutil.iter_modules(jobs.__path__, "jobs."):
+    for module in pkgutil.walk_packages(bulk_jobs.__path__, "bulk_jobs."):
         importlib.import_module(module.name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are waited for by nobody
     gc.freeze()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bulk.platform.arriving import ARRIVING
+from bulk.platform.bodies.spool import ARRIVING
 from tests.e2e.canned_files import blocks, is_whole
 from tests.e2e.measured import Measured, measure
 from tests.e2e.platform import BULK, Home, wait_for

@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 import bulk
+from bulk.engine.library import _Feed
 from bulk.errors import CredentialRefused, ManifestError, UsageError
-from bulk.library import _Feed
 from bulk.model import Finished
 from tests.e2e.platform import ADMIN, Home, Served, served
 from tests.e2e.third_party import install

@@ -17,8 +17,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from examples import make_items
 
-from jobs.examples import make_items
 from tests.e2e.judging import Line, changed_files, effects
 from tests.e2e.platform import Home, Served, served, wait_for
 

@@ -5,8 +5,8 @@ from email.utils import formatdate
 import anyio
 
 from bulk.model import ErrorCode, Failure, Reply
-from bulk.platform.credentials import Secret
-from bulk.platform.wire import Verdict, VerdictKind
+from bulk.platform.auth.credentials import Secret
+from bulk.platform.classification import Verdict, VerdictKind
 from tests.virtual_time import START, VirtualClock
 
 LATENCY_S = 0.02

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.govern.accounts import Account, Gate, Permit, Trust
-from bulk.govern.buckets import Bucket
-from bulk.govern.concurrency import START, Concurrency
-from bulk.govern.consequences import follow
-from bulk.govern.pacing import burst, rate
-from bulk.govern.platform_time import PlatformTime
-from bulk.govern.reach import RETRY_MOST_S, Reach
+from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.budgets.pacing import burst, rate
+from bulk.govern.concurrency.adaptive_limit import START, Concurrency
+from bulk.govern.reachability import RETRY_MOST_S, Reach
+from bulk.govern.reactions import follow
+from bulk.govern.server_clock import PlatformTime
 from bulk.model import ErrorCode
-from bulk.platform.secrets import Secret
-from bulk.platform.wire import Verdict, VerdictKind
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.classification import Verdict, VerdictKind
 
 NOW, FIRST_S = 1_000.0, 60.0
 EVERY = [kind for kind in VerdictKind if kind is not VerdictKind.ACCEPTED]

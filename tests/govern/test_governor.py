@@ -6,9 +6,9 @@ import pytest
 from bulk.errors import BulkError, CredentialRefused
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.watch import Watch
+from bulk.govern.rate_limit_poller import Watch
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
-from bulk.platform.wire import Verdict, VerdictKind
+from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import LATENCY_S, Platform, Source
 from tests.virtual_time import VirtualClock, run_virtual
 

@@ -10,9 +10,9 @@ import pytest
 from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
-from bulk.govern.watch import Watch
+from bulk.govern.rate_limit_poller import Watch
 from bulk.model import Reply
-from bulk.platform.wire import Verdict, VerdictKind
+from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import Platform, Source
 from tests.virtual_time import VirtualClock, run_virtual
 

@@ -13,10 +13,10 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
-from bulk import engine
+from bulk.engine import commands
+from bulk.engine.run import Surroundings
 from bulk.manifest.reading import Overrides
-from bulk.report.report import Report
-from bulk.run import Surroundings
+from bulk.report.fold import Report
 from bulk.status import Silence
 from tests.hostile.limits import Limits
 from tests.simulation.network import Network
@@ -141,7 +141,7 @@ def run(folder: Path, platform: BudgetPlatform, items: int, limits: dict[str, An
         around = Surroundings(
             clock=VirtualClock(), dice=random.Random(0), disk=disk_in_place, connector=network.connector()
         )
-        report = await engine.run_manifest(
+        report = await commands.run_manifest(
             manifest,
             overrides=Overrides(),
             run_dir=folder / "run",

@@ -17,10 +17,10 @@ import anyio
 from bulk.errors import BulkError
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.watch import Watch
+from bulk.govern.rate_limit_poller import Watch
 from bulk.model import Effect, Failure, Reply, Request
-from bulk.platform.secrets import Secret
-from bulk.platform.wire import Verdict, judge
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.classification import Verdict, judge
 from tests.hostile.limits import Answers, Headers, Limits
 from tests.virtual_time import START, VirtualClock, run_virtual
 

@@ -1,7 +1,7 @@
 """The second platform: what a request finds, changes and is answered, written from the specification alone.
 
 `Platform.answer` decides everything from the state, the request and the moment; how answers go wrong is in `wrong.py`,
-how they travel in `wire.py`.
+how they travel in `classification.py`.
 """
 
 import re

@@ -18,10 +18,10 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from bulk import engine, run
+from bulk.engine import commands, run
+from bulk.engine.run import Surroundings
 from bulk.manifest.reading import Overrides
-from bulk.report.report import Report
-from bulk.run import Surroundings
+from bulk.report.fold import Report
 from bulk.status import Silence
 from tests.hostile.turn import BASE_URL
 from tests.hostile.wire import MemoryConnector, Service
@@ -106,7 +106,7 @@ def run_jobs(
         began = wall()
         try:
             with anyio.fail_after(at_most_s):
-                report = await engine.run_manifest(
+                report = await commands.run_manifest(
                     manifest,
                     overrides=Overrides(),
                     run_dir=run_dir,

@@ -6,7 +6,7 @@ that speak of something else. `NEVER` are bodies that no read of an object or of
 
 from typing import Any
 
-from jobs import blobs
+from bulk_jobs.shared.files import blobs
 
 API = "https://code.example.com/api/v3"
 NEVER: tuple[Any, ...] = (

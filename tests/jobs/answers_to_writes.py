@@ -9,7 +9,7 @@ import base64
 from typing import Any, NamedTuple
 
 from bulk.model import Reply
-from jobs import blobs
+from bulk_jobs.shared.files import blobs
 from tests.jobs import answers
 from tests.jobs.driver import reply
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs import blobs
+from bulk_jobs.shared.files import blobs
 
 
 @settings(max_examples=40)

@@ -3,8 +3,8 @@
 import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from jobs import polling
-from jobs.configuration_attachments import AttachConfiguration
+from bulk_jobs.configuration_attachments import AttachConfiguration
+from bulk_jobs.shared import polling
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 ATTACH = AttachConfiguration()

@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from jobs.contents import DeleteContents
+from bulk_jobs.contents import DeleteContents
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 DELETE = DeleteContents()

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from bulk.model import BodyFile, Media, OutcomeKind
-from jobs import blobs
-from jobs.contents import GetContents
+from bulk_jobs.contents import GetContents
+from bulk_jobs.shared.files import blobs
 from tests.jobs.driver import flaws, reply, run
 
 GET = GetContents()

@@ -7,8 +7,8 @@ import pytest
 
 from bulk.model import RAW_BODY_BYTES, Effect, ErrorCode, Media, OutcomeKind
 from bulk.operation import FileError
-from jobs import blobs
-from jobs.contents import PutContents
+from bulk_jobs.contents import PutContents
+from bulk_jobs.shared.files import blobs
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 PUT = PutContents()

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from jobs.enterprise_configurations import (
+from bulk_jobs.enterprise_configurations import (
     CreateEnterpriseConfiguration,
     GetEnterpriseConfiguration,
     ListEnterpriseConfigurations,

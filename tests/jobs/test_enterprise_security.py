@@ -3,8 +3,7 @@
 import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from jobs import polling
-from jobs.enterprise_security import (
+from bulk_jobs.enterprise_security import (
     LINK,
     SETTINGS,
     UNREADABLE,
@@ -12,6 +11,7 @@ from jobs.enterprise_security import (
     GetEnterpriseSecurity,
     UpdateEnterpriseSecurity,
 )
+from bulk_jobs.shared import polling
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 GET, UPDATE, ENABLE = GetEnterpriseSecurity(), UpdateEnterpriseSecurity(), EnableSecurityProduct()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from examples import make_items
 from ruamel.yaml import YAML
 
-from bulk.manifest.checking import check
+from bulk.check.checking import check
 from bulk.manifest.reading import Overrides, read_manifest
-from jobs.examples import make_items
 
 EXAMPLES = Path(make_items.__file__).parent
 MIGRATION = {

@@ -1,7 +1,7 @@
 """`license.get` and `committers.get`."""
 
 from bulk.model import OutcomeKind
-from jobs.licenses import GetCommitters, GetLicense
+from bulk_jobs.licenses import GetCommitters, GetLicense
 from tests.jobs.driver import flaws, reply, run
 
 LICENSE, COMMITTERS = GetLicense(), GetCommitters()

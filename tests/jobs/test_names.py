@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bulk import urls
-from jobs import names
+from bulk_jobs.shared import names
 
 
 @pytest.mark.parametrize("text", ["a", "acme", "Acme-Eng", "mona_acme", "0x1", "a-"])

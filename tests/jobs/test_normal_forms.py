@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import normal_forms as forms
+from bulk_jobs.shared import normal_forms as forms
 
 SAME_URLS = (
     "https://hooks.example.com/a/b",

@@ -4,8 +4,8 @@ import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
 from bulk.operation import find
-from jobs import polling
-from jobs.notifications import GetThread, ListNotifications, MarkNotifications, MarkThread
+from bulk_jobs.notifications import GetThread, ListNotifications, MarkNotifications, MarkThread
+from bulk_jobs.shared import polling
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 LIST, MARK = ListNotifications(), MarkNotifications()

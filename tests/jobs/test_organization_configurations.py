@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from jobs.organization_configurations import (
+from bulk_jobs.organization_configurations import (
     DeleteOrganizationConfiguration,
     GetOrganizationConfiguration,
     ListConfigurationRepositories,

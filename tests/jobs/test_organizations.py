@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from jobs.organizations import RENAME_MOST_S, CreateOrganization, RenameOrganization
+from bulk_jobs.organizations import RENAME_MOST_S, CreateOrganization, RenameOrganization
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 CREATE, RENAME = CreateOrganization(), RenameOrganization()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bulk.model import ErrorCode, OutcomeKind
-from jobs import pages, proofs
+from bulk_jobs.shared import pages, proofs
 from tests.jobs.driver import Driven, drive, reply
 
 PATH = "/orgs/acme/hooks"

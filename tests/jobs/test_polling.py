@@ -1,6 +1,6 @@
 """The pauses between looks at what was accepted."""
 
-from jobs import polling
+from bulk_jobs.shared import polling
 
 
 def test_pauses_grow_to_a_longest_and_end():

@@ -6,7 +6,7 @@ import pytest
 
 from bulk.model import OutcomeKind
 from bulk.operation import AnyOperation, find, names
-from jobs import blobs, file_proofs
+from bulk_jobs.shared.files import blobs, file_proofs
 from tests.jobs import answers
 from tests.jobs.driver import item_of, reply, run
 

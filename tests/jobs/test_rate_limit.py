@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.model import OutcomeKind
-from jobs.rate_limit import GetRateLimit
+from bulk_jobs.rate_limit import GetRateLimit
 from tests.jobs.driver import reply, run
 
 GET = GetRateLimit()

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from bulk.model import RAW_BODY_BYTES, BodyFile, ErrorCode, Media, OutcomeKind
-from jobs import blobs
-from jobs.readmes import GetReadme, ReadmeItem
+from bulk_jobs.readmes import GetReadme, ReadmeItem
+from bulk_jobs.shared.files import blobs
 from tests.jobs.driver import flaws, item_of, reply, run
 
 GET = GetReadme()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.operation import find
-from jobs import refusals
+from bulk_jobs.shared import refusals
 from tests.jobs.answers_to_writes import WRITES
 from tests.jobs.driver import reply, run
 

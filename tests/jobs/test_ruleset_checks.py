@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.sandbox.ruleset_rules import PARAMETERS, faults
-from jobs.ruleset_rules import Rule
-from jobs.rulesets import CreateOrganizationRuleset
+from bulk.sandbox.areas.rulesets.ruleset_rules import PARAMETERS, faults
+from bulk_jobs.rulesets import CreateOrganizationRuleset
+from bulk_jobs.shared.ruleset_rules import Rule
 from tests.jobs.driver import flaws, item_of
 
 CREATE = CreateOrganizationRuleset()

@@ -5,7 +5,7 @@ import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
 from bulk.operation import FileError
-from jobs.snapshots import CreateSnapshot
+from bulk_jobs.snapshots import CreateSnapshot
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 CREATE = CreateSnapshot()

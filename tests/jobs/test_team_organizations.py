@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from jobs import team_organizations as teams
+from bulk_jobs import team_organizations as teams
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 LIST, GET = teams.ListTeamOrganizations(), teams.GetTeamOrganization()

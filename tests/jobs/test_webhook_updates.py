@@ -3,8 +3,8 @@
 import pytest
 
 from bulk.model import Effect, OutcomeKind
-from jobs.hook_settings import MASK
-from jobs.webhook_updates import UpdateWebhook, UpdateWebhookConfig
+from bulk_jobs.shared.hook_settings import MASK
+from bulk_jobs.webhook_updates import UpdateWebhook, UpdateWebhookConfig
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 UPDATE, CONFIGURE = UpdateWebhook(), UpdateWebhookConfig()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bulk.errors import RunDirectoryError
-from bulk.ledger import chunks, parts
+from bulk.ledger import chunks, companion_files
 from bulk.ledger.seal import Seal, read_seal, write_seal
 from bulk.ledger.view import LedgerView
 from tests.ledger.samples import JOBS, NOW, STATUS, as_killed, finished, intent, opened, record
@@ -150,17 +150,17 @@ def test_an_edited_part_is_refused_and_a_missing_one_is_not(tmp_path: Path, name
     with opened(run_dir) as ledger:
         (run_dir / name).write_text("40 items")
         ledger.bind_parts()
-    assert parts.refuse_changed_parts(run_dir) is False
+    assert companion_files.refuse_changed_parts(run_dir) is False
     (run_dir / name).write_text("39 items")
     with pytest.raises(RunDirectoryError, match=f"{name} is not what this run has made"):
-        parts.refuse_changed_parts(run_dir)
-    parts.note_making(run_dir, is_checking=True, is_naming=True)
-    assert parts.refuse_changed_parts(run_dir) is True
+        companion_files.refuse_changed_parts(run_dir)
+    companion_files.note_making(run_dir, is_checking=True, is_naming=True)
+    assert companion_files.refuse_changed_parts(run_dir) is True
     with opened(run_dir) as ledger:
         ledger.bind_parts()
-    assert parts.refuse_changed_parts(run_dir) is False
+    assert companion_files.refuse_changed_parts(run_dir) is False
     (run_dir / name).unlink()
-    assert parts.refuse_changed_parts(run_dir) is False
+    assert companion_files.refuse_changed_parts(run_dir) is False
 
 
 def test_the_moment_that_a_run_began_is_fixed_once(tmp_path: Path) -> None:

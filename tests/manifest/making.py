@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from bulk.manifest.checking import Checked, check
-from bulk.manifest.entries import EntryStream, LaneIndex
+from bulk.bundle.streams import EntryStream, LaneIndex
+from bulk.check.checking import Checked, check
 from bulk.manifest.manifest import Entry, Job, Limits, Manifest, Platform
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.operation import FileError, Item, ItemFlaw, Operation

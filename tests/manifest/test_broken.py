@@ -2,8 +2,8 @@
 
 import pytest
 
+from bulk.check.checking import check
 from bulk.errors import ManifestError
-from bulk.manifest.checking import check
 from bulk.manifest.reading import Overrides, read_manifest
 from tests.manifest.broken import MANIFESTS, Broken
 

@@ -4,8 +4,8 @@ import pytest
 
 from bulk.errors import ManifestError, UsageError
 from bulk.manifest.manifest import Limits
-from bulk.manifest.quantities import Share
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
+from bulk.quantities import Share
 from tests.manifest.making import HEAD
 
 JOB = "jobs: {x: {operation: readme.get, items: [{owner: acme, repo: api}]}}\n"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.manifest.addresses import base_url, credential_source
-from bulk.manifest.quantities import Share, count, duration_s, share
+from bulk.manifest.platform_section import base_url, credential_source
+from bulk.quantities import Share, count, duration_s, share
 
 
 @pytest.mark.parametrize(

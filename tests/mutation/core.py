@@ -8,38 +8,41 @@ import sys
 from typing import Final
 
 _GOVERN = "tests/govern/test_decisions.py"
-_KNEE = ("tests/govern/test_concurrency.py", "tests/govern/test_knee.py")
-_WIRE = ("tests/platform/test_wire_headers.py", "tests/platform/test_wire_verdicts.py")
+_KNEE = ("tests/govern/concurrency/test_adaptive_limit.py", "tests/govern/concurrency/test_knee.py")
+_WIRE = ("tests/platform/test_classification_headers.py", "tests/platform/test_classification_verdicts.py")
 _LEDGER = ("tests/ledger/test_opening.py", "tests/ledger/test_ledger.py")
 
 CORE: Final[dict[str, tuple[str, ...]]] = {
-    "bulk/govern/buckets.py": ("tests/govern/test_bucket_words.py", "tests/govern/test_buckets.py"),
-    "bulk/govern/concurrency.py": (*_KNEE, "tests/govern/test_pulse.py"),
-    "bulk/govern/consequences.py": (_GOVERN,),
-    "bulk/govern/pacing.py": ("tests/govern/test_pacing.py",),
-    "bulk/govern/platform_time.py": ("tests/govern/test_platform_time.py",),
-    "bulk/govern/polls.py": ("tests/govern/test_polls.py",),
-    "bulk/govern/reach.py": (_GOVERN,),
-    "bulk/govern/rounds.py": _KNEE,
-    "bulk/govern/suffering.py": ("tests/govern/test_suffering.py", *_KNEE),
-    "bulk/platform/bodies.py": ("tests/platform/test_bodies.py",),
-    "bulk/platform/printable.py": ("tests/platform/test_bodies.py",),
-    "bulk/platform/wire.py": _WIRE,
+    "bulk/govern/budgets/buckets.py": (
+        "tests/govern/budgets/test_bucket_words.py",
+        "tests/govern/budgets/test_buckets.py",
+    ),
+    "bulk/govern/concurrency/adaptive_limit.py": (*_KNEE, "tests/govern/concurrency/test_loop_load.py"),
+    "bulk/govern/reactions.py": (_GOVERN,),
+    "bulk/govern/budgets/pacing.py": ("tests/govern/budgets/test_pacing.py",),
+    "bulk/govern/server_clock.py": ("tests/govern/test_server_clock.py",),
+    "bulk/govern/poll_intervals.py": ("tests/govern/test_poll_intervals.py",),
+    "bulk/govern/reachability.py": (_GOVERN,),
+    "bulk/govern/concurrency/latency_rounds.py": _KNEE,
+    "bulk/govern/concurrency/overload.py": ("tests/govern/concurrency/test_overload.py", *_KNEE),
+    "bulk/platform/bodies/body_values.py": ("tests/platform/bodies/test_body_values.py",),
+    "bulk/platform/printable.py": ("tests/platform/bodies/test_body_values.py",),
+    "bulk/platform/classification.py": _WIRE,
     "bulk/links.py": ("tests/test_links.py", *_WIRE[:1]),
     "bulk/urls.py": ("tests/test_urls.py",),
-    "bulk/dispatch/echoes.py": ("tests/dispatch/test_echoes.py",),
-    "bulk/dispatch/lanes.py": ("tests/dispatch/test_lanes.py", "tests/dispatch/test_scheduler.py"),
-    "bulk/dispatch/last_writes.py": ("tests/dispatch/test_last_writes.py",),
-    "bulk/dispatch/progress.py": (
-        "tests/dispatch/test_progress.py",
-        "tests/dispatch/test_lanes.py",
-        "tests/dispatch/test_scheduler.py",
+    "bulk/execute/writes/late_writes.py": ("tests/execute/writes/test_late_writes.py",),
+    "bulk/schedule/lanes.py": ("tests/schedule/test_lanes.py", "tests/schedule/test_scheduler.py"),
+    "bulk/execute/writes/recent_writes.py": ("tests/execute/writes/test_recent_writes.py",),
+    "bulk/schedule/job_progress.py": (
+        "tests/schedule/test_job_progress.py",
+        "tests/schedule/test_lanes.py",
+        "tests/schedule/test_scheduler.py",
     ),
-    "bulk/dispatch/queues.py": ("tests/dispatch/test_queues.py", "tests/dispatch/test_scheduler.py"),
-    "bulk/dispatch/rounds.py": ("tests/dispatch/test_rounds.py",),
-    "bulk/dispatch/settle.py": ("tests/dispatch/test_settle.py", "tests/dispatch/test_drive.py"),
-    "bulk/dispatch/stepping.py": ("tests/dispatch/test_stepping.py",),
-    "bulk/dispatch/streak.py": ("tests/dispatch/test_streak.py",),
+    "bulk/schedule/queues.py": ("tests/schedule/test_queues.py", "tests/schedule/test_scheduler.py"),
+    "bulk/execute/retry_budget.py": ("tests/execute/test_retry_budget.py",),
+    "bulk/execute/settle.py": ("tests/execute/test_settle.py", "tests/execute/test_item_runner.py"),
+    "bulk/execute/generator_steps.py": ("tests/execute/test_generator_steps.py",),
+    "bulk/engine/warnings.py": ("tests/engine/test_warnings.py",),
     "bulk/ledger/opening.py": _LEDGER,
     "bulk/ledger/records.py": _LEDGER[1:],
     "bulk/ledger/rows.py": _LEDGER,

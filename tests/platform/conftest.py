@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from bulk.clock import Clock
-from bulk.platform.secrets import Secret
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.transport import Transport
 
 OpenTransport: TypeAlias = Callable[..., AbstractAsyncContextManager[Transport]]

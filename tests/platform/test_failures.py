@@ -370,7 +370,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
 import anyio
 from bulk.clock import Clock
 from bulk.model import FailureKind, Failure, Request
-from bulk.platform.secrets import Secret
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.transport import Transport
 
 async def main():

@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from bulk.model import Effect, Media, Reply, Request
-from bulk.platform.bodies import Unreadable
-from bulk.platform.secrets import Secret
-from bulk.platform.stored import Stored
-from bulk.platform.stored import head_of as head_of_kept
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.bodies.body_values import Unreadable
+from bulk.platform.cache.cache_entry import Stored
+from bulk.platform.cache.cache_entry import head_of as head_of_kept
 from tests.platform.conftest import OpenTransport
 from tests.platform.raw_server import Peer, always, answer, serving
 

@@ -15,9 +15,9 @@ import pytest
 from yarl import URL
 
 from bulk.sandbox import Sandbox, Settings, running
-from bulk.sandbox.areas import AREAS
+from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.clock import Clock
-from bulk.sandbox.routes import Area
+from bulk.sandbox.http.routes import Area
 
 START = 1_800_000_000.25
 

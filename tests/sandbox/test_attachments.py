@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from bulk.sandbox import Settings, enterprise_configurations, organization_configurations, running
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.attachments import ATTACH_S
+from bulk.sandbox import Settings, running
+from bulk.sandbox.areas.configurations import enterprise_configurations, organization_configurations
+from bulk.sandbox.areas.configurations.attachments import ATTACH_S
+from bulk.sandbox.areas.served import AREAS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bulk.sandbox import DEFAULT_RATE_LIMITS, RateLimit, organizations, rate_limit, rulesets, snapshots
-from bulk.sandbox.areas import AREAS
+from bulk.sandbox import DEFAULT_RATE_LIMITS, RateLimit
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.areas.snapshots import snapshots
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

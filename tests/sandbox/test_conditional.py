@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bulk.sandbox.answers import Answer
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.call import Call
-from bulk.sandbox.conditional import is_unmodified
-from bulk.sandbox.routes import Area, Route
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.conditional import is_unmodified
+from bulk.sandbox.http.routes import Area, Route
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Platform

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bulk.sandbox.files import LARGEST_BYTES, REDIRECT_BYTES, base64_lines
-from bulk.sandbox.git import Change, blob_sha
-from bulk.sandbox.repositories import Repositories
-from bulk.sandbox.revision import Person
-from bulk.sandbox.standard_repositories import RUNBOOK_COMMIT
+from bulk.sandbox.areas.contents.files import LARGEST_BYTES, REDIRECT_BYTES, base64_lines
+from bulk.sandbox.git.repositories import Repositories
+from bulk.sandbox.git.repository import Change, blob_sha
+from bulk.sandbox.git.revision import Person
+from bulk.sandbox.seeding.standard_repositories import RUNBOOK_COMMIT
 from tests.sandbox.conftest import HandClock, Platform, Start
 from tests.sandbox.file_client import ADMIN, HELLO, MEMBER, NEWER, OWNER, READ_ONLY, FileClient, fsck
 

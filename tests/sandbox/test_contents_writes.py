@@ -7,7 +7,7 @@ import base64
 import anyio
 import pytest
 
-from bulk.sandbox.git import blob_sha
+from bulk.sandbox.git.repository import blob_sha
 from tests.sandbox.conftest import HandClock, Platform, Start
 from tests.sandbox.file_client import ADMIN, HELLO, MEMBER, OWNER, READ_ONLY, FileClient, fsck
 

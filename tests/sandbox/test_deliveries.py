@@ -14,11 +14,14 @@ import pytest
 import trustme
 from aiohttp import web
 
-from bulk.sandbox import Settings, contents, deliveries, organizations, running, webhooks
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.deliveries import signatures
-from bulk.sandbox.delivery_addresses import Addresses, AddressRefused, LoopbackResolver, is_loopback
-from bulk.sandbox.organizations import RENAME_S
+from bulk.sandbox import Settings, running
+from bulk.sandbox.areas.contents import contents
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.organizations.organizations import RENAME_S
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.areas.webhooks import deliveries, webhooks
+from bulk.sandbox.areas.webhooks.deliveries import signatures
+from bulk.sandbox.areas.webhooks.delivery_addresses import Addresses, AddressRefused, LoopbackResolver, is_loopback
 from bulk.sandbox.settings import SettingError
 from tests.sandbox.receiver import Receiver, receiving
 

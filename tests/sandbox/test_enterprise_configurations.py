@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bulk.sandbox import enterprise_configurations, organization_configurations
-from bulk.sandbox.configuration_settings import DEFAULTS, UPDATE_ONLY, VALUES
+from bulk.sandbox.areas.configurations import enterprise_configurations, organization_configurations
+from bulk.sandbox.areas.configurations.configuration_settings import DEFAULTS, UPDATE_ONLY, VALUES
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

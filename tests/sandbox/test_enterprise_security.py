@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from bulk.sandbox import Settings, enterprise_security, licenses, running, team_organizations
-from bulk.sandbox.enterprise_security import ENABLEMENT_S, PRODUCTS
+from bulk.sandbox import Settings, running
+from bulk.sandbox.areas import licenses
+from bulk.sandbox.areas.configurations import enterprise_security
+from bulk.sandbox.areas.configurations.enterprise_security import ENABLEMENT_S, PRODUCTS
+from bulk.sandbox.areas.organizations import team_organizations
 
 if TYPE_CHECKING:
     from pathlib import Path

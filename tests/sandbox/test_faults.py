@@ -11,8 +11,12 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from bulk.sandbox import FAULT_KINDS, Settings, organizations, rate_limit, rulesets, snapshots
-from bulk.sandbox.faults import BEFORE, PAGE, Faults
+from bulk.sandbox import FAULT_KINDS, Settings
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.areas.snapshots import snapshots
+from bulk.sandbox.http.faults import BEFORE, PAGE, Faults
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

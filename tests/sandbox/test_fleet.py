@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.sandbox import Settings, running
-from bulk.sandbox.fleet import Fleet
-from bulk.sandbox.git import blob_sha
-from bulk.sandbox.git_store import GitStore
+from bulk.sandbox.git.directory import GitStore
+from bulk.sandbox.git.fleet import Fleet
+from bulk.sandbox.git.repository import blob_sha
 from tests.sandbox.conftest import Start, Visit
 from tests.sandbox.file_client import FileClient, fsck, git
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bulk.sandbox.git import Change, GitRepository, blob_sha, commit_object
-from bulk.sandbox.git_store import GitStore
-from bulk.sandbox.object_cache import ObjectCache
-from bulk.sandbox.revision import (
+from bulk.sandbox.git.directory import GitStore
+from bulk.sandbox.git.object_cache import ObjectCache
+from bulk.sandbox.git.repository import Change, GitRepository, blob_sha, commit_object
+from bulk.sandbox.git.revision import (
     EXECUTABLE,
     GITLINK,
     SYMLINK,

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bulk.sandbox import SettingError, organizations, rate_limit, rulesets, snapshots
+from bulk.sandbox import SettingError
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.areas.snapshots import snapshots
 
 if TYPE_CHECKING:
     from pathlib import Path

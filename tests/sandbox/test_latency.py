@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bulk.sandbox import rate_limit, rulesets
-from bulk.sandbox.answers import Answer
-from bulk.sandbox.call import Call
-from bulk.sandbox.refusals import conflict
-from bulk.sandbox.routes import Area, Route
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.refusals import conflict
+from bulk.sandbox.http.routes import Area, Route
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

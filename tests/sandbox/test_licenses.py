@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bulk.sandbox import licenses, organizations
-from bulk.sandbox.records import TokenKind
+from bulk.sandbox.areas import licenses
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.store.records import TokenKind
 
 if TYPE_CHECKING:
     from pathlib import Path

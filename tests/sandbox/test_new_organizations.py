@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bulk.sandbox import (
-    SettingError,
-    Settings,
-    contents,
-    enterprise_configurations,
-    licenses,
-    organization_configurations,
-    organizations,
-    readme,
-    running,
-    team_organizations,
-)
-from bulk.sandbox.seeds import slug_of
+from bulk.sandbox import SettingError, Settings, running
+from bulk.sandbox.areas import licenses
+from bulk.sandbox.areas.configurations import enterprise_configurations, organization_configurations
+from bulk.sandbox.areas.contents import contents, readme
+from bulk.sandbox.areas.organizations import organizations, team_organizations
+from bulk.sandbox.seeding.seeds import slug_of
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Platform, Start, Visit

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from bulk.sandbox import Settings, notifications, rate_limit, running
+from bulk.sandbox import Settings, running
+from bulk.sandbox.areas import notifications, rate_limit
+from bulk.sandbox.areas.notifications import AT_ONCE, MOST_POLL_S, POLL_S, POLLS_WITHOUT_LOAD, READ_S, note_change
 from bulk.sandbox.clock import http_date, iso
-from bulk.sandbox.notifications import AT_ONCE, MOST_POLL_S, POLL_S, POLLS_WITHOUT_LOAD, READ_S, note_change
 from bulk.sandbox.settings import SettingError
 from tests.sandbox.conftest import START
 

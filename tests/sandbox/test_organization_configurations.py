@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bulk.sandbox import enterprise_configurations, organization_configurations, rulesets
+from bulk.sandbox.areas.configurations import enterprise_configurations, organization_configurations
+from bulk.sandbox.areas.rulesets import rulesets
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from bulk.sandbox import Settings, organizations, rate_limit, rulesets, running, snapshots
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.organizations import RENAME_S
+from bulk.sandbox import Settings, running
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.organizations.organizations import RENAME_S
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.areas.snapshots import snapshots
 
 if TYPE_CHECKING:
     from pathlib import Path

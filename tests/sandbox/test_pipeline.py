@@ -11,10 +11,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from bulk.sandbox.answers import Answer
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.call import Call
-from bulk.sandbox.routes import Area, Route
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.routes import Area, Route
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bulk.sandbox.git import Change
-from bulk.sandbox.git_store import GitStore
-from bulk.sandbox.readme import preferred_readme
-from bulk.sandbox.revision import SYMLINK, Person
+from bulk.sandbox.areas.contents.readme import preferred_readme
+from bulk.sandbox.git.directory import GitStore
+from bulk.sandbox.git.repository import Change
+from bulk.sandbox.git.revision import SYMLINK, Person
 from tests.sandbox.conftest import Platform
 from tests.sandbox.file_client import HELLO, MEMBER, READ_ONLY, FileClient
 

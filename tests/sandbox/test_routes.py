@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bulk.sandbox.answers import Answer
-from bulk.sandbox.call import Call
-from bulk.sandbox.routes import Route, Router
+from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.routes import Route, Router
 
 
 async def nothing(call: Call) -> Answer:

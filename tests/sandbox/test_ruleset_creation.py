@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bulk.sandbox import organizations, rulesets
-from bulk.sandbox.ruleset_rules import MOST_FAULTS, PARAMETERS, completed, faults
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.areas.rulesets.ruleset_rules import MOST_FAULTS, PARAMETERS, completed, faults
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Start

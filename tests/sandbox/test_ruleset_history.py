@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bulk.sandbox import organizations, rulesets
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.rulesets import rulesets
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Platform

@@ -8,11 +8,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from bulk.sandbox.answers import Answer
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.call import Call
-from bulk.sandbox.paging import cut, cut_by_cursor
-from bulk.sandbox.routes import Area, Route
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.paging import cut, cut_by_cursor
+from bulk.sandbox.http.routes import Area, Route
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Platform, Reply

@@ -19,7 +19,7 @@ import pytest
 
 import bulk.sandbox as sandbox_package
 from bulk.sandbox import SettingError, Settings, opened, running, serve
-from bulk.sandbox.areas import AREAS
+from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.context import inline
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.sandbox import organizations, snapshots
-from bulk.sandbox.shown_manifests import Origin, Report, by_location, shown
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.snapshots import snapshots
+from bulk.sandbox.areas.snapshots.shown_manifests import Origin, Report, by_location, shown
 
 if TYPE_CHECKING:
     from pathlib import Path

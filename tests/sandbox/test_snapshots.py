@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bulk.sandbox import organizations, rate_limit, rulesets, snapshots
-from bulk.sandbox.snapshot_rules import MOST_FAULTS, faults
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.areas.snapshots import snapshots
+from bulk.sandbox.areas.snapshots.snapshot_rules import MOST_FAULTS, faults
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

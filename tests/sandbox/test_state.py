@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bulk.sandbox import (
-    ExtraToken,
-    SettingError,
-    Settings,
-    opened,
-    organizations,
-    rate_limit,
-    rulesets,
-    running,
-    snapshots,
-)
-from bulk.sandbox.areas import AREAS
+from bulk.sandbox import ExtraToken, SettingError, Settings, opened, running
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.rulesets import rulesets
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.areas.snapshots import snapshots
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Start, Visit

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from bulk.sandbox import enterprise_security, organizations, rate_limit, team_organizations
-from bulk.sandbox.records import TokenKind
+from bulk.sandbox.areas import rate_limit
+from bulk.sandbox.areas.configurations import enterprise_security
+from bulk.sandbox.areas.organizations import organizations, team_organizations
+from bulk.sandbox.store.records import TokenKind
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bulk.sandbox import organizations, webhooks
+from bulk.sandbox.areas.organizations import organizations
+from bulk.sandbox.areas.webhooks import webhooks
 
 if TYPE_CHECKING:
     from pathlib import Path

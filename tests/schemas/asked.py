@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from bulk.sandbox.observing import Observed
-    from bulk.sandbox.routes import Router
+    from bulk.sandbox.http.observing import Observed
+    from bulk.sandbox.http.routes import Router
 
 VARIABLE: Final = "BULK_ENDPOINTS_ASKED"
 _OURS: Final = "bulk.sandbox."
@@ -78,7 +78,7 @@ def _opened(place: str) -> int:
 
 @cache
 def _router() -> Router:
-    from bulk.sandbox.areas import AREAS
-    from bulk.sandbox.routes import Router
+    from bulk.sandbox.areas.served import AREAS
+    from bulk.sandbox.http.routes import Router
 
     return Router(route for area in AREAS for route in area.routes)

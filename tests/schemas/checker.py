@@ -1,8 +1,8 @@
 """Checks answers of the sandbox against the schemas, and notes what is wrong for the test that caused it.
 
-A sandbox is told of this module by `BULK_SANDBOX_OBSERVER` (`bulk/sandbox/observing.py`), also in a process of its own;
-`VIOLATIONS` names the file that violations are noted in, one line each, before the answer leaves. What faults do is not
-seen here, and endpoints that a test made up are none of the platform's.
+A sandbox is told of this module by `BULK_SANDBOX_OBSERVER` (`bulk/sandbox/http/observing.py`), also in a process of its
+own; `VIOLATIONS` names the file that violations are noted in, one line each, before the answer leaves. What faults do
+is not seen here, and endpoints that a test made up are none of the platform's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.schemas.table import (
 )
 
 if TYPE_CHECKING:
-    from bulk.sandbox.observing import Observed
+    from bulk.sandbox.http.observing import Observed
 
 VIOLATIONS: Final = "BULK_SCHEMA_VIOLATIONS"
 _OURS: Final = "bulk.sandbox."

@@ -18,7 +18,7 @@ from tests.schemas import files, hooks, notifications, organizations, others, ru
 from tests.schemas.errors import Error
 
 if TYPE_CHECKING:
-    from bulk.sandbox.observing import Observed
+    from bulk.sandbox.http.observing import Observed
 
 NEW_VERSION: Final = "2026-03-10"
 

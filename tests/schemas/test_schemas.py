@@ -12,10 +12,10 @@ import aiohttp
 import pytest
 
 from bulk.sandbox import Settings, running
-from bulk.sandbox.answers import Answer
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.observing import Observed
-from bulk.sandbox.routes import Area, Route
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.observing import Observed
+from bulk.sandbox.http.routes import Area, Route
 from tests.schemas.asked import key
 from tests.schemas.checker import Checker
 from tests.schemas.table import ANYWHERE, BESIDE, ENDPOINTS

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from bulk.sandbox import Settings, running
-from bulk.sandbox.observing import VARIABLE
+from bulk.sandbox.http.observing import VARIABLE
 from bulk.sandbox.settings import SettingError
 from tests.schemas.checker import VIOLATIONS
 from tests.schemas.watch import ROOT

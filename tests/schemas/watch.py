@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from bulk.sandbox.observing import VARIABLE
+from bulk.sandbox.http.observing import VARIABLE
 from tests import endpoints
 from tests.schemas import asked
 from tests.schemas.checker import VIOLATIONS

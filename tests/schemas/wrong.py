@@ -12,7 +12,7 @@ from tests.schemas.table import BESIDE, ENDPOINTS, NOTHING, Answer, json
 from tests.schemas.words import Text
 
 if TYPE_CHECKING:
-    from bulk.sandbox.observing import Observed
+    from bulk.sandbox.http.observing import Observed
 
 ADMINISTRATION = "POST /admin/organizations"
 RATE_LIMIT = "GET /rate_limit"

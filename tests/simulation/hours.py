@@ -11,11 +11,11 @@ from pathlib import Path
 
 import anyio
 
-from bulk.sandbox.answers import Answer
-from bulk.sandbox.areas import AREAS
-from bulk.sandbox.budgets import Window
-from bulk.sandbox.call import Call
-from bulk.sandbox.routes import Area, Route
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.budgets import Window
+from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.routes import Area, Route
 from bulk.sandbox.settings import DEFAULT_RATE_LIMITS, RateLimit
 from tests.simulation import probes
 from tests.simulation.exchanges import Exchange

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bulk.run import Run
-from bulk.sandbox.repositories import Repositories
+from bulk.engine.run import Run
+from bulk.sandbox.git.repositories import Repositories
 from tests.simulation.exchanges import Exchange
 from tests.simulation.schedules import OWNER, Expected
 from tests.simulation.world import PREFIX, World

@@ -18,7 +18,7 @@ from bulk.errors import CredentialRefused, Interrupted, RunDirectoryError, RunSt
 from bulk.ledger.view import LedgerView
 from bulk.model import Finished
 from bulk.sandbox.settings import ExtraToken, RateLimit
-from bulk.sandbox.state import digest_of
+from bulk.sandbox.store.state import digest_of
 from tests.simulation import invariants
 from tests.simulation.conftest import MEMORY
 from tests.simulation.exchanges import Exchange

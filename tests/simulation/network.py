@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from bulk.platform.heads import AnswerProtocol
+from bulk.platform.response_heads import AnswerProtocol
 from tests.simulation.exchanges import Course, Exchange, content_length, drops, half_of_answer
 from tests.simulation.fates import FINE, TRIP_S, Fate
 from tests.simulation.memory import Memory

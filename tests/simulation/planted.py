@@ -12,13 +12,15 @@ from unittest import mock
 
 import aiohttp
 
-from bulk.dispatch import item_run, last_writes, recorder, settle
-from bulk.dispatch.exchange import Exchange, Tried
+from bulk.bundle import index
+from bulk.check import checking
+from bulk.execute import item_run, recorder, settle
+from bulk.execute.request_sender import Exchange, Tried
+from bulk.execute.writes import recent_writes
 from bulk.govern.accounts import Account, Permit
 from bulk.govern.governor import Governor
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Record
-from bulk.manifest import checking, index
 from bulk.model import Failure, FailureKind, Request
 from bulk.platform import transport
 from bulk.platform.deadlines import CURRENT
@@ -192,7 +194,7 @@ def doubt_forgotten() -> contextlib.AbstractContextManager[None]:
 
 def stale_look_believed() -> contextlib.AbstractContextManager[None]:
     """A look is believed although this run has just changed what it shows."""
-    return _patched(last_writes.LastWrites, "steps", lambda self, operation, item, now: operation.steps(item))
+    return _patched(recent_writes.LastWrites, "steps", lambda self, operation, item, now: operation.steps(item))
 
 
 EVERY: Sequence[Any] = (

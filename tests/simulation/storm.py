@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 
 from bulk.errors import CredentialRefused, RunStopped
-from bulk.report.report import Report
+from bulk.report.fold import Report
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants
 from tests.simulation.memory import Memory

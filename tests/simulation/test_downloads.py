@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bulk.sandbox import files
+from bulk.sandbox.areas.contents import files
 from bulk.sandbox.settings import RateLimit
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate

@@ -7,10 +7,10 @@ from unittest import mock
 import anyio
 import pytest
 
-from bulk.dispatch.workers import Workers
+from bulk.execute.workers import Workers
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.view import LedgerView
-from bulk.sandbox import organizations
+from bulk.sandbox.areas.organizations import organizations
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants, probes
 from tests.simulation.fates import DROP_AFTER, FINE, answer

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bulk.errors import Interrupted
+from bulk.sandbox.areas.notifications import Polls
 from bulk.sandbox.clock import parse_iso
-from bulk.sandbox.notifications import Polls
 from tests.simulation import invariants
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bulk import operation
-from bulk.sandbox import contents, readme
-from bulk.sandbox.areas import AREAS
+from bulk.sandbox.areas.contents import contents, readme
+from bulk.sandbox.areas.served import AREAS
 from tests.simulation import invariants
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, TRUNCATE, Fate, answer, late

@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from bulk.dispatch.drive import Drive
-from bulk.dispatch.recorder import Recorder
+from bulk.execute.item_runner import Drive
+from bulk.execute.recorder import Recorder
 from bulk.ledger.ledger import Ledger
 from bulk.platform.transport import Transport
 from tests.simulation import invariants

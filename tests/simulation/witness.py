@@ -6,10 +6,10 @@ Whether something happened is asked of these two alone, never of the engine.
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from bulk.sandbox.git import Change
-from bulk.sandbox.records import Repository
-from bulk.sandbox.repositories import Repositories
-from bulk.sandbox.revision import Person
+from bulk.sandbox.git.repositories import Repositories
+from bulk.sandbox.git.repository import Change
+from bulk.sandbox.git.revision import Person
+from bulk.sandbox.store.records import Repository
 from tests.simulation.invariants import came_late
 from tests.simulation.model import LANES, Model, name_of
 from tests.simulation.schedules import OWNER

@@ -1,8 +1,8 @@
 """A world for the engine: the real sandbox, a network in memory, one clock, and runs of the real engine in it.
 
-Nothing but time, chance, threads and the wire is replaced: `bulk.engine` reads a manifest, opens a ledger on disk,
-talks HTTP to the sandbox's own server. Work that ordinarily goes to a thread is done in place, so that the same seed
-gives the same trace. What holds of every run is checked by `invariants.py`, some of it at every request.
+Nothing but time, chance, threads and the wire is replaced: `bulk.engine.commands` reads a manifest, opens a ledger on
+disk, talks HTTP to the sandbox's own server. Work that ordinarily goes to a thread is done in place, so that the same
+seed gives the same trace. What holds of every run is checked by `invariants.py`, some of it at every request.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio._backends._asyncio import CancelScope
 
-from bulk import engine, run
-from bulk.dispatch import passing
-from bulk.dispatch.disk import Disk
+from bulk.engine import commands, run
+from bulk.engine.run import Ended, Run, Surroundings
+from bulk.execute import unsent_items
 from bulk.manifest.reading import Overrides
 from bulk.model import Finished
-from bulk.report.report import Report
-from bulk.run import Ended, Run, Surroundings
-from bulk.sandbox.areas import AREAS
+from bulk.report.fold import Report
+from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.context import inline
-from bulk.sandbox.routes import Area
+from bulk.sandbox.http.routes import Area
 from bulk.sandbox.server import Sandbox, opened
 from bulk.sandbox.settings import ExtraToken, RateLimit, Settings
 from bulk.status import Display, Silence
+from bulk.storage.disk_threads import Disk
 from tests.simulation.exchanges import Exchange
 from tests.simulation.fates import Fate
 from tests.simulation.network import Network
@@ -120,7 +120,7 @@ def simulate(
     *,
     at_most_s: float = 2 * HOURS,
     tick_s: float = run.STATUS_S,
-    look_s: float = passing.LOOK_S,
+    look_s: float = unsent_items.LOOK_S,
 ) -> T:
     """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall.
 
@@ -137,14 +137,14 @@ def simulate(
 
 
 @contextlib.contextmanager
-def replaced(tick_s: float = run.STATUS_S, look_s: float = passing.LOOK_S) -> Iterator[None]:
+def replaced(tick_s: float = run.STATUS_S, look_s: float = unsent_items.LOOK_S) -> Iterator[None]:
     """What a simulation has instead of threads and of chance in the order of things; see `simulate`."""
     with (
         _seldom_collected(),
         _cancelled_in_order(),
         mock.patch.object(anyio.to_thread, "run_sync", _in_place),
         mock.patch.object(run, "STATUS_S", tick_s),
-        mock.patch.object(passing, "LOOK_S", look_s),
+        mock.patch.object(unsent_items, "LOOK_S", look_s),
     ):
         yield
 
@@ -231,7 +231,7 @@ class World:
         """Run a manifest, or go on with it, as `bulk run` does."""
         return await self._watched(
             self.run_dir(manifest),
-            lambda around: engine.run_manifest(
+            lambda around: commands.run_manifest(
                 manifest,
                 overrides=more.pop("overrides", Overrides()),
                 run_dir=self.run_dir(manifest),
@@ -253,7 +253,7 @@ class World:
         """Run what did not succeed again, as `bulk retry` does, or with `--overwrite`."""
         return await self._watched(
             self.run_dir(manifest),
-            lambda around: engine.retry_run(
+            lambda around: commands.retry_run(
                 self.run_dir(manifest),
                 overrides=Overrides(),
                 cache=self.cache,
@@ -283,7 +283,7 @@ class World:
                 finally:
                     self._look_away()
 
-        with mock.patch.object(engine, "Run", Watched):
+        with mock.patch.object(commands, "Run", Watched):
             try:
                 return await call(around)
             finally:

@@ -1,0 +1,250 @@
+"""What a check found, as data: handed on to every later stage, and kept as `check.json` for a resume.
+
+The check counts as long as manifest and items are what they were: by size and time of each items file, and by its hash
+where the time differs. Source: interface.md §5, failures.md row 55.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bulk.bundle.duplicate_reads import COPIES
+from bulk.bundle.index import INDEX
+from bulk.errors import RunDirectoryError
+from bulk.items.lines import SourceFlaw
+from bulk.items.sources import STDIN, digest_of, format_of
+from bulk.manifest.manifest import Job, Manifest
+from bulk.redaction import redact_json
+
+SUMMARY = "check.json"
+_FORM = 3
+
+MOST_MARKS = 2_048
+"""Marks kept of one items file: a resume reads at most the 2,048th part of it, or 256 KiB, to find an item."""
+
+
+class SourceCheck(msgspec.Struct, frozen=True):
+    """An items file as it was checked.
+
+    Attributes:
+        path: where it is; for standard input where it is kept.
+        size: bytes. mtime_ns: time of its last change. sha256: hex, of the file as it lies there.
+        marks: (index of an item, offset of its line or of blank ones before it), in order, here and there; none where
+            an item can't be read again from its offset.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    sha256: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+class Marks:
+    """Places in a source, gathered while it is read: at most `MOST_MARKS`, evenly spread, whatever its size."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[int, int]] = []
+        self._every = 1
+        self._passed = 0
+
+    def add(self, index: int, offset: int) -> None:
+        """A batch begins there; it may be forgotten."""
+        if self._passed % self._every == 0:
+            if len(self._marks) == MOST_MARKS:
+                self._marks = self._marks[::2]
+                self._every *= 2
+            if self._passed % self._every == 0:
+                self._marks.append((index, offset))
+        self._passed += 1
+
+    @property
+    def kept(self) -> tuple[tuple[int, int], ...]:
+        """Those that were not."""
+        return tuple(self._marks)
+
+
+class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it was checked.
+
+    Attributes:
+        items: its items (count), no more than `--limit`.
+        lanes: lanes whose first item it has (count); 0 for reads.
+        longest_lane: (name, items) of the longest of them, items of later jobs counted in.
+        superseded: items that are not sent, because a later one takes their place (count).
+        copies: items that are not sent, because an earlier one asks for the same; they get its outcome (count).
+        joined: items that share the request of one before them (count).
+        least_requests, most_requests: of all its items together, when no answer is lost (count).
+        source: its items file; None for inline items.
+    """
+
+    items: int
+    lanes: int = 0
+    longest_lane: tuple[str, int] | None = None
+    superseded: int = 0
+    copies: int = 0
+    joined: int = 0
+    least_requests: int = 0
+    most_requests: int = 0
+    source: SourceCheck | None = None
+
+    @property
+    def sent(self) -> int:
+        """Items, or several together, that something is sent for (count)."""
+        return self.items - self.superseded - self.copies - self.joined
+
+    @property
+    def is_laned(self) -> bool:
+        """Whether an item of it may have to wait for another one: not each has a lane of its own."""
+        return self.longest_lane is None or self.longest_lane[1] > 1 or self.lanes != self.items
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A manifest whose every item was found to be usable.
+
+    Attributes:
+        jobs: one for each job of the manifest, in the same order.
+        notes: sentences that the user should read and that stop nothing.
+        digest: SHA-256 (hex) over the hashes of the items files: with `manifest.digest` the identity of a run.
+    """
+
+    manifest: Manifest
+    jobs: tuple[JobCheck, ...]
+    notes: tuple[str, ...]
+    digest: str
+
+
+class _Summary(msgspec.Struct, frozen=True, kw_only=True):
+    form: int
+    manifest: str
+    limit: int | None
+    jobs: tuple[JobCheck, ...]
+    notes: tuple[str, ...]
+    digest: str
+
+
+def source_path(job: Job, workspace: Path) -> Path | None:
+    """Where the items of `job` are read: its items file, what was kept of standard input, or None: inline."""
+    return workspace / f"stdin-{job.name}.jsonl" if job.items_path == STDIN else job.items_path
+
+
+def is_spooled(job: Job) -> bool:
+    """Whether the items file of a job can't be read at an offset: what a job that writes needs of it is copied."""
+    return job.items_path is not None and format_of(job.items_path) != ("jsonl", "")
+
+
+def spool_path(job: Job, workspace: Path) -> Path:
+    """Where the items of such a job are kept as JSON lines."""
+    return workspace / f"items-{job.name}.jsonl"
+
+
+def derived_path(job: Job, workspace: Path) -> Path:
+    """Where the items of a job are kept that are made from another job's results, one JSON line each."""
+    return workspace / f"from-{job.name}.jsonl"
+
+
+def index_name(job: Job) -> str:
+    """The index that knows the items of `job`: of their own where they are made while the run goes on."""
+    return f"from-{job.name}.db" if job.derivation is not None else INDEX
+
+
+def is_still(fd: int, source: SourceCheck | None) -> bool:
+    """Whether the open file has the size and time that it had when it was checked."""
+    status = os.fstat(fd)
+    return source is None or (status.st_size, status.st_mtime_ns) == (source.size, source.mtime_ns)
+
+
+def digest_over(jobs: Iterable[JobCheck]) -> str:
+    """`Checked.digest` of these jobs."""
+    found = hashlib.sha256()
+    for job in jobs:
+        found.update((job.source.sha256 if job.source else "-").encode() + b"\n")
+    return found.hexdigest()
+
+
+def keep(checked: Checked, workspace: Path) -> None:
+    """Write `check.json`, whole or not at all."""
+    summary = _Summary(
+        form=_FORM,
+        manifest=checked.manifest.digest,
+        limit=checked.manifest.limit,
+        jobs=checked.jobs,
+        notes=checked.notes,
+        digest=checked.digest,
+    )
+    part = workspace / (SUMMARY + ".part")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(redact_json(msgspec.json.encode(summary), _places(checked)) + b"\n")
+    part.replace(workspace / SUMMARY)
+
+
+def _places(checked: Checked) -> frozenset[bytes]:
+    """What a later process must find again as it is, inside of its quotes."""
+    paths = (job.source.path for job in checked.jobs if job.source is not None)
+    return frozenset(msgspec.json.encode(path)[1:-1] for path in paths)
+
+
+def load_checked(
+    manifest: Manifest, workspace: Path, about_to_keep: Callable[[], None] = lambda: None
+) -> Checked | None:
+    """What an earlier process found in this workspace, where that still holds; None: check again.
+
+    Args:
+        about_to_keep: called before `check.json` is written anew, because an items file has another time.
+
+    Raises:
+        RunDirectoryError: manifest or items are not what they were then.
+    """
+    try:
+        summary = msgspec.json.decode((workspace / SUMMARY).read_bytes(), type=_Summary)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if summary.form != _FORM:
+        return None
+    if summary.manifest != manifest.digest or len(summary.jobs) != len(manifest.jobs):
+        raise RunDirectoryError(
+            f"{workspace} belongs to another manifest, or {manifest.path} was edited since; "
+            "undo that, or give another --run-dir"
+        )
+    jobs = tuple(
+        _current(found, source_path(job, workspace), workspace)
+        for job, found in zip(manifest.jobs, summary.jobs, strict=True)
+    )
+    needs_index = any(not job.operation.is_read or job.operation.file_fields for job in manifest.jobs)
+    needs_copies = any(job.copies for job in jobs)
+    if summary.limit != manifest.limit or (needs_index and not (workspace / INDEX).is_file()):
+        return None
+    if needs_copies and not (workspace / COPIES).is_file():
+        return None
+    checked = Checked(manifest, jobs, summary.notes, summary.digest)
+    if jobs != summary.jobs:
+        about_to_keep()
+        keep(checked, workspace)
+    return checked
+
+
+def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:
+    """`found` with the size and time that its source has now; its content is the same."""
+    if found.source is None or path is None:
+        return found
+    try:
+        status = path.stat()
+        if (status.st_size, status.st_mtime_ns) == (found.source.size, found.source.mtime_ns):
+            return found
+        size, mtime_ns, digest = digest_of(path)
+    except OSError as error:
+        raise RunDirectoryError(f"{path}: its items are needed to go on: {error.strerror}") from error
+    except SourceFlaw as flaw:
+        raise RunDirectoryError(f"{path}: its items are needed to go on: {flaw}") from flaw
+    if digest != found.source.sha256:
+        raise RunDirectoryError(
+            f"{path} was edited since the run in {workspace} began; undo that, or give another --run-dir"
+        )
+    source = msgspec.structs.replace(found.source, path=str(path), size=size, mtime_ns=mtime_ns)
+    return msgspec.structs.replace(found, source=source)

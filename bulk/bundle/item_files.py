@@ -1,0 +1,123 @@
+"""Files that items name (`content_file` and the like): checked before anything is sent, read again when they are sent.
+
+A file must be a regular one below the manifest's folder, whatever links lead to it, and must hold at its time of
+sending what it held when it was checked. Source: interface.md §2, failures.md row 59.
+"""
+
+import functools
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from bulk.flaws import shown
+from bulk.manifest.manifest import Entry
+from bulk.operation import AnyOperation, FileError, Item, ItemFlaw
+
+MOST_FILE_BYTES = 100 * 1024 * 1024
+"""Largest file that an item may name (bytes). Source: specification, Limits."""
+
+_REMEMBERED = 65_536
+"""Files whose check is remembered (count); the same one is often sent to many places."""
+
+
+def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Item:
+    """The item of `entry` with the content of its files inline, as it is sent.
+
+    It reads them: call it where that may block.
+
+    Raises:
+        FileError: a file is not what it was when it was checked, or can't be read any more.
+    """
+    item = entry.item
+    for field in operation.file_fields:
+        name = getattr(item, field)
+        if name is None:
+            continue
+        data = read_inside(manifest_dir, name)
+        digest = entry.file_digests.get(field)
+        if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+            raise FileError(f"{field}: {shown(name)} has changed since it was checked")
+        item = operation.with_file(item, field, data)
+    return item
+
+
+def read_inside(folder: Path, name: str) -> bytes:
+    """The content of the file `name` below `folder`.
+
+    Raises:
+        FileError: it is missing, lies elsewhere, is no regular file, too large, or can't be read.
+    """
+    root = _real(folder)
+    try:
+        real = root.joinpath(name).resolve(strict=True)
+        if not real.is_relative_to(root):
+            raise FileError(f"{shown(name)} lies outside the manifest's folder, itself or through a link")
+        fd = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(fd)
+            raise FileError(f"{shown(name)} is not a regular file")
+        with open(fd, "rb") as file:
+            if status.st_size > MOST_FILE_BYTES:
+                raise FileError(
+                    f"{shown(name)} has {status.st_size:,} bytes; the most is {MOST_FILE_BYTES:,} (100 MiB)"
+                )
+            data = file.read(MOST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise FileError(f"there is no file {shown(name)} below the manifest's folder") from None
+    except OSError as error:
+        raise FileError(f"{shown(name)} can't be read: {error.strerror}") from None
+    except RuntimeError:
+        raise FileError(f"{shown(name)} can't be read: its links lead in a circle") from None
+    except ValueError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{shown(name)} is no file name") from None
+    if len(data) > MOST_FILE_BYTES:
+        raise FileError(f"{shown(name)} grows while it is read")
+    return data
+
+
+@functools.lru_cache(maxsize=64)
+def _real(folder: Path) -> Path:
+    return folder.resolve()
+
+
+class FileCheck:
+    """Checks the files of one operation's items, each file once as long as it is remembered.
+
+    Attributes:
+        new: file name -> SHA-256 of what was read since this was last emptied, for the index.
+    """
+
+    def __init__(self, folder: Path, operation: AnyOperation) -> None:
+        self._folder, self._operation = folder, operation
+        self._known: dict[tuple[str, str], str] = {}
+        self.new: dict[str, bytes] = {}
+
+    def flaws(self, item: Item) -> list[ItemFlaw]:
+        """What keeps the files that `item` names from being sent."""
+        found: list[ItemFlaw] = []
+        for field in self._operation.file_fields:
+            name = getattr(item, field)
+            if name is not None:
+                flaw = self._known.get((field, name))
+                if flaw is None:
+                    flaw = self._look(item, field, name)
+                if flaw:
+                    found.append(ItemFlaw(field, flaw))
+        return found
+
+    def _look(self, item: Item, field: str, name: str) -> str:
+        flaw = ""
+        try:
+            data = read_inside(self._folder, name)
+            self.new[name] = hashlib.sha256(data).digest()
+            self._operation.with_file(item, field, data)
+        except FileError as error:
+            flaw = str(error)
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[field, name] = flaw
+        return flaw

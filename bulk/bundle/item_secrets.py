@@ -1,0 +1,100 @@
+"""Secrets that stand themselves in an items file whose items are copied into the run directory: the copy has none.
+
+A stand-in takes their place there. When such an item is wanted, the items file is read again, once, and its secrets are
+kept in memory: `MOST_ITEMS` of a job, so that memory has a bound; a plain .jsonl file is not copied and has none.
+Source: interface.md §2; failures.md rows 61, 62.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bulk.bundle.checked import JobCheck, is_still
+from bulk.bundle.secret_fields import replaced
+from bulk.items.decoding import SECRET_PLACES, ItemReader
+from bulk.items.lines import Given, SourceFlaw
+from bulk.items.sources import ItemsFile
+from bulk.manifest.manifest import Job
+from bulk.operation import AnyOperation, Item
+
+MOST_ITEMS: Final = 100_000
+"""Items of one job that may hold secrets themselves where they are copied (count)."""
+_STAND_IN: Final = "withheld"
+
+
+def secrets_in(item: Item, operation: AnyOperation) -> dict[str, str]:
+    """The secrets that stand themselves in an item, by their dotted fields."""
+    found = {}
+    for dotted in operation.secret_fields:
+        value: object = item
+        for name in dotted.split("."):
+            value = getattr(value, name, None)
+        if isinstance(value, str) and not value.startswith(SECRET_PLACES):
+            found[dotted] = value
+    return found
+
+
+def without(item: Item, secrets: Iterable[str]) -> Item:
+    """The item with a stand-in in each of these dotted fields."""
+    return _with(item, dict.fromkeys(secrets, _STAND_IN))
+
+
+def _with(item: Item, values: Mapping[str, str]) -> Item:
+    for dotted, value in values.items():
+        item = replaced(item, dotted.split("."), partial(_instead, value))
+    return item
+
+
+def _instead(value: str, _: str) -> str:
+    return value
+
+
+class Withheld:
+    """Gives the items of one job their secrets back. Nothing is read before the first item that had some."""
+
+    def __init__(self, path: Path, job: Job, check: JobCheck) -> None:
+        """`path` is the items file, as it was checked."""
+        self._path, self._job, self._check = path, job, check
+        self._found: dict[int, dict[str, str]] | None = None
+
+    def restored(self, number: int, item: Item) -> Item:
+        """The item of that index as it was given.
+
+        Raises:
+            SourceFlaw: the items file is not what was checked.
+            OSError, UNREADABLE: it can't be read.
+        """
+        if not secrets_in(item, self._job.operation):
+            return item
+        if self._found is None:
+            self._found = self._read()
+        secrets = self._found.get(number)
+        if secrets is None:
+            raise SourceFlaw("changed since it was checked")
+        return _with(item, secrets)
+
+    def _read(self) -> dict[int, dict[str, str]]:
+        reader = ItemReader(self._job.operation, self._job.defaults)
+        found: dict[int, dict[str, str]] = {}
+        number = 0
+        with ItemsFile(self._path, self._job.operation) as file:
+            if not is_still(file.fileno(), self._check.source):
+                raise SourceFlaw("changed since it was checked")
+            for batch in file.rows():
+                for _, _, data in batch:
+                    if isinstance(data, bytes):
+                        if not data or data.isspace():
+                            continue
+                        item = reader.again(data)
+                    elif isinstance(data, Given):
+                        item = reader.from_mapping(data.value)
+                    else:
+                        raise SourceFlaw("changed since it was checked")
+                    secrets = secrets_in(item, self._job.operation)
+                    if secrets:
+                        found[number] = secrets
+                    number += 1
+                    if number == self._check.items:
+                        return found
+        return found

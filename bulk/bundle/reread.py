@@ -1,0 +1,163 @@
+"""Where items are read again, each by itself: at the place where it was checked. Few sources are open at a time.
+
+A source that is no longer what was checked stops the run; it is never read as something else.
+"""
+
+import os
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+
+from bulk.bundle.checked import Checked, derived_path, index_name, is_spooled, is_still, source_path, spool_path
+from bulk.bundle.item_secrets import Withheld
+from bulk.errors import RunDirectoryError
+from bulk.items.decoding import UNREADABLE, ItemReader
+from bulk.items.lines import SourceFlaw
+from bulk.items.sources import open_regular
+from bulk.manifest.manifest import Entry, Job
+from bulk.operation import Item
+
+_NO_FILES: Mapping[str, str] = {}
+
+OPEN_MOST = 8
+"""Jobs whose items are at hand at once (count): each has a file open, and there may be thousands of jobs."""
+
+BLOCK_BYTES = 64 * 1024
+"""Items that lie behind one another are read together, so many bytes at once."""
+
+LOOK_ITEMS = 16
+"""Of items that were read together, so many are given out before the file is looked at again (count)."""
+
+
+class Places:
+    """The places of all jobs. Those that were not used for longest let go of their files, until they are used again."""
+
+    def __init__(self, checked: Checked, workspace: Path) -> None:
+        self._checked, self._workspace = checked, workspace
+        self._places: dict[int, Place] = {}
+        self._open: OrderedDict[int, Place] = OrderedDict()
+
+    def of(self, number: int) -> "Place":
+        """The place of the job of that number, to be used at once."""
+        place = self._places.get(number)
+        if place is None:
+            place = self._places[number] = Place(self._checked, number, self._workspace)
+        self._open[number] = place
+        self._open.move_to_end(number)
+        if len(self._open) > OPEN_MOST:
+            self._open.popitem(last=False)[1].close()
+        return place
+
+    def close(self) -> None:
+        """Let go of the sources."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+class Place:
+    """Where the items of one job are read again: its own file at an offset, a spool, or the manifest."""
+
+    def __init__(self, checked: Checked, number: int, workspace: Path) -> None:
+        self._job, self._check = checked.manifest.jobs[number], checked.jobs[number]
+        self._reader = ItemReader(self._job.operation, self._job.defaults)
+        self._files = Files(workspace, self._job)
+        path = source_path(self._job, workspace)
+        self._is_spooled = is_spooled(self._job)
+        self._path = spool_path(self._job, workspace) if self._is_spooled else path
+        self._withheld = Withheld(path, self._job, self._check) if path is not None and self._is_spooled else None
+        if self._job.derivation is not None:
+            self._path, self._is_spooled = derived_path(self._job, workspace), True
+        self._fd = -1
+        self._block, self._block_at = b"", 0
+        self._unlooked = 0
+
+    def entry(self, number: int, at: int, size: int) -> Entry:
+        """The item of that index, `size` bytes at offset `at`.
+
+        Raises:
+            RunDirectoryError: the source is gone or not what was checked.
+        """
+        try:
+            item = self._item(number, at, size)
+        except (*UNREADABLE, OSError, SourceFlaw) as error:
+            raise self._changed() from error
+        return Entry(self._job.number, number, item, self._files.digests(item))
+
+    def _item(self, number: int, at: int, size: int) -> Item:
+        if self._path is None:
+            return self._reader.from_mapping((self._job.items or ())[number])
+        if self._fd < 0:
+            try:
+                with open_regular(self._path) as file:
+                    self._fd = os.dup(file.fileno())
+            except (OSError, SourceFlaw) as flaw:
+                raise RunDirectoryError(f"{self._path}: its items are needed to go on: {flaw}") from flaw
+        text = self._text(at, size)
+        item = self._reader.spooled(text) if self._is_spooled else self._reader.again(text)
+        return self._withheld.restored(number, item) if self._withheld is not None else item
+
+    def _text(self, at: int, size: int) -> bytes:
+        """What stands there; with it is read what follows, where items are asked for in their order."""
+        start = at - self._block_at
+        if not 0 <= start <= len(self._block) - size:
+            is_next = 0 <= start <= len(self._block) + BLOCK_BYTES
+            self._block = os.pread(self._fd, max(size, BLOCK_BYTES) if is_next else size, at)
+            self._block_at, start = at, 0
+            self._unlooked = LOOK_ITEMS
+        self._unlooked += 1
+        if self._unlooked > LOOK_ITEMS:
+            self._unlooked = 0
+            if not self._is_spooled and not is_still(self._fd, self._check.source):
+                raise self._changed()
+        return self._block[start : start + size]
+
+    def _changed(self) -> RunDirectoryError:
+        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
+
+    def close(self) -> None:
+        """Let go of the source; it is opened again when it is needed."""
+        self._block = b""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._files.close()
+
+
+class Files:
+    """The hashes of the files that items of one job name."""
+
+    def __init__(self, workspace: Path, job: Job) -> None:
+        self._fields, self._path = tuple(job.operation.file_fields), workspace / index_name(job)
+        self._database: sqlite3.Connection | None = None
+
+    def digests(self, item: Item) -> Mapping[str, str]:
+        """SHA-256 (hex) of each file that `item` names, by field."""
+        if not self._fields:
+            return _NO_FILES
+        if self._database is None:
+            self._database = opened(self._path)
+        if self._database is None:
+            return _NO_FILES
+        found: dict[str, str] = {}
+        for field in self._fields:
+            name = getattr(item, field)
+            if name is not None:
+                row = self._database.execute("SELECT digest FROM files WHERE name = ?", (name,)).fetchone()
+                if row is not None:
+                    found[field] = row[0].hex()
+        return found
+
+    def close(self) -> None:
+        """Let go of the index."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+def opened(path: Path) -> sqlite3.Connection | None:
+    """An index, only to be read; None where none was made."""
+    if not path.is_file():
+        return None
+    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)

@@ -1,0 +1,279 @@
+"""Items on their way to the workers, read again from where they were checked: lanes for writes that share some,
+streams for all others.
+
+A source that is no longer what was checked stops the run; it is never read as something else.
+"""
+
+import bisect
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Self, TypeAlias
+
+from bulk.bundle.checked import Checked, is_still, source_path
+from bulk.bundle.index import INDEX, SUPERSEDED
+from bulk.bundle.reread import Files, Places, opened
+from bulk.errors import RunDirectoryError
+from bulk.items.decoding import UNREADABLE, ItemReader
+from bulk.items.lines import Bad, Given, Row, SourceFlaw
+from bulk.items.sources import ItemsFile
+from bulk.manifest.manifest import Entry
+
+SHORT_ITEMS = 4
+"""Lanes of so many items or fewer are looked up together: one by one takes longer than all else about an item."""
+
+AHEAD_BYTES = 1024 * 1024
+"""Items of a stream are read together until they are so long."""
+
+_Row: TypeAlias = tuple[int, int, int, int, int]
+"""sequence, job, item, at, size; see the table `entries`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Items that go one at a time, in manifest order. `items` counts all of them, over all jobs."""
+
+    key: int
+    label: str
+    items: int
+
+
+class EntryStream:
+    """The items of one job, in order, a few at a time. `take` reads; nothing is open before its first call."""
+
+    def __init__(self, checked: Checked, job_number: int, workspace: Path) -> None:
+        self._job, self._check = checked.manifest.jobs[job_number], checked.jobs[job_number]
+        self._file: ItemsFile | None = None
+        self._files = Files(workspace, self._job)
+        self._reader = ItemReader(self._job.operation, self._job.defaults)
+        self._path = source_path(self._job, workspace)
+        self._rows: Iterator[Row] | None = None
+        self._next = 0
+        self._marks = self._check.source.marks if self._check.source is not None else ()
+
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
+        """Up to `count` entries that are not done, fewer where they are large; empty at the end. What is done is not
+        decoded.
+
+        Args:
+            next_left: the first item from that index on that is not done (or an index behind the last).
+            near: pass by at most about so many rows: there may be fewer entries then, and None where the first one
+                lies further on; asked without it, and where that may take its time, the stream finds it.
+
+        Raises:
+            RunDirectoryError: the source is gone or not what was checked.
+        """
+        if self._rows is None:
+            self._rows = self._open()
+        elif self._file is not None:
+            self._refuse_change(self._file)
+        found: list[Entry] = []
+        items, rows, size = self._check.items, 0, 0
+        wanted = next_left(self._next)
+        try:
+            while len(found) < count and wanted < items:
+                if wanted > self._next:
+                    self._jump(wanted)
+                    passed = wanted - self._next
+                    if near is not None and rows + passed > near:
+                        # as far as that: what is read is not read again
+                        self._pass(min(passed, near - rows))
+                        return found or None
+                    rows += passed
+                    self._pass(passed)
+                row = self._row()
+                found.append(self._entry(wanted, row))
+                size += _size_of(row)
+                if size > AHEAD_BYTES:
+                    break
+                wanted = next_left(wanted + 1)
+        except (*UNREADABLE, SourceFlaw) as error:
+            raise self._changed() from error
+        if not found:
+            self._next = items
+            self.close()
+        return found
+
+    def _jump(self, wanted: int) -> None:
+        """Go on from the last mark before that item, where it lies ahead."""
+        place = bisect.bisect_right(self._marks, wanted, key=_index_of) - 1
+        if place >= 0 and self._marks[place][0] > self._next and self._file is not None:
+            self._next, offset = self._marks[place]
+            self._rows = chain.from_iterable(self._file.rows_from(offset))
+
+    def _pass(self, count: int) -> None:
+        for _ in range(count):
+            self._row()
+
+    def _row(self) -> bytes | Given | Bad:
+        """The next row that is an item."""
+        assert self._rows is not None, "it was opened"
+        for _, _, data in self._rows:
+            if type(data) is not bytes or (data and not data.isspace()):
+                self._next += 1
+                return data
+        raise self._changed()
+
+    def close(self) -> None:
+        """Let go of the source; done by itself at the end, and when nobody needs the stream any more."""
+        if self._file is not None:
+            self._file.__exit__()
+            self._file = None
+        self._files.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _entry(self, number: int, data: object) -> Entry:
+        if isinstance(data, bytes):
+            item = self._reader.again(data)
+        elif isinstance(data, Given):
+            item = self._reader.from_mapping(data.value)
+        else:
+            raise self._changed()
+        return Entry(self._job.number, number, item, self._files.digests(item))
+
+    def _open(self) -> Iterator[Row]:
+        if self._path is None:
+            return iter([(0, 0, Given(item)) for item in self._job.items or ()])
+        try:
+            self._file = ItemsFile(self._path, self._job.operation, is_hashed=False)
+            self._refuse_change(self._file)
+            return chain.from_iterable(self._file.rows())
+        except SourceFlaw as flaw:
+            raise RunDirectoryError(f"{self._path}: its items are needed to go on: {flaw}") from flaw
+
+    def _refuse_change(self, file: ItemsFile) -> None:
+        if not is_still(file.fileno(), self._check.source):
+            raise self._changed()
+
+    def _changed(self) -> RunDirectoryError:
+        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
+
+
+class LaneIndex:
+    """The lanes of a checked manifest and their items, from `index.db`. Made to be asked often."""
+
+    def __init__(self, checked: Checked, workspace: Path, name: str = INDEX) -> None:
+        self._checked, self._workspace = checked, workspace
+        self._database = opened(workspace / name)
+        self._places = Places(checked, workspace)
+        self._is_whole = name == INDEX
+        self._first_ranks: dict[int, int] = {}
+        self._short: dict[int, list[_Row]] = {}
+        if self._database is not None:
+            self._first_ranks = self._ranks(self._database)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ranks(self, database: sqlite3.Connection) -> dict[int, int]:
+        """The rank of the first lane of each job: they stand in the order of the jobs."""
+        if not self._is_whole:
+            return dict(database.execute("SELECT job, min(rank) FROM lanes GROUP BY job").fetchall())
+        lanes = [found.lanes for found in self._checked.jobs]
+        ranks = accumulate(lanes, initial=1)
+        return {number: rank for number, (count, rank) in enumerate(zip(lanes, ranks, strict=False)) if count}
+
+    def lanes(self, job_number: int, *, after: int, count: int) -> list[Lane]:
+        """Lanes whose first item belongs to that job, most items first: `count` of them behind the first `after`."""
+        if self._database is None or job_number not in self._first_ranks:
+            return []
+        first = self._first_ranks[job_number]
+        query = "SELECT lane, label, items FROM lanes WHERE rank >= ? AND job = ? ORDER BY rank LIMIT ?"
+        found = [Lane(*row) for row in self._database.execute(query, (first + after, job_number, count))]
+        if found and found[-1].items <= SHORT_ITEMS:
+            self._look_up_short(self._database, first + after, first + after + len(found), job_number)
+        return found
+
+    def _look_up_short(self, database: sqlite3.Connection, first: int, end: int, job_number: int) -> None:
+        """Note the items of lanes of these ranks that have few, all of each, until `entries` is asked for them."""
+        query = """
+            SELECT lane, sequence, job, item, at, size FROM entries WHERE lane IN
+            (SELECT lane FROM lanes WHERE rank >= ? AND rank < ? AND job = ? AND items <= ?) ORDER BY lane, sequence"""
+        for lane, *row in database.execute(query, (first, end, job_number, SHORT_ITEMS)):
+            self._short.setdefault(lane, []).append((row[0], row[1], row[2], row[3], row[4]))
+
+    def entries(
+        self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
+    ) -> list[tuple[int, Entry]]:
+        """(sequence number, entry) of up to `count` items of a lane behind sequence number `after` (0: from the first).
+
+        Args:
+            next_left: of a job, the first item from an index on that is still to be done; others are passed by then,
+                however many they are, without a look at them.
+
+        Raises:
+            RunDirectoryError: a source is gone or not what was checked.
+        """
+        if self._database is None:
+            return []
+        query = """
+            SELECT sequence, job, item, at, size FROM entries WHERE lane = ? AND sequence > ?
+            ORDER BY sequence LIMIT ?"""
+        short = self._short.pop(lane_key, None) if after <= 0 and count >= SHORT_ITEMS else None
+        while rows := short or self._database.execute(query, (lane_key, max(after, 0), count)).fetchall():
+            short = None
+            left = rows if next_left is None else [row for row in rows if next_left(row[1], row[2]) == row[2]]
+            if left:
+                return [
+                    (sequence, self._places.of(job).entry(item, at, size)) for sequence, job, item, at, size in left
+                ]
+            after, job, item = rows[-1][:3]
+            if next_left is not None and self._is_whole:
+                # items of one job have neighbouring sequence numbers there
+                after += next_left(job, item) - item - 1
+        return []
+
+    def holds(self, lane_key: int) -> frozenset[int]:
+        """The keys of all names that a lane stands for: other indexes may know them one by one."""
+        if self._database is None:
+            return frozenset((lane_key,))
+        rows = self._database.execute("SELECT lane FROM joined WHERE root = ?", (lane_key,)).fetchall()
+        return frozenset((lane_key, *(row[0] for row in rows)))
+
+    def in_order(self, *, after: int, count: int) -> list[tuple[int, int, int, int, int]]:
+        """(sequence number, job, index, offset, size) of the next items behind sequence number `after`."""
+        if self._database is None:
+            return []
+        query = "SELECT sequence, job, item, at, size FROM entries WHERE sequence > ? ORDER BY sequence LIMIT ?"
+        return self._database.execute(query, (after, count)).fetchall()
+
+    def entry(self, job: int, item: int, at: int, size: int) -> Entry:
+        """The entry that `in_order` found."""
+        return self._places.of(job).entry(item, at, size)
+
+    def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
+        """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
+        if self._database is None:
+            return []
+        query = "SELECT item, message, given FROM flaws WHERE item > ? ORDER BY item LIMIT ?"
+        return self._database.execute(query, (after, count)).fetchall()
+
+    def superseded(self, *, after: int, count: int) -> list[tuple[int, Entry]]:
+        """Items that are not sent, because a later one takes their place: as `entries`, over all jobs."""
+        return self.entries(SUPERSEDED, after=after, count=count)
+
+    def close(self) -> None:
+        """Let go of the index and of the sources."""
+        self._places.close()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+def _size_of(row: bytes | Given | Bad) -> int:
+    """About how long an item is (bytes)."""
+    if isinstance(row, bytes):
+        return len(row)
+    fields = row.value if isinstance(row, Given) else None
+    return sum(len(value) for value in fields.values() if isinstance(value, str)) if isinstance(fields, dict) else 0
+
+
+def _index_of(mark: tuple[int, int]) -> int:
+    return mark[0]

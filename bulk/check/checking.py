@@ -1,0 +1,379 @@
+"""Reads and checks every item of every job once, before anything is sent; memory does not grow with the items.
+
+On the way it hashes the sources, indexes the items that write (`index.py`), looks at the files that items name
+(`item_files.py`) and where results would be saved (`saved_names.py`). Every flaw is found, not just the first.
+"""
+
+import contextlib
+import errno
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from bulk.bundle import checked as summary
+from bulk.bundle import item_secrets
+from bulk.bundle.checked import Checked, JobCheck, Marks, SourceCheck, load_checked
+from bulk.bundle.duplicate_reads import CopiesBuilder, CopyFinder, has_copies
+from bulk.bundle.index import IndexBuilder, lane_key, payload_of
+from bulk.bundle.item_files import FileCheck
+from bulk.check import notes, request_savings
+from bulk.check.conflicts import Crossings, Spot, conflicts, decides, notes_on_names, told
+from bulk.check.request_savings import Indexed
+from bulk.check.saved_names import SavedPaths, same_file
+from bulk.errors import RunDirectoryError, RunStopped
+from bulk.flaws import Flaws
+from bulk.items import json_text
+from bulk.items.decoding import UNREADABLE, ItemReader, line_of
+from bulk.items.lines import Bad, Given, Row, SourceFlaw
+from bulk.items.sources import STDIN, ItemsFile
+from bulk.items.stdin import keep_stdin
+from bulk.manifest import save_template
+from bulk.manifest.manifest import Job, Manifest
+from bulk.operation import Item, ItemFlaw, Operation
+
+__all__ = ["Checked", "JobCheck", "SourceCheck", "check", "load_checked"]
+
+_TELL_ITEMS = 5_000
+_TELL_BATCHES = 16
+_INLINE_BATCH = 1_000
+
+
+def check(
+    manifest: Manifest,
+    workspace: Path,
+    *,
+    stdin: BinaryIO | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Checked:
+    """Check every item and write `index.db` and `check.json` into `workspace`, which is there and private.
+
+    Args:
+        stdin: where `items: -` comes from; kept in the workspace.
+        progress: called often with how many items were read so far.
+
+    Raises:
+        ManifestError: items can't be used: up to 50 flaws with file, line and field, and how many more.
+        RunStopped: the disk is full.
+        RunDirectoryError: the workspace can't be written.
+    """
+    try:
+        return _Checking(manifest, workspace, stdin, progress).run()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RunStopped(f"{workspace}: the disk is full") from error
+        raise RunDirectoryError(f"{workspace} can't be written: {error.strerror}") from error
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise RunStopped(f"{workspace}: the disk is full") from error
+        raise RunDirectoryError(f"{workspace} can't be written: {error}") from error
+
+
+def _untold(items: int) -> None:
+    """Nobody wants to know how many items were read."""
+
+
+def shown_path(manifest: Manifest, path: Path) -> str:
+    """`path` as the user would name it: seen from where the manifest was named."""
+    if path == STDIN:
+        return "<stdin>"
+    folder = manifest.path.parent
+    relative = os.path.relpath(path, folder.absolute())
+    return str(path) if relative.startswith("..") else str(folder / relative)
+
+
+class _Checking:
+    """One check of all jobs. `told` and `items` count for the progress."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        workspace: Path,
+        stdin: BinaryIO | None,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self.manifest, self.workspace, self.stdin = manifest, workspace, stdin
+        self.flaws = Flaws()
+        self._progress = progress or _untold
+        self._items = self._told = self._batches = 0
+        self.salt = os.urandom(16)
+        self.index: IndexBuilder | None = None
+        self.saved: SavedPaths | None = None
+        self.crossings: Crossings | None = None
+        self.copies: CopiesBuilder | None = None
+
+    def run(self) -> Checked:
+        jobs = self.manifest.jobs
+        laned = Indexed()
+        alike: tuple[str, ...] = ()
+        (self.workspace / summary.SUMMARY).unlink(missing_ok=True)
+        with contextlib.ExitStack() as stack:
+            if any(not job.operation.is_read or job.operation.file_fields for job in jobs):
+                self.index = stack.enter_context(IndexBuilder(self.workspace))
+            if any(job.save is not None for job in jobs):
+                self.saved = stack.enter_context(SavedPaths())
+            if any(decides(job) for job in jobs):
+                self.crossings = stack.enter_context(Crossings())
+            self.copies = stack.enter_context(CopiesBuilder(self.workspace))
+            found = [_JobChecking(self, job).run() for job in jobs]
+            self._progress(self._items)
+            self._note_collisions()
+            self.flaws.raise_if_any()
+            if self.crossings is not None:
+                self._note_conflicts(self.crossings, Checked(self.manifest, tuple(found), (), ""))
+                self.flaws.raise_if_any()
+                alike = tuple(notes_on_names(self.crossings, jobs))
+            if self.index is not None:
+                laned = request_savings.indexed(self.index, jobs)
+            self.copies.finish()
+        counted = tuple(request_savings.counted(job, one, laned) for job, one in zip(jobs, found, strict=True))
+        found_notes = (*notes.on_repeats(jobs, laned.repeats), *request_savings.notes_on(jobs, counted), *alike)
+        checked = Checked(self.manifest, counted, found_notes, summary.digest_over(counted))
+        summary.keep(checked, self.workspace)
+        return checked
+
+    def count(self, items: int) -> None:
+        """`items` more were read."""
+        self._items += items
+        self._batches += 1
+        if self._items - self._told >= _TELL_ITEMS or self._batches >= _TELL_BATCHES:
+            self._told, self._batches = self._items, 0
+            self._progress(self._items)
+
+    def _note_collisions(self) -> None:
+        if self.saved is None:
+            return
+        jobs = self.manifest.jobs
+        for collision in self.saved.collisions():
+            job, (number, index, _) = jobs[collision.job], collision.earlier
+            other = f"item {index:,}" if number == job.number else f"item {index:,} of job {jobs[number].name}"
+            self.flaws.add(_place(self.manifest, job), collision.line, "save", same_file(other))
+
+    def _note_conflicts(self, crossings: Crossings, checked: Checked) -> None:
+        jobs = self.manifest.jobs
+        for earlier, later, found in conflicts(crossings, checked, self.workspace):
+            job, other = jobs[later.job], f"item {earlier.item:,}"
+            if earlier.job != later.job:
+                other = f"{other} of job {jobs[earlier.job].name}"
+            self.flaws.add(_place(self.manifest, job), later.line, "", told(found, other))
+            if self.flaws.is_full:
+                return
+
+
+def _place(manifest: Manifest, job: Job) -> str:
+    """The file that flaws of a job's items name."""
+    return str(manifest.path) if job.items_path is None else shown_path(manifest, job.items_path)
+
+
+class _JobChecking:
+    """The check of one job. `_count` is how many items were read."""
+
+    def __init__(self, whole: _Checking, job: Job) -> None:
+        self._whole, self._job, self._operation = whole, job, job.operation
+        self._flaws, self._place = whole.flaws, _place(whole.manifest, job)
+        self._reader = ItemReader(job.operation, job.defaults)
+        self._count = 0
+        has_files = bool(job.operation.file_fields)
+        self._files = FileCheck(whole.manifest.path.parent, job.operation) if has_files else None
+        self._template = save_template.Template(job.save, job.operation) if job.save is not None else None
+        self._decides = decides(job)
+        self._makes = type(job.operation).new_names is not Operation.new_names
+        self._resource = job.operation.resource
+        self._copies: CopyFinder | None = None
+        self._spool: BinaryIO | None = None
+        self._spooled_bytes = self._withheld = 0
+
+    def run(self) -> JobCheck:
+        source = None
+        if self._job.derivation is not None:
+            return JobCheck(items=0)
+        copies = 0
+        with contextlib.ExitStack() as stack:
+            if has_copies(self._job):
+                self._copies = stack.enter_context(CopyFinder(self._whole.workspace))
+            if self._job.items is not None:
+                self._check_rows(self._inline())
+            else:
+                try:
+                    source = self._check_source()
+                except SourceFlaw as flaw:
+                    self._flaws.add(self._place, flaw.line, "", flaw.message)
+            if self._copies is not None and self._whole.copies is not None and not len(self._flaws):
+                copies = self._whole.copies.add(self._job.number, self._copies)
+        return JobCheck(items=self._count, copies=copies, source=source)
+
+    def _check_source(self) -> SourceCheck:
+        job, workspace = self._job, self._whole.workspace
+        path = summary.source_path(job, workspace)
+        assert path is not None, "not inline"
+        if job.items_path == STDIN:
+            keep_stdin(self._whole.stdin, path)
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(ItemsFile(path, self._operation))
+            if not self._operation.is_read and not file.is_plain:
+                self._spool = stack.enter_context(_private(summary.spool_path(job, workspace)))
+            marks = Marks() if file.is_plain else None
+            self._check_rows(file.rows(), marks)
+            digest = file.finish()
+        return SourceCheck(str(path), file.size, file.mtime_ns, digest, marks.kept if marks is not None else ())
+
+    def _inline(self) -> Iterator[list[Row]]:
+        items, lines = self._job.items or (), self._job.item_lines
+        for start in range(0, len(items), _INLINE_BATCH):
+            batch: list[Row] = []
+            for number in range(start, min(start + _INLINE_BATCH, len(items))):
+                known = lines[number] if number < len(lines) else {"": self._job.line}
+                batch.append((known.get("", self._job.line), 0, Given(items[number], known)))
+            yield batch
+
+    def _check_rows(self, batches: Iterator[list[Row]], marks: Marks | None = None) -> None:
+        index = self._whole.index
+        for batch in batches:
+            before = self._count
+            if marks is not None and batch:
+                marks.add(before, batch[0][1])
+            self._check_batch(batch)
+            self._whole.count(self._count - before)
+            if self._files is not None and self._files.new and index is not None:
+                index.add_files(self._files.new)
+                self._files.new.clear()
+            if self._count == self._whole.manifest.limit:
+                return
+
+    def _check_batch(self, batch: list[Row]) -> None:
+        """The loop that every item goes through: what most items don't need is not in it."""
+        operation, from_json, limit = self._operation, self._reader.from_json, self._whole.manifest.limit
+        check = operation.check if type(operation).check is not Operation.check else None
+        has_more = self._files is not None or self._template is not None or not operation.is_read
+        compare = self._copies.add if self._copies is not None else None
+        count = self._count
+        for line, offset, data in batch:
+            if count == limit:
+                break
+            if type(data) is bytes:
+                try:
+                    item = from_json(data)
+                except UNREADABLE:
+                    if data and not data.isspace():
+                        self._explain_json(line, data)
+                        count += 1
+                    continue
+            else:
+                given = self._given(line, data)
+                if given is None:
+                    count += 1
+                    continue
+                item = given
+            is_good = True
+            if check is not None:
+                for flaw in check(item):
+                    self._refuse(line, data, [flaw])
+                    is_good = False
+            if has_more and is_good:
+                self._take(item, count, line, offset, data)
+            if compare is not None:
+                compare(item, count)
+            count += 1
+        self._count = count
+
+    def _given(self, line: int, data: "bytes | Given | Bad") -> Item | None:
+        """The item in a mapping; None, with its flaws noted, where there is none."""
+        if isinstance(data, Given):
+            try:
+                return self._reader.from_mapping(data.value)
+            except UNREADABLE:
+                is_yaml = bool(data.lines)
+                flaws = [] if self._flaws.is_full else self._reader.explain(data.value, is_yaml=is_yaml)
+                self._refuse(line, data, flaws)
+        elif isinstance(data, Bad):
+            for at, flaw in data.flaws:
+                self._flaws.add(self._place, at, flaw.field, flaw.message)
+        return None
+
+    def _take(self, item: Item, count: int, line: int, offset: int, data: "bytes | Given | Bad") -> None:
+        """What only some operations need: files, a place to save to, a row in the index."""
+        whole = self._whole
+        if self._files is not None:
+            flaws = self._files.flaws(item)
+            if flaws:
+                self._refuse(line, data, flaws)
+        if self._template is not None and whole.saved is not None:
+            try:
+                whole.saved.add(self._template.fill(item), self._job.number, count, line)
+            except save_template.SaveFlaw as error:
+                self._refuse(line, data, [ItemFlaw(error.field, str(error))])
+        if not self._operation.is_read and whole.index is not None and not len(self._flaws):
+            self._index(whole.index, item, count, line, offset, len(data) if isinstance(data, bytes) else 0)
+
+    def _index(self, index: IndexBuilder, item: Item, count: int, line: int, offset: int, size: int) -> None:
+        operation, whole = self._operation, self._whole
+        lanes = operation.lanes(item)
+        if self._spool is not None:
+            text = msgspec.json.encode(item)
+            kept = self._without_secrets(item, line, text) if operation.secret_fields else text
+            self._spool.write(kept + b"\n")
+            offset, size = self._spooled_bytes, len(kept)
+            self._spooled_bytes += size + 1
+        keys = [lane_key(self._resource, lane) for lane in lanes]
+        label = lanes[0] if lanes else ""
+        payload = payload_of(operation, item, whole.salt)
+        number, crossings = self._job.number, whole.crossings
+        size_combined = operation.size_combined(item) if operation.most_combined else 0
+        index.add(
+            keys,
+            label,
+            number,
+            count,
+            offset,
+            size,
+            payload,
+            is_last_kept=operation.keeps_only_last,
+            size_combined=size_combined,
+        )
+        if crossings is not None and self._decides:
+            spot = Spot(number, count, offset, size, line, payload)
+            crossings.add(self._resource, operation.identities(item), spot)
+            if self._makes:
+                crossings.add_names(self._resource, operation.new_names(item), number)
+
+    def _explain_json(self, line: int, raw: bytes) -> None:
+        if self._flaws.is_full:
+            self._flaws.count_only()
+            return
+        for below, flaw in self._reader.explain_json(raw):
+            self._flaws.add(self._place, line + below, flaw.field, flaw.message)
+
+    def _refuse(self, line: int, data: "bytes | Given | Bad", flaws: list[ItemFlaw]) -> None:
+        """Note flaws of an item that could be decoded, each with the line of its field."""
+        if self._flaws.is_full:
+            self._flaws.count_only()
+            return
+        lines: Mapping[str, int] = {}
+        if isinstance(data, Given):
+            lines = data.lines
+        elif isinstance(data, bytes) and b"\n" in data.strip():
+            lines = {name: line + below - 1 for name, below in json_text.places(data).items()}
+        for flaw in flaws:
+            self._flaws.add(self._place, line_of(flaw.field, lines, line), flaw.field, flaw.message)
+
+    def _without_secrets(self, item: Item, line: int, text: bytes) -> bytes:
+        """The JSON of an item that is copied into the workspace: no secret is."""
+        secrets = item_secrets.secrets_in(item, self._operation)
+        if not secrets:
+            return text
+        self._withheld += 1
+        if self._withheld == item_secrets.MOST_ITEMS + 1:
+            most = f"{item_secrets.MOST_ITEMS:,} items"
+            message = (
+                f"expected env:NAME or file:PATH, or a plain .jsonl file: more than {most} hold secrets themselves"
+            )
+            self._flaws.add(self._place, line, min(secrets), message)
+        return msgspec.json.encode(item_secrets.without(item, secrets))
+
+
+def _private(path: Path) -> BinaryIO:
+    path.unlink(missing_ok=True)
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")

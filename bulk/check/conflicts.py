@@ -1,0 +1,176 @@
+"""Checks of items against each other: what two of them decide about the same thing, and names that look alike.
+
+Only operations that say what their items decide are asked. What they say is kept as hashes in a temporary SQLite file,
+so that memory does not grow with the items; the two items of a pair are read again from where they were checked.
+Source: failures.md rows 54 and 56, operations.md.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from bulk.bundle.checked import Checked
+from bulk.bundle.index import short_63
+from bulk.bundle.reread import Places
+from bulk.check.lookalikes import skeleton
+from bulk.flaws import shown
+from bulk.manifest.manifest import Job
+from bulk.operation import Conflict, Operation
+
+MOST_ALIKE = 5
+"""Pairs of names that look alike and are told one by one (count)."""
+
+_BATCH_ROWS = 5_000
+
+_Row: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+
+
+class Spot(NamedTuple):
+    """An item: its job's number, its index, offset and size of its JSON (bytes), its line, a hash of its content."""
+
+    job: int
+    item: int
+    at: int
+    size: int
+    line: int
+    payload: int
+
+
+class Alike(NamedTuple):
+    """Two names that look alike, and the number of the job that brings the later one."""
+
+    job: int
+    earlier: str
+    later: str
+
+
+class Crossings:
+    """Takes what every item decides; `pairs` and `alike` tell. A context manager."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        for pragma in ("journal_mode=OFF", "temp_store=FILE"):
+            self._database.execute(f"PRAGMA {pragma}").fetchall()
+        self._database.execute(
+            "CREATE TABLE decided (thing INTEGER, number INTEGER, job INTEGER, item INTEGER, at INTEGER, size INTEGER, "
+            "line INTEGER, payload INTEGER)"
+        )
+        self._database.execute("CREATE TABLE names (looks INTEGER, same INTEGER, job INTEGER, name TEXT)")
+        self._database.execute("BEGIN")
+        self._rows: list[_Row] = []
+        self._number = 0
+
+    def __enter__(self) -> "Crossings":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def add(self, resource: str, things: tuple[str, ...], spot: Spot) -> None:
+        """The things that one item decides about. Items come in running order."""
+        self._number += 1
+        for thing in things:
+            self._rows.append((short_63(resource, thing), self._number, *spot))
+        if len(self._rows) >= _BATCH_ROWS:
+            self._flush()
+
+    def add_names(self, resource: str, names: tuple[str, ...], job: int) -> None:
+        """New names."""
+        for name in names:
+            looks, same = (short_63(resource, text) for text in (skeleton(name), name.casefold()))
+            shown = name.encode("utf-8", "replace").decode()
+            self._database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", (looks, same, job, shown))
+
+    def pairs(self) -> Iterator[tuple[Spot, Spot]]:
+        """Neighbours: an item, and the next one that decides about the same thing and asks for something else."""
+        self._flush()
+        columns = "{0}.job, {0}.item, {0}.at, {0}.size, {0}.line, {0}.payload"
+        query = f"""
+            SELECT DISTINCT earlier.number, later.number, {columns.format("earlier")}, {columns.format("later")}
+            FROM (SELECT *, lag(rowid) OVER (PARTITION BY thing ORDER BY number) AS before FROM decided
+                  WHERE thing IN (SELECT thing FROM decided GROUP BY thing HAVING count(*) > 1)) AS later
+            JOIN decided AS earlier ON earlier.rowid = later.before
+            WHERE earlier.payload != later.payload ORDER BY later.number, earlier.number"""
+        for _, _, *values in self._database.execute(query):
+            yield Spot(*values[:6]), Spot(*values[6:])
+
+    def alike(self, count: int) -> tuple[list[Alike], int]:
+        """Up to `count` pairs of names that look alike and are not the same, and how many more names are concerned."""
+        query = """
+            SELECT looks, min(job), min(name), min(rowid) FROM names
+            WHERE looks IN (SELECT looks FROM names GROUP BY looks HAVING count(DISTINCT same) > 1)
+            GROUP BY looks, same ORDER BY looks, min(rowid)"""
+        found: list[Alike] = []
+        more = 0
+        last_looks, last_name = None, ""
+        for looks, job, name, _ in self._database.execute(query):
+            if looks == last_looks:
+                if len(found) < count:
+                    found.append(Alike(job, last_name, name))
+                else:
+                    more += 1
+            last_looks, last_name = looks, name
+        return found, more
+
+    def _flush(self) -> None:
+        self._database.executemany("INSERT INTO decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        self._rows.clear()
+
+
+def decides(job: Job) -> bool:
+    """Whether items of this job are checked against others."""
+    kind = type(job.operation)
+    return kind.identities is not Operation.identities or kind.new_names is not Operation.new_names
+
+
+def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
+    """Pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
+
+    Args:
+        checked: as far as it is known: jobs and their sources.
+
+    Raises:
+        RunDirectoryError: an items file was edited meanwhile.
+    """
+    jobs = checked.manifest.jobs
+    before = _before(jobs)
+    with contextlib.closing(Places(checked, workspace)) as places:
+        for earlier, later in crossings.pairs():
+            job = jobs[later.job]
+            items = [places.of(spot.job).entry(spot.item, spot.at, spot.size).item for spot in (earlier, later)]
+            found = job.operation.conflict(*items)
+            is_meant = job.allow_overwrites or before[later.job] >> earlier.job & 1
+            if found is not None and not (found.may_insist and is_meant):
+                yield earlier, later, found
+
+
+def told(found: Conflict, other: str) -> str:
+    """What is said of the later item; `other` names the earlier one."""
+    insist = "; allow_overwrites: true lets it pass, or needs between two jobs" if found.may_insist else ""
+    return f"{found.message.replace('{other}', other)} (counted from 0){insist}"
+
+
+def _before(jobs: Sequence[Job]) -> list[int]:
+    """For each job those that are complete before it starts, a bit for each: who writes `needs` means the order."""
+    numbers = {job.name: job.number for job in jobs}
+    found: list[int] = []
+    for job in jobs:
+        before = 0
+        for name in job.needs:
+            before |= found[numbers[name]] | 1 << numbers[name]
+        found.append(before)
+    return found
+
+
+def notes_on_names(crossings: Crossings, jobs: Sequence[Job]) -> Iterator[str]:
+    """A sentence for each pair of new names that look alike."""
+    found, more = crossings.alike(MOST_ALIKE)
+    for pair in found:
+        yield (
+            f"job {jobs[pair.job].name}: {shown(pair.later)} looks like {shown(pair.earlier)}, "
+            "another new name of this manifest: see that both are meant"
+        )
+    if more:
+        yield f"{more:,} more new names look like others"

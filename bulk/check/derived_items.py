@@ -1,0 +1,240 @@
+"""Items made from another job's results: kept as `from-JOB.jsonl`, checked like those of a file, and indexed.
+
+A line is `{"source":12,"item":{…}}`: the index of the item whose result it comes from, and what was made. A line that
+was written stays what it is and where it is, because the ledger knows items by their place: what a retried source gives
+later is added behind. So the file is the same whenever it is made, and a process that was killed on the way makes it
+again. Source: interface.md §2.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from bulk.bundle.checked import derived_path, index_name
+from bulk.bundle.duplicate_reads import CopiesBuilder, CopyFinder, copies_name, has_copies
+from bulk.bundle.index import IndexBuilder, lane_key, payload_of
+from bulk.bundle.item_files import FileCheck
+from bulk.bundle.streams import LaneIndex
+from bulk.check.conflicts import Crossings, Spot, decides, told
+from bulk.check.request_savings import kept_together
+from bulk.check.saved_names import SavedPaths, same_file
+from bulk.items.decoding import UNREADABLE, ItemReader
+from bulk.manifest.derived_jobs import mapped
+from bulk.manifest.manifest import Entry, Job, Manifest
+from bulk.manifest.save_template import SaveFlaw, Template
+from bulk.operation import AnyOperation, Item
+
+_HEAD = b'{"source":%d,"item":'
+_PAGE = 500
+_SHOWN_FLAWS = 5
+
+
+def make(
+    job: Job,
+    manifest: Manifest,
+    workspace: Path,
+    lines: Iterable[Mapping[str, Any]],
+    beside: Mapping[str, Mapping[str, Any]] | None = None,
+) -> int:
+    """Make the items of `job` and their index; returns how many there are. It blocks.
+
+    Args:
+        lines: of results of the job that they come from, those that succeeded, in the order of its items.
+        beside: the one line of each job of `also` that has one.
+
+    Raises:
+        OSError, sqlite3.Error: the workspace can't be written.
+    """
+    path = derived_path(job, workspace)
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b") as file:
+        seen = _copy(path, file)
+        for line in lines:
+            source = line["index"]
+            if seen.has(source):
+                continue
+            for item in mapped(job.derivation, line, beside) if job.derivation is not None else ():
+                merged = {**job.defaults, **item}
+                file.write(_HEAD % source + msgspec.json.encode(merged) + b"}\n")
+        file.flush()
+        os.fsync(file.fileno())
+        file.seek(0)
+        with (
+            IndexBuilder(workspace, index_name(job)) as index,
+            _Against(job, index, workspace) as against,
+            CopiesBuilder(workspace, copies_name(job)) as copies,
+        ):
+            items = _Indexing(job, manifest, index, against).run(file)
+            against.refuse(file)
+            if against.copies is not None:
+                copies.add(job.number, against.copies)
+            copies.finish()
+            index.finish(kept_together([job]))
+    part.replace(path)
+    return items
+
+
+class Sources:
+    """The items of the source that have given theirs: one bit each."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, source: int) -> None:
+        """This one has."""
+        if source >> 3 >= len(self._bits):
+            self._bits.extend(bytes((source >> 3) + 1 - len(self._bits)))
+        self._bits[source >> 3] |= 1 << (source & 7)
+
+    def has(self, source: int) -> bool:
+        """Whether it has."""
+        return source >> 3 < len(self._bits) and bool(self._bits[source >> 3] & (1 << (source & 7)))
+
+
+def _copy(path: Path, file: BinaryIO) -> Sources:
+    """Copy what an earlier process made; returns the sources of it."""
+    seen = Sources()
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as made:
+        for line in made:
+            seen.add(int(line[len(b'{"source":') : line.index(b",")]))
+            file.write(line)
+    return seen
+
+
+class _Indexing:
+    """Checks every item and puts it into the index, or notes what is wrong with it."""
+
+    def __init__(self, job: Job, manifest: Manifest, index: IndexBuilder, against: "_Against") -> None:
+        self._job, self._index, self._against, self._limit = job, index, against, manifest.limit
+        self._reader = ItemReader(job.operation, {})
+        self._template = Template(job.save, job.operation) if job.save is not None else None
+        has_files = bool(job.operation.file_fields)
+        self._files = FileCheck(manifest.path.parent, job.operation) if has_files else None
+
+    def run(self, file: BinaryIO) -> int:
+        at = count = 0
+        for line in file:
+            if count == self._limit:
+                break
+            start = line.index(b',"item":') + len(b',"item":')
+            raw = line[start:-2]
+            try:
+                item = self._reader.spooled(raw)
+                flaws = list(self._flaws(item))
+            except UNREADABLE:
+                flaws = [f"{flaw.field}: {flaw.message}" for flaw in self._reader.explain(msgspec.json.decode(raw))]
+            if flaws:
+                more = f"; and {len(flaws) - _SHOWN_FLAWS:,} more" if len(flaws) > _SHOWN_FLAWS else ""
+                self._index.add_flaw(count, "; ".join(flaws[:_SHOWN_FLAWS]) + more, _shown(self._job.operation, raw))
+            else:
+                self._add(item, count, at + start, len(raw))
+            at += len(line)
+            count += 1
+        if self._files is not None:
+            self._index.add_files(self._files.new)
+        return count
+
+    def _flaws(self, item: Item) -> Iterator[str]:
+        found = list(self._job.operation.check(item))
+        if self._files is not None:
+            found += self._files.flaws(item)
+        yield from (f"{flaw.field}: {flaw.message}" for flaw in found)
+        if self._template is not None:
+            try:
+                self._template.fill(item)
+            except SaveFlaw as flaw:
+                yield f"{flaw.field}: {flaw}"
+
+    def _add(self, item: Item, count: int, at: int, size: int) -> None:
+        operation = self._job.operation
+        lanes = () if operation.is_read else operation.lanes(item)
+        keys = [lane_key(operation.resource, lane) for lane in lanes]
+        payload = payload_of(operation, item)
+        label, number = lanes[0] if lanes else "", self._job.number
+        self._index.add(keys, label, number, count, at, size, payload, is_last_kept=operation.keeps_only_last)
+        self._against.add(item, Spot(number, count, at, size, count, payload))
+
+
+class _Against:
+    """Checks the items against each other, as those of a manifest are before anything is sent. A context manager."""
+
+    def __init__(self, job: Job, index: IndexBuilder, workspace: Path) -> None:
+        self._job, self._index = job, index
+        with contextlib.ExitStack() as stack:
+            self._saved = stack.enter_context(SavedPaths()) if job.save is not None else None
+            self._template = Template(job.save, job.operation) if job.save is not None else None
+            self._crossings = stack.enter_context(Crossings()) if decides(job) else None
+            self.copies = stack.enter_context(CopyFinder(workspace)) if has_copies(job) else None
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> "_Against":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, item: Item, spot: Spot) -> None:
+        """An item that is good by itself."""
+        operation = self._job.operation
+        if self._saved is not None and self._template is not None:
+            self._saved.add(self._template.fill(item), spot.job, spot.item, spot.line)
+        if self._crossings is not None:
+            self._crossings.add(operation.resource, operation.identities(item), spot)
+        if self.copies is not None:
+            self.copies.add(item, spot.item)
+
+    def refuse(self, file: BinaryIO) -> None:
+        """Take those out of the index that can't be meant beside an earlier one; `file` has them all."""
+        operation, reader = self._job.operation, ItemReader(self._job.operation, {})
+
+        def read(at: int, size: int) -> bytes:
+            return os.pread(file.fileno(), size, at)
+
+        def given(at: int, size: int) -> str:
+            return _shown(operation, read(at, size))
+
+        for earlier, later in self._crossings.pairs() if self._crossings is not None else ():
+            one, other = (reader.spooled(read(spot.at, spot.size)) for spot in (earlier, later))
+            found = operation.conflict(one, other)
+            if found is not None and not (found.may_insist and self._job.allow_overwrites):
+                self._index.refuse(later.item, told(found, f"item {earlier.item:,}"), given)
+        for collision in self._saved.collisions() if self._saved is not None else ():
+            self._index.refuse(collision.item, f"save: {same_file(f'item {collision.earlier[1]:,}')}", given)
+
+
+def _shown(operation: AnyOperation, raw: bytes) -> str:
+    """What was made, as results show it."""
+    hidden = operation.unreported | {name.partition(".")[0] for name in operation.secret_fields}
+    shown = {name: value for name, value in msgspec.json.decode(raw).items() if name not in hidden}
+    return msgspec.json.encode(shown).decode()
+
+
+class DerivedStream:
+    """The items of a job in order, as `EntryStream` gives those of a file; without those that can't be used."""
+
+    def __init__(self, index: LaneIndex) -> None:
+        self._index, self._after = index, 0
+
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
+        """As `EntryStream.take`."""
+        found: list[Entry] = []
+        pages, wanted = 0, -1
+        while len(found) < count:
+            rows = self._index.in_order(after=self._after, count=min(_PAGE, count - len(found)))
+            if not rows:
+                break
+            self._after = rows[-1][0]
+            for row in rows:
+                if row[2] > wanted:
+                    wanted = next_left(row[2])
+                if row[2] == wanted:
+                    found.append(self._index.entry(*row[1:]))
+            pages += 1
+            if near is not None and pages * _PAGE > near:
+                return found or None
+        return found

@@ -1,0 +1,296 @@
+"""What a manifest costs and when it would end: pure arithmetic over what was checked and what the buckets say.
+
+Requests are counted as a span: fewest where everything is already as asked, most where everything is sent. The end is
+what the model of `forecast` says of both, and where some answers are lost beside.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from bulk.bundle.checked import Checked, JobCheck
+from bulk.check.plan_forecast import LOST_SHARE, item_s, lane_units, length_of, predict
+from bulk.forecast import Key
+from bulk.manifest.manifest import Job, Limits
+from bulk.status import BucketStatus
+
+LATENCY_S = 0.1
+"""Time from a request to its answer where nobody has measured it (seconds)."""
+
+
+class Savings(msgspec.Struct, frozen=True, kw_only=True):
+    """What need not be sent.
+
+    Attributes:
+        duplicates: reads that an earlier item of their job asks for in the same words; they get its outcome (count).
+        superseded: items whose place a later one takes (count).
+        combined: items that share the request of one before them (count).
+        requests: fewest requests that all these would have cost (count).
+        already_so: most requests that are saved beside, where things are already as asked for: then they are only
+            looked at (count).
+    """
+
+    duplicates: int = 0
+    superseded: int = 0
+    combined: int = 0
+    requests: int = 0
+    already_so: int = 0
+
+
+class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One job.
+
+    Attributes:
+        least_requests, most_requests: of all its items, when no answer is lost (count).
+        lanes: lanes that begin in it (count); 0 for reads.
+        longest_lane, longest_lane_items: name of the longest of them, and its items (count).
+        superseded: items that are not sent, because a later one takes their place (count); as in `saved`.
+        is_irreversible: what it does can't be undone.
+        save: template of the files that are written; None: none.
+    """
+
+    name: str
+    operation: str
+    credential: str
+    category: str
+    items: int
+    least_requests: int
+    most_requests: int
+    lanes: int
+    longest_lane: str | None
+    longest_lane_items: int
+    is_irreversible: bool
+    needs: tuple[str, ...]
+    save: str | None
+    superseded: int = 0
+    saved: Savings = Savings()
+
+
+class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run takes from one bucket.
+
+    Attributes:
+        limit, remaining, reserve: requests of a window, left in this one, kept for others (count); None: no limit.
+        reset_at: end of this window (UTC epoch seconds); None where unknown.
+        least_requests, most_requests: wanted by all jobs together (count).
+        least_windows, most_windows: windows that are spent from, this one counted (count); None: it never suffices.
+        least_done_at, most_done_at: when the last request could leave (UTC epoch seconds); None: never.
+        window_s: length of a window (seconds); None: no limit. is_window_seen: it was; else it is judged.
+    """
+
+    credential: str
+    category: str
+    limit: int | None
+    remaining: int | None
+    reserve: int
+    reset_at: float | None
+    least_requests: int
+    most_requests: int
+    least_windows: int | None
+    most_windows: int | None
+    least_done_at: float | None
+    most_done_at: float | None
+    window_s: float | None = None
+    is_window_seen: bool = True
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the end depends on the length of a window, and nobody has seen that."""
+        return not self.is_window_seen and (self.most_windows or 0) > 2
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole run.
+
+    Attributes:
+        at: when it was made (UTC epoch seconds).
+        longest_lane, longest_lane_items, longest_lane_s: the lane that takes longest, its items, its time (seconds).
+        least_finish_at, most_finish_at: predicted end, where all is already as asked and where everything is sent
+            (UTC epoch seconds); None: a bucket never suffices.
+        lossy_finish_at: predicted latest end where `lossy_share` of all answers is lost; None as above.
+        latency_s: from a request to its answer, as the prediction takes it (seconds).
+        notes: sentences to read before it is run.
+        saved: of all jobs together.
+    """
+
+    name: str
+    base_url: str
+    at: float
+    jobs: tuple[JobPlan, ...]
+    buckets: tuple[BucketPlan, ...]
+    items: int
+    least_requests: int
+    most_requests: int
+    longest_lane: str | None
+    longest_lane_items: int
+    longest_lane_s: float
+    least_finish_at: float | None
+    most_finish_at: float | None
+    notes: tuple[str, ...]
+    saved: Savings = Savings()
+    lossy_finish_at: float | None = None
+    lossy_share: float = 0.0
+    latency_s: float = 0.0
+
+
+def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, latency_s: float = LATENCY_S) -> Plan:
+    """What running `checked` takes.
+
+    Args:
+        buckets: what `GET /rate_limit` says, for what is used; one that is missing has no limit.
+        now: UTC epoch seconds, from the same clock as `reset_at` of the buckets.
+        latency_s: from a request to its answer, as it was measured (seconds).
+    """
+    manifest = checked.manifest
+    pairs = list(zip(manifest.jobs, checked.jobs, strict=True))
+    jobs = tuple(_job(job, found) for job, found in pairs)
+    known = {(bucket.credential, bucket.category): bucket for bucket in buckets}
+    used = _buckets(jobs, known, manifest.limits, now)
+    ends = predict(manifest.jobs, checked.jobs, known, manifest.limits, latency_s, now)
+    lanes = [(lane_units(found) * item_s(job, found, found.most_requests, latency_s), found) for job, found in pairs]
+    longest_s, longest = max(lanes, key=lambda lane: lane[0], default=(0.0, None))
+    lane = longest.longest_lane if longest is not None else None
+    return Plan(
+        name=manifest.name,
+        base_url=manifest.platform.base_url,
+        at=now,
+        jobs=jobs,
+        buckets=used,
+        items=sum(job.items for job in jobs),
+        least_requests=sum(job.least_requests for job in jobs),
+        most_requests=sum(job.most_requests for job in jobs),
+        longest_lane=lane[0] if lane is not None else None,
+        longest_lane_items=lane[1] if lane is not None else 0,
+        longest_lane_s=longest_s,
+        least_finish_at=ends.least_at,
+        most_finish_at=ends.most_at,
+        lossy_finish_at=ends.lossy_at,
+        lossy_share=LOST_SHARE,
+        latency_s=latency_s,
+        notes=(*_notes(jobs), *_unknown(manifest.jobs), *_judged(used), *checked.notes),
+        saved=_sum([job.saved for job in jobs]),
+    )
+
+
+def _job(job: Job, found: JobCheck) -> JobPlan:
+    return JobPlan(
+        name=job.name,
+        operation=job.operation.name,
+        credential=job.credential,
+        category=job.operation.category,
+        items=found.items,
+        least_requests=found.least_requests,
+        most_requests=found.most_requests,
+        lanes=found.lanes,
+        longest_lane=found.longest_lane[0] if found.longest_lane else None,
+        longest_lane_items=found.longest_lane[1] if found.longest_lane else 0,
+        is_irreversible=job.operation.is_irreversible,
+        needs=job.needs,
+        save=job.save,
+        superseded=found.superseded,
+        saved=_savings(job, found),
+    )
+
+
+def _savings(job: Job, found: JobCheck) -> Savings:
+    saved = found.copies + found.superseded + found.joined
+    return Savings(
+        duplicates=found.copies,
+        superseded=found.superseded,
+        combined=found.joined,
+        requests=saved * job.operation.least_requests,
+        already_so=0 if job.operation.is_read else found.most_requests - found.least_requests,
+    )
+
+
+def _sum(parts: Sequence[Savings]) -> Savings:
+    return Savings(**{name: sum(getattr(part, name) for part in parts) for name in Savings.__struct_fields__})
+
+
+def _buckets(
+    jobs: Sequence[JobPlan], known: Mapping[Key, BucketStatus], limits: Limits, now: float
+) -> tuple[BucketPlan, ...]:
+    wanted: dict[Key, list[int]] = {}
+    for job in jobs:
+        sums = wanted.setdefault((job.credential, job.category), [0, 0])
+        sums[0] += job.least_requests
+        sums[1] += job.most_requests
+    found: list[BucketPlan] = []
+    for (credential, category), (least, most) in wanted.items():
+        bucket = known.get((credential, category))
+        if bucket is None:
+            bucket = BucketStatus(credential=credential, category=category, limit=None, remaining=None)
+        reserve = limits.reserve.of(bucket.limit) if bucket.limit is not None else 0
+        window_s = length_of(bucket, now) if bucket.limit is not None else None
+        ends = [_end(bucket, requests, reserve, now, window_s or 0.0) for requests in (least, most)]
+        found.append(
+            BucketPlan(
+                credential=credential,
+                category=category,
+                limit=bucket.limit,
+                remaining=bucket.remaining,
+                reserve=reserve,
+                reset_at=bucket.reset_at,
+                window_s=window_s,
+                is_window_seen=bucket.limit is None or bucket.window_s is not None,
+                least_requests=least,
+                most_requests=most,
+                least_windows=ends[0][0],
+                most_windows=ends[1][0],
+                least_done_at=ends[0][1],
+                most_done_at=ends[1][1],
+            )
+        )
+    return tuple(found)
+
+
+def _end(
+    bucket: BucketStatus, requests: int, reserve: int, now: float, window_s: float
+) -> tuple[int | None, float | None]:
+    """(windows spent from, when the last of `requests` may leave); (None, None) where the reserve leaves nothing."""
+    if bucket.limit is None or not requests:
+        return (1 if requests else 0), now
+    of_a_window = bucket.limit - reserve
+    remaining = bucket.limit if bucket.remaining is None else bucket.remaining
+    reset_at = bucket.reset_at
+    if reset_at is None or reset_at <= now:  # a window begins with the first request
+        remaining, reset_at = bucket.limit, now + window_s
+    left = requests - max(0, remaining - reserve)
+    if left <= 0:
+        return 1, now
+    if of_a_window <= 0:
+        return None, None
+    more = math.ceil(left / of_a_window)
+    return more + (remaining > reserve), reset_at + (more - 1) * window_s
+
+
+def _judged(used: Sequence[BucketPlan]) -> list[str]:
+    """Which lengths of windows decide the end and were not seen."""
+    return [
+        f"the length of the windows of {each.category} has not been seen yet: {each.window_s:,.0f} seconds are assumed"
+        for each in used
+        if each.is_judged
+    ]
+
+
+def _notes(jobs: Sequence[JobPlan]) -> list[str]:
+    notes = [
+        f"job {job.name}: {job.operation} cannot be undone ({job.items:,} {_items(job.items)})"
+        for job in jobs
+        if job.is_irreversible and job.items
+    ]
+    notes += [f"job {job.name}: each result is saved to saved/{job.save}" for job in jobs if job.save is not None]
+    return notes
+
+
+def _unknown(jobs: Sequence[Job]) -> list[str]:
+    return [
+        f"job {job.name}: items from {job.derivation.job}, count unknown; what they cost is not in this plan"
+        for job in jobs
+        if job.derivation is not None
+    ]
+
+
+def _items(count: int) -> str:
+    return "item" if count == 1 else "items"

@@ -1,0 +1,143 @@
+"""When a checked manifest would end: its jobs and the buckets as `forecast` takes them. Pure.
+
+Nothing was sent yet, so that an item's time is judged by what `GET /rate_limit` took, and what goes wrong is a range.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bulk.bundle.checked import JobCheck
+from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length, with_losses
+from bulk.manifest.manifest import Job, Limits
+from bulk.status import BucketStatus
+
+RESET_S = 0.03
+"""From the end of a window until its successor was seen (seconds), beside the way to the platform and back."""
+STARTS_WITH = 16
+"""Requests in flight that a run begins with (count); they double with each answer."""
+LOST_SHARE = 0.02
+"""The late end of a plan holds where so many answers are lost (share)."""
+RESEND_S, LOOKS_S = 0.2, 3.0
+"""A lost read is sent again after so long; a lost write is believed not to be there so long after `limits.settle`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """When the run would end (UTC epoch seconds); None: never.
+
+    Attributes:
+        least_at: where all is already as asked. most_at: where everything is sent. lossy_at: and some answers are lost.
+    """
+
+    least_at: float | None
+    most_at: float | None
+    lossy_at: float | None
+
+
+def predict(
+    jobs: Sequence[Job],
+    checks: Sequence[JobCheck],
+    buckets: Mapping[Key, BucketStatus],
+    limits: Limits,
+    latency_s: float,
+    now: float,
+) -> Predicted:
+    """When these jobs would end, begun `now`. A payer that `buckets` lacks has no limit.
+
+    Args:
+        latency_s: from a request to its answer (seconds).
+        now: UTC epoch seconds, from the same clock as `reset_at` of the buckets.
+    """
+    capacity = Capacity(
+        min(STARTS_WITH, limits.concurrency), limits.concurrency, limits.concurrency, latency_s, reset_s=RESET_S
+    )
+    pairs = list(zip(jobs, checks, strict=True))
+    at_once = {_pays(job) for job in jobs if not job.needs}
+    budgets = {
+        key: _budget(bucket, bucket.limit, limits, now, is_used_at_once=key in at_once)
+        for key, bucket in buckets.items()
+        if bucket.limit is not None
+    }
+
+    # the limits are asked for first; where there are none, one request goes ahead to show that the token is good
+    is_asked_only = all(_pays(job) in budgets for job in jobs)
+    begins = now + latency_s * (1.0 if is_asked_only else 2.0)
+
+    def end(work: Sequence[Work]) -> float | None:
+        end_at = forecast(work, budgets, capacity, begins).end_at
+        return now if end_at == begins else end_at
+
+    most = [_work(job, found, found.most_requests, latency_s) for job, found in pairs]
+    lossy = [
+        with_losses(
+            each,
+            LOST_SHARE,
+            RESEND_S if job.operation.is_read else limits.settle_s + LOOKS_S,
+            each.cost,
+            is_read=job.operation.is_read,
+        )
+        for job, each in zip(jobs, most, strict=True)
+    ]
+    return Predicted(
+        end([_work(job, found, found.least_requests, latency_s) for job, found in pairs]), end(most), end(lossy)
+    )
+
+
+def item_s(job: Job, found: JobCheck, requests: int, latency_s: float) -> float:
+    """What an item takes, where all of them take so many requests (seconds)."""
+    each = requests / max(1, found.sent)
+    writes = 0.0 if job.operation.is_read or requests < found.most_requests else WRITE_S
+    return max(1e-6, each * latency_s + writes)
+
+
+def lane_units(found: JobCheck) -> float:
+    """Items of the longest lane that something is sent for (count)."""
+    if found.longest_lane is None:
+        return 0.0
+    return found.longest_lane[1] * found.sent / max(1, found.items - found.superseded)
+
+
+def length_of(bucket: BucketStatus, now: float) -> float:
+    """How long its windows are (seconds): as it was seen, or else as it must be judged."""
+    if bucket.window_s is not None:
+        return bucket.window_s
+    limit, remaining = bucket.limit or 0, bucket.remaining or 0
+    if bucket.reset_at is None or bucket.reset_at <= now:
+        return window_length(bucket.category, limit, 0, 3_600.0)
+    return window_length(bucket.category, limit, remaining, bucket.reset_at - now)
+
+
+def _pays(job: Job) -> Key:
+    return job.credential, job.operation.category
+
+
+def _work(job: Job, found: JobCheck, requests: int, latency_s: float) -> Work:
+    is_laned = not job.operation.is_read and found.lanes > 0 and found.is_laned
+    return Work(
+        name=job.name,
+        pays=_pays(job),
+        items=found.sent,
+        cost=requests / max(1, found.sent),
+        item_s=item_s(job, found, requests, latency_s),
+        lanes=found.lanes if is_laned else float("inf"),
+        longest=lane_units(found) if is_laned else 0.0,
+        needs=job.needs,
+        priority=job.priority,
+    )
+
+
+def _budget(bucket: BucketStatus, limit: int, limits: Limits, now: float, *, is_used_at_once: bool) -> Budget:
+    reserve = limits.reserve.of(limit)
+    remaining = limit if bucket.remaining is None else bucket.remaining
+    reset_at = bucket.reset_at
+    if reset_at is not None and reset_at <= now:  # that window is over
+        remaining, reset_at = limit, None
+    elif remaining >= limit and not is_used_at_once:  # what is shown is a window that has not begun
+        reset_at = None
+    return Budget(
+        limit=max(0, limit - reserve),
+        left=max(0, remaining - reserve),
+        window_s=length_of(bucket, now),
+        reset_at=reset_at,
+        is_even=limits.pace == "even",
+    )

@@ -1,0 +1,73 @@
+"""What need not be sent, counted while a manifest is checked: copies, superseded items, items that share a request.
+
+That content which is already so is only read is known when it is read; an operation's fewest requests say so.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bulk.bundle.checked import JobCheck
+from bulk.bundle.index import IndexBuilder, LaneCount, Repeats
+from bulk.manifest.manifest import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What the index knows, by the number of the job; see `IndexBuilder`."""
+
+    repeats: Mapping[int, Repeats] = field(default_factory=dict)
+    lanes: Mapping[int, LaneCount] = field(default_factory=dict)
+    superseded: Mapping[int, int] = field(default_factory=dict)
+    joined: Mapping[int, int] = field(default_factory=dict)
+
+
+def indexed(index: IndexBuilder, jobs: Sequence[Job]) -> Indexed:
+    """Finish the index; what it knows."""
+    repeats = index.repeats()
+    most_combined = {job.number: job.operation.most_combined for job in jobs if job.operation.most_combined}
+    lanes = index.finish(kept_together(jobs), most_combined)
+    return Indexed(repeats, lanes, index.superseded, index.joined)
+
+
+def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
+    """Jobs of which only the last item of a lane is sent, and a number that is the same for those that count as one:
+
+    they run or are skipped together, with one credential, so that the last item is sent whenever the others would be.
+    """
+    numbers: dict[tuple[object, ...], int] = {}
+    kept: dict[int, int] = {}
+    for job in jobs:
+        if job.operation.keeps_only_last:
+            together = (job.operation.name, job.credential, job.needs_policy, *sorted(job.needs))
+            kept[job.number] = numbers.setdefault(together, len(numbers))
+    return kept
+
+
+def counted(job: Job, found: JobCheck, laned: Indexed) -> JobCheck:
+    """`found` with its lanes, what is saved, and what it costs."""
+    lanes = laned.lanes.get(job.number)
+    found = msgspec.structs.replace(
+        found,
+        superseded=laned.superseded.get(job.number, 0),
+        joined=laned.joined.get(job.number, 0),
+        lanes=lanes.lanes if lanes is not None else 0,
+        longest_lane=(lanes.longest.label, lanes.longest.items) if lanes is not None and lanes.longest else None,
+    )
+    least, most = found.sent * job.operation.least_requests, found.sent * job.operation.most_requests
+    return msgspec.structs.replace(found, least_requests=least, most_requests=most)
+
+
+def notes_on(jobs: Sequence[Job], checks: Sequence[JobCheck]) -> Iterator[str]:
+    """A sentence for each way in which a job saves requests."""
+    for job, found in zip(jobs, checks, strict=True):
+        least = job.operation.least_requests
+        for count, what in (
+            (found.copies, "the same read as an earlier one and not sent; its outcome is that one's"),
+            (found.superseded, "superseded by a later one and not sent"),
+            (found.joined, "sent together with the one before"),
+        ):
+            if count:
+                many = "1 item is" if count == 1 else f"{count:,} items are"
+                yield f"job {job.name}: {many} {what}, which saves {count * least:,} of its requests"

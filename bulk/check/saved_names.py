@@ -1,0 +1,89 @@
+"""Finds items that would be saved to the same file, or one to a file where another needs a folder, over all jobs.
+
+Paths are compared as file systems do that ignore case. They are kept as 128-bit hashes in a temporary SQLite file, so
+that memory does not grow with the items.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+from bulk.manifest.save_template import folded
+
+_BATCH_ROWS = 5_000
+_REMEMBERED_FOLDERS = 100_000
+
+_Row: TypeAlias = tuple[bytes, bool, int, int, int]
+
+
+class Collision(NamedTuple):
+    """An item and an earlier one that would be saved to the same place: (job, its index, line) each."""
+
+    job: int
+    item: int
+    line: int
+    earlier: tuple[int, int, int]
+
+
+class SavedPaths:
+    """Takes the path of every item; `collisions` tells. A context manager."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode=OFF").fetchall()
+        self._database.execute(
+            "CREATE TABLE paths (hash BLOB, is_folder INTEGER, job INTEGER, item INTEGER, line INTEGER)"
+        )
+        self._database.execute("BEGIN")
+        self._rows: list[_Row] = []
+        self._folders: set[str] = set()
+
+    def __enter__(self) -> "SavedPaths":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def add(self, path: str, job: int, index: int, line: int) -> None:
+        """The path below `saved/` of one item."""
+        path = folded(path)
+        self._rows.append((_hash(path), False, job, index, line))
+        folder = path.rpartition("/")[0]
+        while folder and folder not in self._folders:
+            if len(self._folders) >= _REMEMBERED_FOLDERS:
+                self._folders.clear()
+            self._folders.add(folder)
+            self._rows.append((_hash(folder), True, job, index, line))
+            folder = folder.rpartition("/")[0]
+        if len(self._rows) >= _BATCH_ROWS:
+            self._flush()
+
+    def collisions(self) -> Iterator[Collision]:
+        """Every item that is in the way of an earlier one, in the order in which they were added."""
+        self._flush()
+        query = """
+            SELECT paths.job, paths.item, paths.line, firsts.job, firsts.item, firsts.line
+            FROM (SELECT hash, min(rowid) AS first, job, item, line FROM paths GROUP BY hash
+                  HAVING count(*) > 1 AND sum(NOT is_folder) > 0) AS firsts
+            JOIN paths ON paths.hash = firsts.hash AND paths.rowid > firsts.first
+            WHERE paths.job != firsts.job OR paths.item != firsts.item
+            GROUP BY paths.job, paths.item ORDER BY min(paths.rowid)"""
+        for job, index, line, *earlier in self._database.execute(query):
+            yield Collision(job, index, line, (earlier[0], earlier[1], earlier[2]))
+
+    def _flush(self) -> None:
+        self._database.executemany("INSERT INTO paths VALUES (?, ?, ?, ?, ?)", self._rows)
+        self._rows.clear()
+
+
+def _hash(path: str) -> bytes:
+    return hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def same_file(other: str) -> str:
+    """What is said of an item that would be saved where the earlier one is, which `other` names."""
+    return (
+        f"would be saved to the same file as {other} (counted from 0; case does not matter): "
+        "add a field that tells them apart, such as {id}"
+    )

@@ -1,0 +1,1 @@
+"""The catalog of operations: what `bulk operations` shows, made from the operations themselves."""

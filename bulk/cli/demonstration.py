@@ -1,0 +1,131 @@
+"""`bulk demo`: everything that a user would type, typed for them, against a sandbox of their own.
+
+It starts `bulk sandbox` with a fleet of repositories, a budget that resets within seconds and some faults, runs the
+manifests of `jobs/examples/` with `bulk run`, and says where the reports are. Each command is a process of its own, as
+in real life; nothing but the sandbox's loopback address is talked to.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
+
+from bulk.clock import Clock
+from bulk.errors import RunStopped, UsageError
+
+COMPLETE = (0, 1, 6)
+"""Exit codes of a run that went to its end, whatever came out."""
+MANIFESTS = ("readmes", "contents", "snapshots", "organizations")
+REPOSITORIES = 2_000
+README_BYTES = 3_000
+TOKEN = "sbx-site-admin"
+"""The sandbox's own, the same everywhere (docs/sandbox.md)."""
+BUDGETS = ("core=1000/5", "dependency_snapshots=250/5")
+FAULTS = ("drop-before=0.01", "drop-after=0.02", "error-after=0.02", "unavailable=0.002", "truncate=0.01")
+STOP_S = 10.0
+"""How long the sandbox may take to end before it is killed (seconds)."""
+
+Say = Callable[[str], None]
+
+
+def run(keep: Path | None, *, progress: str, say: Say) -> int:
+    """Run the demo and give its exit code: 0 when every item succeeded or was unchanged.
+
+    Args:
+        keep: a folder for everything that it makes, which must not exist or be empty; None: a new temporary one.
+        progress: kind of display, as `bulk run --progress` takes it.
+        say: shows one line to people.
+
+    Raises:
+        UsageError: `keep` can't be used.
+        RunStopped: the sandbox did not start.
+    """
+    clock = Clock()
+    started_at = clock.monotonic()
+    folder = _folder(keep)
+    manifests = _copied_examples(folder)
+    exit_codes: dict[str, int] = {}
+    with _sandbox(folder, keeps_state=keep is not None) as (base_url, has_ended):
+        say(f"A sandbox with {REPOSITORIES:,} repositories serves {base_url}")
+        say(f"Budgets: {', '.join(BUDGETS)} seconds. Faults: {', '.join(FAULTS)}.")
+        for manifest in manifests:
+            say(f"\n$ bulk run {manifest.name}")
+            exit_codes[manifest.stem] = exit_code = _bulk_run(manifest, folder, base_url, progress)
+            if exit_code not in COMPLETE:
+                break
+            if has_ended():
+                raise RunStopped("the sandbox ended by itself")
+    took_s = clock.monotonic() - started_at
+    say(f"\nDone in {took_s:.0f} s. Reports to open in a browser:")
+    for name in exit_codes:
+        say(f"  {folder / 'runs' / name / 'report.html'}")
+    bad = [f"{name} ({code})" for name, code in exit_codes.items() if code]
+    if bad:
+        say(f"Not every item succeeded: {', '.join(bad)}")
+        return next(code for code in exit_codes.values() if code)
+    say("Every item succeeded or was unchanged.")
+    return 0
+
+
+def _folder(keep: Path | None) -> Path:
+    if keep is None:
+        return Path(tempfile.mkdtemp(prefix="bulk-demo-"))
+    try:
+        keep.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_empty = not any(keep.iterdir())
+    except OSError as error:
+        raise UsageError(f"--keep {keep}: {error.strerror}") from None
+    if not is_empty:
+        raise UsageError(f"--keep {keep}: the folder is not empty; name a new one")
+    return keep
+
+
+def _copied_examples(folder: Path) -> list[Path]:
+    package = Path(str(resources.files("bulk_jobs")))
+    # a wheel has them in the package, a working copy beside it
+    examples = next(place for place in (package / "examples", package.parent / "examples") if place.is_dir())
+    shutil.copytree(examples, folder / "examples", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    return [folder / "examples" / f"{name}.yaml" for name in MANIFESTS]
+
+
+@contextlib.contextmanager
+def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """A `bulk sandbox` process; gives its base URL, and whether it has ended."""
+    seed = folder / "fleet.json"
+    fleet = {"organization": "acme-fleet", "count": REPOSITORIES, "readme_bytes": README_BYTES}
+    seed.write_text(json.dumps({"repositories": fleet}))
+    command = [*_bulk("sandbox"), "--seed-data", str(seed), "--journal", str(folder / "journal.jsonl")]
+    if keeps_state:
+        command += ["--state", str(folder / "platform")]
+    for budget in BUDGETS:
+        command += ["--rate-limit", budget]
+    for fault in FAULTS:
+        command += ["--fault", fault]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            line = process.stdout.readline().strip() if process.stdout is not None else ""
+            if not line.startswith("http"):
+                raise RunStopped("the sandbox did not start; its message stands above")
+            yield line, lambda: process.poll() is not None
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _bulk_run(manifest: Path, folder: Path, base_url: str, progress: str) -> int:
+    command = [*_bulk("run"), str(manifest), "--run-dir", str(folder / "runs" / manifest.stem)]
+    command += ["--base-url", base_url, "--cache", str(folder / "cache"), "--progress", progress]
+    return subprocess.run(command, env={**os.environ, "BULK_TOKEN": TOKEN}, check=False).returncode
+
+
+def _bulk(command: str) -> list[str]:
+    return [sys.executable, "-m", "bulk", command]

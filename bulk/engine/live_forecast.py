@@ -1,0 +1,249 @@
+"""When this run ends, by what it has measured so far: items' times and costs, latency, lanes, budgets, closed gates.
+
+An item's time is taken from how many are under way and how many end (Little's law), so that nothing is noted for each
+item. Called a few times a second, it works a few milliseconds. Source: design.md §4, last point.
+"""
+
+import math
+from dataclasses import dataclass
+
+from bulk.execute.request_sender import Exchange
+from bulk.execute.settle import Settler
+from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
+from bulk.govern.accounts import Gate
+from bulk.govern.governor import Governor
+from bulk.manifest.manifest import Job
+from bulk.schedule.job_progress import JobState
+from bulk.schedule.lanes import Lane
+from bulk.schedule.scheduler import Scheduler
+
+REMEMBERED = 15
+"""What was measured so many items ago counts for a third, with many under way six times as many as these (count)."""
+LATENCY_S = 0.1
+"""Until an answer has come (seconds)."""
+RESET_S = 0.05
+YOUNG_ROUNDS = 12
+"""A run that is so many latencies old still finds out how much may be in flight (count)."""
+EVERY_JOB_S = 0.02
+"""The end is worked out anew once in so long for each job, because that takes longer the more there are (seconds)."""
+SETTLES_S = 2.0
+"""What still settles a lost answer after so long waits until it may believe that nothing came of it (seconds)."""
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How long items take that are under way. `busy_s`: items times seconds; `ended`: items; both fade.
+
+    `lane`: of which items it is, where it is one lane's. `count`: items that have ended, or that are left. `newness`:
+    1.0 until the first item has ended; then it fades.
+    """
+
+    busy_s: float = 0.0
+    ended: float = 0.0
+    count: int = 0
+    newness: float = 1.0
+    lane: Lane | None = None
+
+    def note(self, under_way: int, ended: int, seconds: float) -> None:
+        """So many were under way for so long, and so many have ended in it."""
+        keeps = math.exp(-ended / (REMEMBERED + 6 * under_way))
+        self.newness *= keeps
+        self.busy_s = self.busy_s * keeps + under_way * seconds
+        self.ended = self.ended * keeps + ended
+
+    def item_s(self, expected_s: float, under_way: int) -> float:
+        """Seconds; `expected_s` counts as much as two items that were seen, and those that came first are half done."""
+        return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * self.newness)
+
+
+class Outlook:
+    """`sample` is called whenever a status is made; `end_at` then says when the run ends."""
+
+    def __init__(self, scheduler: Scheduler, governor: Governor, exchange: Exchange, settler: Settler, now: float):
+        self._scheduler, self._governor, self._exchange, self._settler = scheduler, governor, exchange, settler
+        self._paces = [_Pace() for _ in scheduler.jobs]
+        self._lane_paces = [_Pace() for _ in scheduler.jobs]
+        self._began = self._sampled = now
+        self._due = now
+        self._end_at: float | None = None
+        self._windows: dict[Key, float] = {}
+
+    def sample(self, now: float) -> None:
+        """Take in where every job stands. `now`: monotonic seconds."""
+        seconds, self._sampled = now - self._sampled, now
+        for job, pace, progress in zip(self._scheduler.jobs, self._paces, self._scheduler.progress, strict=True):
+            pace.note(self._under_way(job), progress.finished - pace.count, seconds)
+            pace.count = progress.finished
+        self._sample_lanes(seconds)
+
+    def _sample_lanes(self, seconds: float) -> None:
+        """How fast the longest lane of each job goes: it may decide the end."""
+        longest: dict[int, Lane] = {}
+        for lane in self._scheduler.lanes_at_work:
+            if lane.job not in longest or lane.left > longest[lane.job].left:
+                longest[lane.job] = lane
+        for number, pace in enumerate(self._lane_paces):
+            busiest = longest.get(number)
+            if busiest is not None and busiest is pace.lane:
+                progress = self._scheduler.progress[number]
+                is_held_up = self._under_way(self._scheduler.jobs[number]) < progress.in_flight
+                pace.note(0 if is_held_up else 1, max(0, pace.count - busiest.left), seconds)
+            pace.lane, pace.count = busiest, 0 if busiest is None else busiest.left
+
+    def _under_way(self, job: Job) -> int:
+        """Items that wait for an answer or for the disk, not for a permit (count, >= 0)."""
+        scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
+        queue = scheduler.queue_of(job)
+        waiters = len(self._governor.gate(queue.credential, queue.category).waiters)
+        if not waiters:
+            return progress.in_flight
+        together = sum(
+            other.in_flight
+            for number, other in enumerate(scheduler.progress)
+            if scheduler.queue_of(scheduler.jobs[number]) is queue
+        )
+        return max(0, round(progress.in_flight * (1.0 - min(1.0, waiters / max(1, together)))))
+
+    def waiting(self, gate: Gate) -> int:
+        """Items that wait for permits of `gate`: those under way that want one, and all that could begin (count)."""
+        if not gate.waiting:
+            return 0
+        waiting = len(gate.waiters)
+        for job in self._scheduler.jobs:
+            if (job.credential, job.operation.category) == (gate.account.name, gate.category):
+                waiting += self._startable(job)
+        return waiting
+
+    def _startable(self, job: Job) -> int:
+        scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
+        if scheduler.states[job.number] is not JobState.RUNNING or scheduler.is_skipped[job.number]:
+            return 0
+        return max(0, progress.left - progress.copies_left - progress.in_flight)
+
+    def end_at(self, now: float, wall: float) -> float | None:
+        """When the run ends (UTC epoch seconds); None: that can't be known. `now`: monotonic, `wall`: UTC, seconds."""
+        if now >= self._due:
+            self._due = now + EVERY_JOB_S * len(self._paces)
+            self._end_at = self._worked_out(now, wall)
+        return None if self._end_at is None else max([self._end_at, *self._not_before(now, wall)])
+
+    def _worked_out(self, now: float, wall: float) -> float | None:
+        governor, concurrency = self._governor, self._governor.concurrency
+        latency_s = mean_latency_s(governor) or LATENCY_S
+        work = [self._work(job, latency_s) for job in self._scheduler.jobs]
+        known = [each for each in work if each is not None]
+        if len(known) < len(work):
+            return None
+        gates = [gate for account in governor.accounts.values() for gate in account.gates.values()]
+        budgets = {
+            (gate.account.name, gate.category): budget
+            for gate in gates
+            if (budget := self._budget(gate, now, wall)) is not None
+        }
+        is_young = now - self._began < YOUNG_ROUNDS * latency_s + 1.0
+        is_full = concurrency.in_flight >= concurrency.allowed - 1
+        most = concurrency.most if is_young or not is_full else concurrency.allowed
+        capacity = Capacity(concurrency.allowed, most, concurrency.most, latency_s, reset_s=RESET_S)
+        return forecast(known, budgets, capacity, wall).end_at
+
+    def _not_before(self, now: float, wall: float) -> list[float]:
+        """Moments that something waits for, and now: an end that has passed is none."""
+        settle_s = self._settler.settle_s
+        moments = [
+            until for until in self._settler.under_way.values() if until > now and until - settle_s + SETTLES_S < now
+        ]
+        moments += [poll.not_before for _, poll in self._exchange.polls.waits(now)]
+        moments += [until for _, until, _ in self._exchange.pauses.waits()]
+        for account in self._governor.accounts.values():
+            moments += [gate.obstacle_until or now for gate in account.gates.values() if gate.waiting and gate.obstacle]
+        return [wall, *(wall + moment - now for moment in moments)]
+
+    def _work(self, job: Job, latency_s: float) -> Work | None:
+        """What is left of a job; None: its items are not known, nor how many there will be."""
+        scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
+        items, under_way = float(progress.left - progress.copies_left), self._under_way(job)
+        if not progress.is_known:
+            derivation = job.derivation
+            if derivation is None or derivation.each != "item":
+                return None
+            items = float(scheduler.progress[scheduler.numbers[derivation.job]].items)
+        if scheduler.is_skipped[job.number]:
+            items = 0.0
+        cost = scheduler.paid_each(job)
+        expected_s = max(1.0, cost) * latency_s + (0.0 if job.operation.is_read else WRITE_S)
+        item_s = max(1e-6, self._paces[job.number].item_s(expected_s, under_way))
+        paid = self._paid_ahead(job)
+        lanes, longest = self._lanes_of(job)
+        return Work(
+            name=job.name,
+            pays=(job.credential, job.operation.category),
+            items=items,
+            cost=max(0.0, cost - paid / items) if items else cost,
+            item_s=item_s,
+            lanes=max(1.0, lanes) if longest else math.inf,
+            longest=min(float(longest), items),
+            lane_s=self._lane_paces[job.number].item_s(item_s, 0) if longest else None,
+            needs=job.needs,
+            priority=job.priority,
+            is_running=under_way > 0,
+        )
+
+    def _paid_ahead(self, job: Job) -> float:
+        """Requests of its items under way that its bucket has paid for already (count)."""
+        scheduler = self._scheduler
+        queue = scheduler.queue_of(job)
+        mine = [other for other in scheduler.jobs if scheduler.queue_of(other) is queue]
+        progress = [scheduler.progress[other.number] for other in mine]
+        paid = self._governor.gate(queue.credential, queue.category).used - sum(each.paid for each in progress)
+        under_way = sum(each.in_flight for each in progress)
+        return max(0, paid) * scheduler.progress[job.number].in_flight / under_way if under_way else 0.0
+
+    def _lanes_of(self, job: Job) -> tuple[float, int]:
+        """Lanes that its items are in (count; infinity: not all are known), and what the longest has left, at most."""
+        left = [lane.left for lane in lanes_in_memory(self._scheduler) if lane.job == job.number]
+        lanes = math.inf if self._scheduler.queue_of(job).tiers[job.priority].cursors else float(len(left))
+        return lanes, max(left, default=0)
+
+    def _budget(self, gate: Gate, now: float, wall: float) -> Budget | None:
+        """None: it has no limit, and nothing keeps it closed."""
+        governor, bucket = self._governor, gate.bucket
+        closed = [gate.account.paused_until, governor.quiet_until]
+        if gate.obstacle and gate.obstacle_until is not None and not gate.obstacle.startswith("bucket "):
+            closed.append(gate.obstacle_until)
+        opens_at = wall + max(0.0, max(closed) - now)
+        if bucket is None:
+            is_open = opens_at <= wall
+            return None if is_open else Budget(math.inf, math.inf, 3_600.0, None, opens_at, is_even=False)
+        reset_s = bucket.reset_at - governor.time.middle(now)
+        return Budget(
+            limit=float(max(0, bucket.limit - bucket.reserve)),
+            left=float(bucket.available),
+            window_s=self.window_s(gate, now),
+            reset_at=wall + reset_s,
+            opens_at=opens_at,
+            is_even=governor.policy.is_even,
+        )
+
+    def window_s(self, gate: Gate, now: float) -> float:
+        """How long the windows of a gate are (seconds): as a new one has shown, or else as it must be judged."""
+        bucket, key = gate.bucket, (gate.account.name, gate.category)
+        assert bucket is not None, "asked where there is one"
+        if bucket.window > 1:
+            return max(1.0, math.ceil(bucket.window_s - 0.05))
+        if key not in self._windows:
+            is_whole = bucket.free + bucket.sent - bucket.given_back >= bucket.limit
+            left = bucket.limit if is_whole else bucket.free
+            self._windows[key] = window_length(gate.category, bucket.limit, left, bucket.window_s)
+        return self._windows[key]
+
+
+def lanes_in_memory(scheduler: Scheduler) -> list[Lane]:
+    """Lanes with an item under way, and those whose next item may begin or waits for its job."""
+    lanes = [item[2] for queue in scheduler.queues.values() for tier in queue.tiers.values() for item in tier.ready]
+    lanes += [lane for parked in scheduler.parked_lanes.values() for lane in parked]
+    return [*scheduler.lanes_at_work, *lanes]
+
+
+def mean_latency_s(governor: Governor) -> float:
+    """Time from a permit to the answer, lately (seconds); 0.0 before the first one."""
+    return governor.concurrency.mean_s

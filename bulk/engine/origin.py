@@ -1,0 +1,88 @@
+"""Where a run came from: what `bulk retry RUN` must know and the manifest does not say. A small file beside the ledger.
+
+It holds names of places (`env:BULK_TOKEN`), never a token.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from bulk.errors import RunDirectoryError
+from bulk.manifest.manifest import Manifest
+from bulk.manifest.reading import Overrides
+from bulk.redaction import redact_json
+from bulk.storage.private_files import open_private, write_all
+
+NAME = "origin.json"
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Attributes:
+    manifest: absolute path; items and content files are relative to its folder.
+    base_url, vendor, credentials: as the run used them, wherever they were given.
+    limit: first so many items of each job only; None: all.
+    """
+
+    manifest: str
+    base_url: str
+    vendor: str
+    credentials: Mapping[str, str]
+    limit: int | None = None
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """The origin of a manifest that was read."""
+        platform = manifest.platform
+        return cls(
+            manifest=str(manifest.path.resolve()),
+            base_url=platform.base_url,
+            vendor=platform.vendor,
+            credentials=dict(platform.credentials),
+            limit=manifest.limit,
+        )
+
+    @classmethod
+    def load(cls, run_dir: Path) -> Self:
+        """The origin of the run in `run_dir`.
+
+        Raises:
+            RunDirectoryError: no run was ever started there, or the file is damaged.
+        """
+        try:
+            return msgspec.json.decode((run_dir / NAME).read_bytes(), type=cls)
+        except OSError as error:
+            raise RunDirectoryError(f"{run_dir} holds no run that was started: {NAME}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise RunDirectoryError(f"{run_dir / NAME} is damaged; `bulk run MANIFEST --run-dir` goes on") from error
+
+    def text(self) -> bytes:
+        """What the file holds; a secret that stands in the command of a credential is not in it."""
+        own = frozenset(msgspec.json.encode(text)[1:-1] for text in (self.manifest, self.base_url, self.vendor))
+        data = redact_json(msgspec.json.encode(self), own)
+        return msgspec.json.format(data, indent=2) + b"\n"
+
+    def overrides(self, given: Overrides) -> Overrides:
+        """What the command line gives, and the origin's own where it gives nothing."""
+        return dataclasses.replace(
+            given,
+            base_url=given.base_url or self.base_url,
+            vendor=given.vendor or self.vendor,
+            credentials={**self.credentials, **given.credentials},
+            limit=given.limit if given.limit is not None else self.limit,
+        )
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file of the run directory: 0600, whole or not at all, replacing a link instead of following it."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.unlink(missing_ok=True)
+    fd = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+    temporary.replace(path)

@@ -1,0 +1,397 @@
+"""One run of a checked manifest: puts the stages together, starts them, stops them, and says how it ended.
+
+    outer group:   recorder (the last outcome always finds its reader), status, signals, time limit
+      services:    watcher of each credential, attendant of each gate
+        workers:   fixed ones for each bucket, and one that records the items of skipped jobs
+
+A stop is a value: nothing new is offered, what is in flight ends, then everything is recorded. Cancelling is the
+hammer, for the second signal and for what does not end in time. Source: design.md §5; interface.md §4 (exit codes).
+"""
+
+import logging
+import os
+import random
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+import anyio
+
+from bulk.bundle.streams import LaneIndex
+from bulk.check.checking import Checked
+from bulk.clock import Clock
+from bulk.engine.snapshot import Overview
+from bulk.engine.tuning import quiet_collector
+from bulk.engine.warnings import Streak
+from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
+from bulk.execute.combined_run import Together
+from bulk.execute.item_runner import Drive
+from bulk.execute.recorder import Recorder
+from bulk.execute.request_sender import Exchange
+from bulk.execute.resume_state import Beginning
+from bulk.execute.settle import Settler
+from bulk.execute.unsent_items import Passing
+from bulk.execute.workers import Workers
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Policy
+from bulk.govern.rate_limit_poller import Watch
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Record, StoredTally
+from bulk.manifest.manifest import Job
+from bulk.model import Effect, Encoded, Failure, Finished, Outcome, OutcomeKind, Reply, Request
+from bulk.platform.auth.credentials import Credential, Secret
+from bulk.platform.bodies.body_reader import Intake
+from bulk.platform.cache.validators import ValidatorStore
+from bulk.platform.classification import Verdict, judge
+from bulk.platform.transport import Transport
+from bulk.report.tally import Tally
+from bulk.schedule.scheduler import Scheduler
+from bulk.status import Display, RunStatus
+from bulk.storage.disk_threads import Disk, thread_disk
+
+log = logging.getLogger("bulk.engine.run")
+
+STATUS_S = 0.25
+STORE_STATUS_S = 1.0
+"""How often the display is told, and how often the ledger (seconds)."""
+DRAIN_EXTRA_S = 5.0
+"""After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
+
+ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a run takes from outside, so that a simulation can hand in its own.
+
+    Attributes:
+        dice: jitter; seeded in a simulation.
+        disk: runs blocking ledger work.
+        connector: of aiohttp; None makes a TCP one.
+        cache: folder of stored validators and bodies; None: none are kept.
+        handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
+        environ: where the secrets of items are, for `env:`.
+    """
+
+    clock: Clock = field(default_factory=Clock)
+    dice: random.Random = field(default_factory=random.Random)
+    disk: Disk = thread_disk
+    connector: aiohttp.BaseConnector | None = None
+    cache: Path | None = None
+    handles_signals: bool = False
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended, this time: exit code and, where it was stopped, why."""
+
+    exit_code: int
+    why: str
+
+
+class Run:
+    """One execution, or one resume, of a manifest. `execute` is called once."""
+
+    def __init__(
+        self,
+        checked: Checked,
+        workspace: Path,
+        ledger: Ledger,
+        beginning: Beginning,
+        credentials: Mapping[str, Credential],
+        display: Display,
+        surroundings: Surroundings,
+        listener: "Listener | None" = None,
+        tally: Tally | None = None,
+    ) -> None:
+        manifest, limits = checked.manifest, checked.manifest.limits
+        self._manifest, self._limits, self._workspace = manifest, limits, workspace
+        self._checked, self._ledger, self._display, self._around = checked, ledger, display, surroundings
+        self._credentials, self._listener, self._tally = credentials, listener, tally
+        self._clock = surroundings.clock
+        self._stopped_by: BulkError | None = None
+        self._refused: CredentialRefused | None = None
+        self._is_complete = False
+        self._beginning, self._progress = beginning, beginning.progress
+        self._index = LaneIndex(checked, workspace)
+        self._passing = Passing(
+            checked, workspace, ledger, self._progress, self._index, self._clock, surroundings.disk, self.stop
+        )
+        self.scheduler = Scheduler(
+            manifest.jobs,
+            self._progress,
+            self._passing.offered,
+            self._index,
+            limits.concurrency,
+            self._passing.skip,
+        )
+        for number, check in enumerate(checked.jobs):
+            if check.copies:
+                self._progress[number].set_copies(self._passing.copies[number].bits(number, check.items))
+        self.scheduler.on_make, self.scheduler.on_copy = self._passing.make, self._passing.copy
+        self.scheduler.on_far = self._passing.look_far
+        self._passing.scheduler = self.scheduler
+        policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
+        self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
+        self.scheduler.on_stop = self._offers_nothing
+        self._intake = Intake(workspace, self._clock, surroundings.disk)
+        self._worker_scope = anyio.CancelScope()
+        self._draining = anyio.Event()
+        self._streaks = [Streak() for _ in manifest.jobs]
+        now = self._clock.now()
+        self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
+
+    def stop(self, reason: BulkError) -> None:
+        """Offer nothing new, let what is in flight end. The first reason counts."""
+        if self._stopped_by is not None:
+            return
+        self._stopped_by = reason
+        log.info("stopping: %s", reason)
+        self.scheduler.stop()
+        self.governor.drain()
+        self._draining.set()
+
+    def _offers_nothing(self) -> None:
+        self.governor.drain()
+        self._passing.wake()
+
+    def _on_refused(self, refusal: CredentialRefused) -> None:
+        if self._refused is None:
+            self._refused = refusal
+            self._display.note(str(refusal))
+
+    def _on_ended(self, job: Job, outcome: Outcome) -> None:
+        warning = self._streaks[job.number].note(outcome, job.name, job.credential)
+        if warning is not None:
+            log.warning(warning)
+        limit = self._limits.failures
+        if limit is None or outcome.kind is not OutcomeKind.FAILED or self._stopped_by is not None:
+            return
+        failed = sum(progress.ended.get(OutcomeKind.FAILED, 0) for progress in self._progress) + 1
+        finished = sum(sum(progress.ended.values()) for progress in self._progress) + 1
+        if limit.fraction is not None and finished < 100:
+            return
+        if failed > limit.of(finished):
+            self.stop(RunStopped(f"{failed:,} of {finished:,} items failed, more than limits.failures allows"))
+
+    async def execute(self) -> Ended:
+        """Run to the end, or until something stops it.
+
+        Raises:
+            CredentialMissing: a credential's source has none; nothing was sent.
+            BulkError: the ledger can't be written any more.
+        """
+        limits, platform = self._limits, self._manifest.platform
+        needed: dict[str, set[str]] = {}
+        for job in self._manifest.jobs:
+            needed.setdefault(job.credential, set()).add(job.operation.category)
+        for name, categories in needed.items():
+            self.governor.open_account(self._credentials[name], sorted(categories))
+        for job, progress in zip(self._manifest.jobs, self._progress, strict=True):
+            if not progress.is_known:
+                self.governor.gate(job.credential, job.operation.category).awaits_items = True
+        self._intake.clear()
+        stores = self._open_stores()
+        try:
+            async with Transport(
+                base_url=platform.base_url,
+                vendor=platform.vendor,
+                api_version=platform.api_version,
+                concurrency=limits.concurrency,
+                request_timeout_s=limits.request_timeout_s,
+                ca_bundle=platform.ca_bundle,
+                trust_env=platform.trust_env,
+                clock=self._clock,
+                connector=self._around.connector,
+                intake=self._intake,
+            ) as transport:
+                await self._with(transport, stores)
+        finally:
+            with anyio.CancelScope(shield=True):
+                for store in stores.values():
+                    await self._around.disk(store.close)  # what it still has to write may take a while
+            self._index.close()
+            self._passing.close()
+            self._intake.clear()
+        return self._ended()
+
+    def _open_stores(self) -> dict[str, ValidatorStore]:
+        cache, platform = self._around.cache, self._manifest.platform
+        if cache is None:
+            return {}
+        where = (cache, platform.base_url, platform.vendor, platform.api_version)
+        return {name: ValidatorStore(*where, account.token) for name, account in self.governor.accounts.items()}
+
+    async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
+        platform, clock = self._manifest.platform, self._clock
+        exchange = Exchange(
+            transport, self.governor, stores, platform.vendor, platform.base_url, clock, self._around.dice
+        )
+        exchange.draining = self._draining
+        settler = Settler(exchange, clock, self._limits.settle_s)
+
+        def flush() -> None:
+            for store in stores.values():
+                store.flush_some()
+
+        around, flush_too = self._around, flush if stores else None
+        recorder = Recorder(
+            self._ledger,
+            clock,
+            around.disk,
+            self._durable,
+            self.stop,
+            lambda: self.scheduler.in_flight,
+            flush_too,
+            self._add_to_tally,
+            self._intake.end,
+        )
+        base_dir, beginning = self._manifest.path.parent, self._beginning
+        drive = Drive(
+            exchange, settler, recorder, base_dir, beginning, clock, around.dice, around.environ, self._began_at
+        )
+        workers = Workers(
+            self.scheduler,
+            self.governor,
+            drive,
+            Together(drive, exchange, recorder, clock),
+            recorder,
+            self._intake,
+            clock,
+            self._on_ended,
+            self._on_refused,
+            self.stop,
+        )
+        overview = Overview(self._manifest.name, self.scheduler, self.governor, exchange, settler, clock)
+        async with anyio.create_task_group() as outer:
+            if self._around.handles_signals:
+                await outer.start(self._watch_signals)
+            outer.start_soon(self._tell, overview, recorder)
+            if self._limits.max_duration_s is not None:
+                outer.start_soon(self._limit_time, self._limits.max_duration_s)
+            outer.start_soon(self._limit_drain)
+            async with anyio.create_task_group() as writing:
+                writing.start_soon(_to_the_end, recorder)
+                try:
+                    await self._work(workers, transport)
+                finally:
+                    recorder.close()
+            outer.cancel_scope.cancel()
+        # what ended in memory and could not be written has not ended: a resume settles it
+        self._is_complete = self.scheduler.is_complete and recorder.failure is None
+        state = "complete" if self._is_complete else "stopped"
+        self.last_status = overview.status(state, str(self._stopped_by or self._refused or ""))
+        self._display.update(self.last_status)
+        if recorder.failure is not None and self._stopped_by is None:
+            raise recorder.failure
+
+    def _began_at(self) -> float:
+        """When the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its processes."""
+        offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
+        return self._ledger.sealing.planned_from(self._ledger.began_at + offset)
+
+    async def _work(self, workers: Workers, transport: Transport) -> None:
+        async with anyio.create_task_group() as services:
+            services.start_soon(self.governor.pulse.run)
+            for account in self.governor.accounts.values():
+                watch = Watch(self.governor, account, lambda token: self._ask(transport, token))
+                services.start_soon(watch.run)
+                for gate in account.gates.values():
+                    services.start_soon(self.governor.attend, gate)
+            with quiet_collector(), self._worker_scope:
+                async with anyio.create_task_group() as group:
+                    self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
+                    self.scheduler.begin()
+                    group.start_soon(self._passing.run, workers)
+                    for queue in self.scheduler.queues.values():
+                        gate = self.governor.gate(queue.credential, queue.category)
+                        for _ in range(self._limits.concurrency):
+                            group.start_soon(workers.work, queue, gate)
+            services.cancel_scope.cancel()
+
+    async def _ask(self, transport: Transport, token: Secret) -> tuple[Reply, Verdict] | Failure:
+        """`GET /rate_limit`: free, outside of all permits."""
+        answer = await transport.send(ASK_LIMITS, token, None)
+        if isinstance(answer, Failure):
+            return answer
+        return answer, judge(ASK_LIMITS, answer, self._manifest.platform.vendor)
+
+    async def _durable(self, records: Sequence[Record]) -> None:
+        if self._listener is not None:
+            await self._listener.durable([_decoded(record.finished) for record in records])
+
+    def _add_to_tally(self, records: Sequence[Record]) -> Mapping[int, StoredTally]:
+        return self._tally.add(record.finished for record in records) if self._tally is not None else {}
+
+    async def _tell(self, overview: Overview, recorder: Recorder) -> None:
+        stored = -STORE_STATUS_S
+        while True:
+            state = "draining" if self._stopped_by is not None else "running"
+            status = overview.status(state, str(self._stopped_by or ""))
+            self._display.update(status)
+            now = self._clock.monotonic()
+            if now - stored >= STORE_STATUS_S:
+                recorder.note_status(status)
+                stored = now
+            await self._clock.sleep(STATUS_S)
+
+    async def _limit_time(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.stop(RunStopped(f"limits.max_duration of {seconds:g} s is over"))
+
+    async def _limit_drain(self) -> None:
+        """What is in flight ends within its own time-out; what does not is cancelled and settled by the next run."""
+        await self._draining.wait()
+        await self._clock.sleep(self._limits.request_timeout_s + DRAIN_EXTRA_S)
+        self._worker_scope.cancel()
+
+    async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
+            task_status.started()
+            async for number in received:
+                if number == signal.SIGHUP:
+                    log.info("SIGHUP: the run goes on")
+                elif isinstance(self._stopped_by, Interrupted):
+                    self._worker_scope.cancel()
+                else:
+                    self._stopped_by = None
+                    self.stop(Interrupted(signal.Signals(number).name, 128 + number))
+                    self._display.note("interrupted: requests in flight are finishing; once more stops at once")
+
+    def _ended(self) -> Ended:
+        if self._refused is not None:
+            return Ended(CredentialRefused.exit_code, str(self._refused))
+        if self._stopped_by is not None and not self._is_complete:
+            return Ended(self._stopped_by.exit_code, str(self._stopped_by))
+        if not self._is_complete:
+            return Ended(RunStopped.exit_code, "work is left that could not be reached in this run")
+        ended: dict[OutcomeKind, int] = {}
+        for progress in self._progress:
+            for kind, count in progress.ended.items():
+                ended[kind] = ended.get(kind, 0) + count
+        if ended.get(OutcomeKind.UNKNOWN):
+            return Ended(6, "")
+        return Ended(1 if any(progress.unsuccessful for progress in self._progress) else 0, "")
+
+
+def _decoded(finished: Finished) -> Finished:
+    """As somebody sees it who is no file."""
+    result = finished.result
+    return replace(finished, result=result.decoded()) if type(result) is Encoded else finished
+
+
+async def _to_the_end(recorder: Recorder) -> None:
+    """Whatever ends the workers, the outcomes they handed over are written: the recorder ends when it is closed."""
+    with anyio.CancelScope(shield=True):
+        await recorder.run()
+
+
+class Listener(Protocol):
+    """Hears of items once their outcome is durable; the library's `map` is one."""
+
+    async def durable(self, finished: Sequence[Finished]) -> None:
+        """These have ended, for good."""

@@ -1,0 +1,139 @@
+"""Where the run stands, made from the parts that know: what the display, the log and `bulk status` show.
+
+Everything that waits is named, with the reason and the time until it goes on. Source: design.md §4, last point.
+"""
+
+import heapq
+import os
+from collections import deque
+
+from bulk.clock import Clock
+from bulk.engine.live_forecast import Outlook, lanes_in_memory
+from bulk.execute.request_sender import Exchange
+from bulk.execute.settle import Settler
+from bulk.govern.accounts import Gate, Trust
+from bulk.govern.governor import Governor
+from bulk.schedule.job_progress import JobState
+from bulk.schedule.scheduler import Scheduler
+from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
+
+SPAN_S = 10.0
+"""Throughput is measured over the last so many seconds."""
+WAITS_MOST = 20
+LANES_MOST = 3
+
+
+class Overview:
+    """Makes a RunStatus whenever one is asked for."""
+
+    def __init__(
+        self,
+        name: str,
+        scheduler: Scheduler,
+        governor: Governor,
+        exchange: Exchange,
+        settler: Settler,
+        clock: Clock,
+    ) -> None:
+        self._name, self._scheduler, self._governor = name, scheduler, governor
+        self._exchange, self._settler, self._clock = exchange, settler, clock
+        self._outlook = Outlook(scheduler, governor, exchange, settler, clock.monotonic())
+        self._started_at = clock.now()
+        self._seen: deque[tuple[float, int]] = deque([(clock.monotonic(), self._done())])
+
+    def _done(self) -> int:
+        return sum(sum(progress.ended.values()) for progress in self._scheduler.progress)
+
+    def status(self, state: str, why: str = "") -> RunStatus:
+        """The run now."""
+        now, wall = self._clock.monotonic(), self._clock.now()
+        per_second = self._throughput(now)
+        self._outlook.sample(now)
+        gates = [gate for account in self._governor.accounts.values() for gate in account.gates.values()]
+        return RunStatus(
+            name=self._name,
+            state=state,
+            at=wall,
+            started_at=self._started_at,
+            pid=os.getpid() if state in ("checking", "running", "draining") else None,
+            jobs=tuple(self._job(number) for number in range(len(self._scheduler.jobs))),
+            buckets=tuple(self._bucket(gate, now, wall) for gate in gates),
+            waits=tuple(self._waits(gates, now, wall)),
+            requests=self._exchange.requests,
+            retries=self._exchange.retries,
+            settled=self._exchange.settled,
+            per_second=per_second,
+            concurrency=self._governor.concurrency.allowed,
+            in_flight=self._governor.concurrency.in_flight,
+            finish_at=self._outlook.end_at(now, wall) if state == "running" else None,
+            why=why,
+        )
+
+    def _throughput(self, now: float) -> float:
+        done = self._done()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[0][0] > SPAN_S:
+            self._seen.popleft()
+        span_s = now - self._seen[0][0]
+        return (done - self._seen[0][1]) / span_s if span_s > 0.0 else 0.0
+
+    def _job(self, number: int) -> JobStatus:
+        scheduler = self._scheduler
+        job, progress = scheduler.jobs[number], scheduler.progress[number]
+        return JobStatus(
+            name=job.name,
+            operation=job.operation.name,
+            items=progress.total if progress.is_known else None,
+            outcomes={kind.value: count for kind, count in progress.ended.items()},
+            in_flight=progress.in_flight,
+            state=scheduler.states[number].value,
+            waits_for=scheduler.waits_for(job),
+        )
+
+    def _bucket(self, gate: Gate, now: float, wall: float) -> BucketStatus:
+        bucket = gate.bucket
+        opens_at = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
+        offset = wall - self._governor.time.middle(now)
+        return BucketStatus(
+            credential=gate.account.name,
+            category=gate.category,
+            limit=bucket.limit if bucket is not None else None,
+            remaining=bucket.free if bucket is not None else None,
+            reserve=bucket.reserve if bucket is not None else 0,
+            reset_at=bucket.reset_at + offset if bucket is not None else None,
+            used=gate.used,
+            pace=gate.rate,
+            waiting=self._outlook.waiting(gate),
+            closed_because=gate.obstacle if gate.waiting else "",
+            opens_at=opens_at,
+            window_s=self._outlook.window_s(gate, now) if bucket is not None else None,
+        )
+
+    def _waits(self, gates: list[Gate], now: float, wall: float) -> list[Wait]:
+        waits: list[Wait] = []
+        for gate in gates:
+            if gate.account.trust in (Trust.FROZEN, Trust.REFUSED):
+                waits.append(
+                    Wait(f"credential {gate.account.name} refused (401)", None, max(1, self._outlook.waiting(gate)))
+                )
+            elif self._outlook.waiting(gate) and (gate.obstacle or gate.is_paced):
+                until = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
+                what = gate.obstacle or f"pace of {gate.category}, {gate.rate or 0.0:.1f}/s"
+                waits.append(Wait(what, until, self._outlook.waiting(gate)))
+        for (operation, index), until in list(self._settler.under_way.items())[:WAITS_MOST]:
+            waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
+        for path, poll in self._exchange.polls.waits(now):
+            waits.append(Wait(f"poll interval of {path}", wall + poll.not_before - now, poll.waiting))
+        for why, until, count in self._exchange.pauses.waits():
+            waits.append(Wait(why, wall + until - now, count))
+        left = sum(progress.left for progress in self._scheduler.progress)
+        longest = heapq.nlargest(LANES_MOST, lanes_in_memory(self._scheduler), key=lambda lane: lane.left)
+        behind = [(lane.label, min(lane.left, left) - 1) for lane in longest]
+        waits.extend(Wait(f"lane {label} {count} ahead", None, count) for label, count in behind if count > 0)
+        for job in self._scheduler.jobs:
+            if self._scheduler.states[job.number] is JobState.WAITING:
+                names = ", ".join(self._scheduler.waits_for(job))
+                waits.append(
+                    Wait(f"job {job.name} for {names}", None, max(1, self._scheduler.progress[job.number].left))
+                )
+        return waits[:WAITS_MOST]

@@ -1,0 +1,148 @@
+"""Brings items to their outcomes, for all workers: what one item needs before it is sent and leaves behind afterwards.
+
+`item_run.py` is the story of one item. Here are what they share: doubts of earlier processes, what this run has just
+created and written, and writes that may still arrive.
+"""
+
+import functools
+import logging
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bulk.bundle.item_files import load_files
+from bulk.bundle.secret_fields import load_secrets
+from bulk.clock import Clock
+from bulk.execute.item_run import ItemRun, Shared
+from bulk.execute.item_tally import Tally
+from bulk.execute.permit_slot import Hold
+from bulk.execute.recorder import Recorder
+from bulk.execute.request_sender import Exchange
+from bulk.execute.resume_state import Beginning
+from bulk.execute.retry_budget import Rounds
+from bulk.execute.settle import Doubt, Settler, memo_of
+from bulk.execute.writes.recent_creations import may_create, names_made
+from bulk.govern.accounts import Gate, Permit
+from bulk.manifest.manifest import Entry
+from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
+from bulk.operation import AnyOperation, FileError, Item, Operation
+from bulk.redaction import remember
+
+log = logging.getLogger("bulk.execute")
+
+_FAILED = OutcomeKind.FAILED
+
+
+class Drive:
+    """Brings items to their outcome, for all workers.
+
+    Args:
+        base_dir: folder of the manifest; content files and secrets are read from there.
+        environ: where `env:` secrets are.
+        began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
+        beginning: what earlier processes of the run have left under way.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        settler: Settler,
+        recorder: Recorder,
+        base_dir: Path,
+        beginning: Beginning,
+        clock: Clock,
+        dice: random.Random,
+        environ: Mapping[str, str],
+        began_at: Callable[[], float],
+    ) -> None:
+        self._base_dir, self._clock = base_dir, clock
+        self._environ, self._began_at = environ, functools.cache(began_at)
+        self.echoes = beginning.echoes
+        self._shared = Shared(
+            exchange, settler, recorder, beginning.echoes, beginning.newborn, beginning.last_writes, clock, dice
+        )
+        since = clock.monotonic()
+        self._doubts = {
+            key: Doubt(
+                Lost(
+                    method=sent.method,
+                    path=sent.path,
+                    memo=memo_of(sent.memo),
+                    sent_at=sent.sent_at,
+                    made=beginning.newborn.names(),
+                ),
+                sent.effect,
+                since,
+            )
+            for key, sent in beginning.open_intents.items()
+        }
+
+    async def run(self, operation: AnyOperation, entry: Entry, gate: Gate, permit: Permit, tally: Tally) -> Outcome:
+        """The outcome of one item. `permit` is for its first request, and is used or returned here.
+
+        Raises:
+            CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
+        """
+        hold = Hold(permit)
+        try:
+            item = self.complete(operation, entry)
+            doubt = self._doubt_of(entry, tally) if self._doubts else None
+            life = ItemRun(self._shared, operation, entry, item, gate, tally, hold, doubt)
+            outcome = None if doubt is None else await life.settled_first()
+            if outcome is None:
+                served = self._shared.exchange.served
+                ended = await life.steps()
+                if not life.is_in_doubt and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # nearly always
+                    outcome = ended
+                else:
+                    outcome = await life.go_on(ended, Rounds(served))
+            if not operation.is_read:
+                self._remember(operation, item, life.effect, outcome, tally)
+            return outcome
+        except FileError as flaw:
+            if self.is_in_doubt(entry):
+                return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
+            return failed(ErrorCode.INVALID_ITEM, str(flaw))
+        finally:
+            if hold.permit is not None:
+                self.return_unused(hold)
+
+    def _remember(
+        self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: Tally
+    ) -> None:
+        """What a write has changed, for those who come to it after this item."""
+        if may_create(operation, effect):
+            self._shared.newborn.add(names_made(operation, item, effect, outcome), self._clock.monotonic())
+        if not tally.is_alone:
+            self._shared.last_writes.add(operation, item, effect, outcome, self._clock.monotonic())
+
+    def complete(self, operation: AnyOperation, entry: Entry) -> Item:
+        """The item as it is sent: files and secrets inline, and what the plan fixes.
+
+        Raises:
+            FileError: a file or a secret can't be used.
+        """
+        item = load_files(self._base_dir, operation, entry) if operation.file_fields else entry.item
+        if operation.secret_fields:
+            item = load_secrets(self._base_dir, operation, item, self._environ, remember)
+        if type(operation).planned is not Operation.planned:
+            item = operation.planned(item, self._began_at())
+        return item
+
+    def return_unused(self, hold: Hold) -> None:
+        """Give the item's first permit back, if no request has taken it."""
+        self._shared.return_unused(hold)
+
+    def is_in_doubt(self, entry: Entry) -> bool:
+        """Whether a write of this item was sent and its answer lost."""
+        return (entry.job, entry.index) in self._doubts
+
+    def doubt(self, entry: Entry, doubt: Doubt) -> None:
+        """A write that this item shares was lost: it is settled when the item is next worked on."""
+        self._doubts[entry.job, entry.index] = doubt
+
+    def _doubt_of(self, entry: Entry, tally: Tally) -> Doubt | None:
+        doubt = self._doubts.pop((entry.job, entry.index), None)
+        if doubt is not None:
+            tally.started_at, tally.started = doubt.lost.sent_at, self._clock.monotonic()
+        return doubt

@@ -1,0 +1,280 @@
+"""The way to disk: gathers intents and outcomes and commits them in groups, one group after the other.
+
+An intent is awaited: its write leaves only once it is durable. An outcome is not; because groups keep their order, an
+outcome is durable at the latest with the next intent of its lane, or of another job. Those of items that share no lane
+gather beside the intents of their job: each sync of the results serves more of them. What is reported is durable. When
+the disk refuses, the group stays in memory and is tried again until `GRACE_S` is over. Source: design.md §5, §6;
+failures.md rows 42, 47, 50.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.lowlevel
+
+from bulk.clock import Clock
+from bulk.errors import BulkError, RunStopped
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Intent, Record, StoredTally
+from bulk.status import RunStatus
+from bulk.storage.disk_threads import Disk
+
+GATHER_S = 0.02
+"""Outcomes gather this long before they are written: of writes that are alone always, others unless an intent waits."""
+
+JOIN_PASSES = 4
+"""Turns of the event loop that a group waits at most for others, as long as each brings some (count)."""
+
+JOIN_S = 0.001
+"""A group with intents waits so long for those of other items, at most half of what the last group took (seconds)."""
+
+GROUP_MOST = 1_000
+GROUP_BYTES = 2 * 1024 * 1024
+"""Most entries of one group, and most bytes of results: bounds memory and the time of a commit."""
+
+INTENT_BYTES = 200
+"""What an intent takes in memory, about (bytes)."""
+
+ROOM_BYTES = 6 * 1024 * 1024
+"""Workers wait while more than this is on its way to disk."""
+
+GRACE_S = 10.0
+"""How long a refusing disk is tried again before the run ends without the last outcomes (a resume settles them)."""
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    entries: list[Intent | Record] = field(default_factory=list)
+    size_bytes: int = 0
+    intents: int = 0
+    tallies: Mapping[int, StoredTally] | None = None
+    done: anyio.Event = field(default_factory=anyio.Event)
+    holders: list[object] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Gathering:
+    """Outcomes of one job that need not go with the next intent; `since`: when the first of them came."""
+
+    records: list[Record] = field(default_factory=list)
+    size_bytes: int = 0
+    since: float = 0.0
+
+
+class Recorder:
+    """One task (`run`) that writes; `intend` and `record` from any worker.
+
+    Args:
+        durable: called with each group's records once they are durable.
+        stop: called once when the disk refuses.
+        in_flight: items that are worked on, each of which may soon have an intent (count).
+        flush: further blocking work for the same thread (the store of validators); None: none.
+        released: told which holders of bodies need them no more (see `hold`).
+        tally: takes in the records of each group, once, in the same thread, and returns what the ledger keeps of it.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        disk: Disk,
+        durable: Callable[[Sequence[Record]], Awaitable[None]],
+        stop: Callable[[RunStopped], None],
+        in_flight: Callable[[], int],
+        flush: Callable[[], None] | None = None,
+        tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
+        released: Callable[[Sequence[object]], Awaitable[None]] | None = None,
+    ) -> None:
+        self._ledger, self._clock, self._disk = ledger, clock, disk
+        self._durable, self._stop, self._flush, self._tally = durable, stop, flush, tally
+        self._released, self._in_flight = released, in_flight
+        self._group = _Group()
+        self._gathering = _Gathering()
+        self._writing: _Group | None = None
+        self._waiting_bytes = 0
+        self._took_s = 0.0
+        self._wanted = anyio.Event()
+        self._urgent = anyio.Event()
+        self._has_room = anyio.Event()
+        self._is_closing = False
+        self._status: RunStatus | None = None
+        self.failure: BulkError | None = None
+
+    async def intend(self, *intents: Intent) -> None:
+        """Make it durable that a write is about to leave; of a combined one, for each of its items, all of one job.
+
+        Raises:
+            RunStopped: the disk refuses; the write must not leave.
+        """
+        group, gathered = self._group, self._gathering.records
+        if gathered and gathered[0].job != intents[0].job:
+            self._take_gathered()
+        if not group.intents:
+            self._wanted.set()
+            self._urgent.set()
+        group.entries += intents
+        group.intents += len(intents)
+        group.size_bytes += INTENT_BYTES * len(intents)
+        self._waiting_bytes += INTENT_BYTES * len(intents)
+        await group.done.wait()
+        if self.failure is not None:
+            raise RunStopped(str(self.failure))
+
+    def record(self, record: Record, size_bytes: int, *, is_alone: bool = False) -> None:
+        """Hand over an item that has ended.
+
+        Args:
+            size_bytes: about what it takes in memory.
+            is_alone: see `Tally.is_alone`.
+        """
+        self._waiting_bytes += size_bytes
+        if not is_alone:
+            group = self._group
+            if not group.entries:
+                self._wanted.set()
+            group.entries.append(record)
+            group.size_bytes += size_bytes
+            self._hurry_if_large(group)
+            return
+        gathering = self._gathering
+        if gathering.records and gathering.records[0].job != record.job:
+            self._take_gathered()
+            gathering = self._gathering
+        if not gathering.records:
+            gathering.since = self._clock.monotonic()
+            self._wanted.set()
+        gathering.records.append(record)
+        gathering.size_bytes += size_bytes
+        if _is_large(len(gathering.records), gathering.size_bytes):
+            self._take_gathered()
+
+    def hold(self, holder: object) -> None:
+        """Tell `released` of `holder` when what was handed over last is durable, or never will be."""
+        self._take_gathered()
+        self._group.holders.append(holder)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether workers should `wait_room` before they take on more."""
+        return self._waiting_bytes > ROOM_BYTES
+
+    async def wait_room(self) -> None:
+        """Wait until the disk has caught up."""
+        while self.is_full and self.failure is None:
+            if self._has_room.is_set():
+                self._has_room = anyio.Event()
+            await self._has_room.wait()
+
+    async def caught_up(self) -> None:
+        """Wait until all that was handed over so far is durable.
+
+        Raises:
+            RunStopped: the disk refuses.
+        """
+        self._take_gathered()
+        last = self._group if self._group.entries else self._writing
+        if last is not None:
+            await last.done.wait()
+        if self.failure is not None:
+            raise RunStopped(str(self.failure))
+
+    def note_status(self, status: RunStatus) -> None:
+        """Store this status with the next group, or soon."""
+        self._status = status
+        self._wanted.set()
+
+    def close(self) -> None:
+        """No more is coming: `run` ends when all is durable."""
+        self._is_closing = True
+        self._wanted.set()
+        self._urgent.set()
+
+    def _take_gathered(self) -> None:
+        """They go with the next group."""
+        gathering = self._gathering
+        if not gathering.records:
+            return
+        self._gathering = _Gathering()
+        self._group.entries += gathering.records
+        self._group.size_bytes += gathering.size_bytes
+        self._wanted.set()
+        self._hurry_if_large(self._group)
+
+    def _hurry_if_large(self, group: _Group) -> None:
+        if _is_large(len(group.entries), group.size_bytes):
+            self._urgent.set()
+
+    async def run(self) -> None:
+        """Write groups until `close`."""
+        while True:
+            await self._wanted.wait()
+            if not self._group.intents and not self._is_closing:
+                with anyio.move_on_after(GATHER_S):
+                    await self._urgent.wait()
+            await self._let_join()
+            is_due = self._clock.monotonic() - self._gathering.since >= GATHER_S
+            if is_due or not self._group.intents:
+                self._take_gathered()
+            group, self._group = self._group, _Group()
+            self._wanted, self._urgent = anyio.Event(), anyio.Event()
+            self._writing = group
+            await self._write(group)
+            self._writing = None
+            del group  # what waits for the next one need not keep the last one's bodies
+            is_more = bool(self._group.entries or self._gathering.records)
+            if is_more or self._is_closing:
+                self._wanted.set()
+            if self._is_closing and not is_more:
+                return
+
+    async def _let_join(self) -> None:
+        """Whoever is ready now, or in a moment, comes into the same group: what one costs is shared by more writes."""
+        await self._let_ready_join()
+        pause_s = min(JOIN_S, self._took_s / 2)
+        if pause_s > 0.0 and 0 < self._group.intents < self._in_flight():
+            await self._clock.sleep(pause_s)
+            await self._let_ready_join()
+
+    async def _let_ready_join(self) -> None:
+        size, passes = -1, 0
+        while size < len(self._group.entries) < GROUP_MOST and passes < JOIN_PASSES:
+            size, passes = len(self._group.entries), passes + 1
+            await anyio.lowlevel.checkpoint()
+
+    async def _write(self, group: _Group) -> None:
+        status, self._status = self._status, None
+        started = self._clock.monotonic()
+        while self.failure is None:
+            try:
+                await self._disk(lambda: self._commit(group, status))
+                self._took_s = self._clock.monotonic() - started
+            except RunStopped as refusal:
+                self._stop(refusal)
+                if self._clock.monotonic() - started > GRACE_S:
+                    self.failure = refusal
+                else:
+                    await self._clock.sleep(0.25)
+            except BulkError as refusal:
+                self.failure = refusal
+                self._stop(RunStopped(str(refusal)))
+            else:
+                await self._durable([entry for entry in group.entries if type(entry) is Record])
+                break
+        if group.holders and self._released is not None:
+            await self._released(group.holders)
+        self._waiting_bytes -= group.size_bytes
+        group.done.set()
+        if not self.is_full:
+            self._has_room.set()
+
+    def _commit(self, group: _Group, status: RunStatus | None) -> None:
+        if group.tallies is None:
+            group.tallies = self._tally([entry for entry in group.entries if type(entry) is Record])
+        self._ledger.commit(group.entries, status, group.tallies)
+        if self._flush is not None:
+            self._flush()
+
+
+def _is_large(entries: int, size_bytes: int) -> bool:
+    return entries >= GROUP_MOST or size_bytes >= GROUP_BYTES

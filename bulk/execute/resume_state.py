@@ -1,0 +1,138 @@
+"""Where a run begins, or goes on: what the ledger says of the processes before, read once. Source: design.md §6."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import orjson
+
+from bulk.check.checking import Checked
+from bulk.execute.writes.late_writes import Echo, Echoes, folded
+from bulk.execute.writes.recent_creations import Newborn, names_made
+from bulk.execute.writes.recent_writes import LastWrites
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Intent
+from bulk.ledger.view import LedgerView
+from bulk.manifest.manifest import Job
+from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
+from bulk.operation import AnyOperation, Item
+from bulk.schedule.job_progress import JobProgress
+
+log = logging.getLogger("bulk.execute")
+
+TAIL_BYTES = 8 * 1024 * 1024
+"""So much of the newest results tells what was written last: some 20,000 writes, more than a settle time has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a process of a run finds.
+
+    Attributes:
+        progress: how far each job is.
+        open_intents: what was sent without seeing how it ended, by (job, index).
+        echoes: what was sent twice, and may still arrive.
+        last_writes: what was changed last, which a copy of the platform may not show yet.
+        newborn: what was created last, likewise.
+    """
+
+    progress: Sequence[JobProgress]
+    open_intents: Mapping[tuple[int, int], Intent]
+    echoes: Echoes
+    last_writes: LastWrites
+    newborn: Newborn
+
+    def without_comparing(self) -> "Beginning":
+        """The same, where writes that change what is there begin anew: whatever stands there now is overwritten. What
+        creates something is still looked for before it is sent again."""
+        changes = (Effect.COMPARE_AND_SWAP, Effect.SET)
+        kept = {key: sent for key, sent in self.open_intents.items() if sent.effect not in changes}
+        return replace(self, open_intents=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What a line of the results tells of a write; `is_sent`: whether anything was."""
+
+    operation: AnyOperation
+    item: Item
+    outcome: Outcome
+    is_sent: bool
+
+
+def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> Beginning:
+    """Read it; blocks, for some tenths of a second where millions of items are done.
+
+    Args:
+        now: monotonic. What was done before counts as done now: when it was is told by another clock.
+
+    Raises:
+        RunDirectoryError, RunStopped: the ledger can't be read.
+    """
+    view = LedgerView(ledger.run_dir)
+    progress = _progress(checked, ledger, view)
+    jobs = checked.manifest.jobs
+    beginning = Beginning(
+        progress,
+        ledger.open_intents(),
+        Echoes(_earlier(jobs, ledger.echoes(), view, now + settle_s)),
+        LastWrites(settle_s),
+        Newborn(settle_s),
+    )
+    _remember(beginning, jobs, view, now)
+    return beginning
+
+
+def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobProgress]:
+    counts = ledger.counts()
+    superseded = {job: count for job, code, count in view.error_counts() if code == ErrorCode.SUPERSEDED.value}
+    progress: list[JobProgress] = []
+    for job, check in zip(checked.manifest.jobs, checked.jobs, strict=True):
+        ended = {OutcomeKind(kind): count for kind, count in counts.get(job.number, {}).items() if count}
+        done, is_known = ledger.done_bits(job.number, check.items), job.derivation is None
+        found = JobProgress(check.items, done, ended, superseded=superseded.get(job.name, 0), is_known=is_known)
+        found.begin(check.items, done)
+        progress.append(found)
+    return progress
+
+
+def _earlier(
+    jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: LedgerView, until: float
+) -> Iterator[Echo]:
+    """What was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
+    for job in jobs:
+        indexes = [index for number, index in sent if number == job.number]
+        lines = view.lines_of(job.number, indexes, TAIL_BYTES) if indexes else {}
+        for index in indexes:
+            intent, resource = sent[job.number, index], job.operation.resource
+            ended = _ended(lines[index], {job.name: job.operation}) if index in lines else None
+            lanes = None if ended is None else folded(resource, job.operation.lanes(ended.item))
+            yield Echo((job.number, index), resource, lanes, intent.path.casefold(), intent.effect, until)
+
+
+def _remember(beginning: Beginning, jobs: Sequence[Job], view: LedgerView, now: float) -> None:
+    """What the newest lines of the results say was written and created."""
+    writes = {job.name: job.operation for job in jobs if not job.operation.is_read}
+    for line in view.newest_lines(TAIL_BYTES) if writes else ():
+        ended = _ended(line, writes)
+        if ended is not None:
+            effect = Effect.CREATE if ended.is_sent else None  # which one it was is not said: each may have created
+            beginning.newborn.add(names_made(ended.operation, ended.item, effect, ended.outcome), now)
+            beginning.last_writes.add(ended.operation, ended.item, effect, ended.outcome, now)
+
+
+def _ended(line: bytes, operations: Mapping[str, AnyOperation]) -> _Ended | None:
+    """What `line` tells; None: it is of none of these jobs (by name), or of an older version, say."""
+    try:
+        row = orjson.loads(line)
+        operation = operations.get(row["job"])
+        if operation is None:
+            return None
+        item = msgspec.convert(row["item"], operation.Item)
+        return _Ended(
+            operation, item, Outcome(kind=OutcomeKind(row["outcome"]), result=row["result"]), bool(row["attempts"])
+        )
+    except (ValueError, KeyError, TypeError) as flaw:  # then the platform is asked
+        log.debug("a line of the results can't be used", exc_info=flaw)
+        return None

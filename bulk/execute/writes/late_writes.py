@@ -1,0 +1,69 @@
+"""Writes that were sent again while their first send may still arrive, and what has to wait for them.
+
+Of a write whose answer was lost nothing was found, so it was sent again: the platform refuses to apply it twice. But
+what comes next in its lane can take that guard away: the organization is renamed and its first name is free again, the
+file is deleted and can be created anew. So until the settle time is over nothing else is sent in that lane; where the
+lane is wider than what is written (the files of a repository), nothing else of the same path. What an earlier process
+of the run has sent twice counts as sent now (`resume_state.py`). Pure; monotonic times come in. Source: operations.md
+(policies C, K, O); failures.md row 7.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bulk.model import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """One send that may still arrive.
+
+    Attributes:
+        owner: (job, index) of its item, which need not wait for itself.
+        lanes, path: folded, what it writes. None: any lane of `resource`, because the ledger can't tell which.
+        until: when it is believed to be gone (monotonic seconds).
+    """
+
+    owner: tuple[int, int]
+    resource: str
+    lanes: frozenset[str] | None
+    path: str
+    effect: Effect
+    until: float
+
+    def hinders(self, owner: tuple[int, int], lanes: frozenset[str], path: str) -> bool:
+        """Whether a write of another item could let this one apply after all."""
+        if owner == self.owner or not self._shares(lanes):
+            return False
+        return self.effect is not Effect.COMPARE_AND_SWAP or path == self.path
+
+    def _shares(self, lanes: frozenset[str]) -> bool:
+        if self.lanes is not None:
+            return not lanes.isdisjoint(self.lanes)
+        return any(lane.startswith(f"{self.resource}:") for lane in lanes)
+
+
+class Echoes:
+    """All of a run. There are few: only lost answers make one, and only for the settle time."""
+
+    def __init__(self, earlier: Iterable[Echo] = ()) -> None:
+        self._echoes = list(earlier)
+
+    def __bool__(self) -> bool:
+        """Whether there is any to look at."""
+        return bool(self._echoes)
+
+    def add(self, echo: Echo, now: float) -> None:
+        """Remember a send; what is over by `now` is forgotten."""
+        self._echoes = [each for each in self._echoes if each.until > now]
+        self._echoes.append(echo)
+
+    def wait_s(self, owner: tuple[int, int], lanes: frozenset[str], path: str, now: float) -> float:
+        """Seconds that a write of that item has to wait; 0.0: it may leave."""
+        waits = (each.until - now for each in self._echoes if each.hinders(owner, lanes, path))
+        return max((0.0, *waits))
+
+
+def folded(resource: str, lanes: Sequence[str]) -> frozenset[str]:
+    """Names of lanes as `Echo` compares them: the platform ignores case, and resources don't share lanes."""
+    return frozenset(f"{resource}:{lane.casefold()}" for lane in lanes)

@@ -1,0 +1,93 @@
+"""What this run has just created, and who may come too early to it.
+
+A platform may show a new organization or configuration only a moment after its 201: what asks for it at once is told
+404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
+over, with growing pauses. After that time, and for everything else, a 404 is final. Numbers are counted for each kind,
+and some for each organization: what has one is known by the place where it lies. Pure; monotonic times come in.
+Source: failures.md row 21.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from bulk import urls
+from bulk.execute.writes.expiring_map import Recent
+from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
+from bulk.operation import AnyOperation, Item, Operation
+
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 2.0
+
+_CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
+_BEFORE_NAMES = ("orgs", "repos", "organizations")
+_OF_ALL = "/enterprises/"
+
+
+class Newborn:
+    """Names and places of a run's last creations; `settle_s`: how long each counts (seconds)."""
+
+    def __init__(self, settle_s: float) -> None:
+        self._made: Recent[None] = Recent(settle_s)
+
+    def add(self, names: Iterable[str], now: float) -> None:
+        """These are there since `now`; what is older than the settle time is forgotten."""
+        for name in names:
+            self._made.note(name.casefold(), None, now)
+        self._made.forget_old(now)
+
+    def names(self) -> frozenset[str]:
+        """All of them, folded."""
+        return self._made.names()
+
+    def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:
+        """Seconds to wait before `path` is asked for again, after so many times; 0.0: the outcome stands.
+
+        Args:
+            path: percent-encoded, of the request that decided.
+        """
+        is_missing = outcome.kind is OutcomeKind.FAILED and outcome.error and outcome.error.code is ErrorCode.NOT_FOUND
+        if not self._made or not is_missing:
+            return 0.0
+        named = map(self._made.find, _named_in(path))
+        left_s = max((made[1] - now for made in named if made is not None), default=0.0)
+        return max(0.0, min(left_s, PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(tries, 10)))
+
+
+def may_create(operation: AnyOperation, effect: Effect | None) -> bool:
+    """Whether a write with that effect can bring something new into the world: most can't."""
+    return effect in _CREATES or type(operation).new_names is not Operation.new_names
+
+
+def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:
+    """What a write that succeeded brought into the world: names that the item gave, and where lies what got an id.
+
+    Args:
+        effect: of the write; None where nothing was written.
+    """
+    if outcome.kind is not OutcomeKind.SUCCEEDED:
+        return ()
+    new_names, result, collection = tuple(operation.new_names(item)), outcome.result, operation.collection(item)
+    number: Any = result.get("id") if isinstance(result, Mapping) else None
+    if effect not in _CREATES or not collection or not isinstance(number, int):
+        return new_names
+    return (*new_names, urls.place(collection, number), *_within(urls.place(collection, number)))
+
+
+def _within(place: str) -> Iterator[str]:
+    """Under which name every organization of an enterprise has what lies in that enterprise."""
+    if place.startswith(_OF_ALL):
+        yield place.removeprefix(_OF_ALL).partition("/")[2]
+
+
+def _named_in(path: str) -> Iterator[str]:
+    """Names and places of all that a path leads through."""
+    place, segments = "", [unquote(segment).casefold() for segment in path.split("/")[1:]]
+    for before, segment in zip(("", *segments), segments, strict=False):
+        place = f"{place}/{segment}"
+        # a number is a name only where names stand
+        if not segment.isdecimal() or before in _BEFORE_NAMES:
+            yield segment
+        if segment.isdecimal():
+            yield place
+            if segments[0] == "orgs":
+                yield "/".join(place.split("/")[3:])

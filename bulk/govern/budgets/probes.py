@@ -1,0 +1,145 @@
+"""Going to see: where nothing is left by what is known, one request at a time is let out to find out whether it is so.
+
+After the end of a window, when nobody has opened the next one; within a window, when one witness contradicts another
+one, or when a single one says that a window is empty of which this run has used next to nothing. What came of it says
+who was wrong. Pure arithmetic over a bucket. Source: design.md §4; failures.md rows 31, 32.
+"""
+
+import math
+
+from bulk.govern.budgets.buckets import LATE_S, Bucket
+from bulk.govern.budgets.witnesses import NEVER, Witness
+
+LOOK_SHARE, LOOK_LEAST_S, LOOK_MOST_S = 0.02, 0.05, 0.25
+"""How long after the end of a window nobody has opened the next one before a request goes and sees: a share of the
+window, within bounds (seconds)."""
+DOUBT_S, MOVED_S = 1.0, LATE_S
+"""How long a word that nothing is left stands when another one says the contrary, and how long what this run has sent
+when a witness says that another window has begun (seconds); longer if that witness erred before."""
+HOLLOW_SHARE, HOLLOW_USED = 0.25, 0.1
+"""One witness says that nothing is left, and this run has used less than a tenth: after a quarter of the window one
+request looks."""
+LOOK_AGAIN_S, LOOK_AGAIN_MOST_S = 0.5, 60.0
+"""Pause after the first look in vain, doubled after each further one, and the longest (seconds)."""
+LAG_MOST_S = 5.0
+"""A platform's window may end that much later than it says (seconds); what was met is remembered."""
+
+
+def is_doubtful(bucket: Bucket) -> bool:
+    """Whether nothing is left only because a witness says so, or another one says that something is."""
+    return bucket.limit - bucket.own > bucket.reserve or any(
+        _doubts(bucket, each) for each in (bucket.shown, bucket.asked)
+    )
+
+
+def _doubts(bucket: Bucket, witness: Witness) -> bool:
+    if witness.left(bucket.paid) <= bucket.reserve or witness.heard_at < bucket.emptied_at:
+        return False
+    return bucket.limit - bucket.own > bucket.reserve or witness.moved >= 0
+
+
+def _is_hollow(bucket: Bucket) -> bool:
+    """Whether one witness alone says that a window is empty of which this run has used next to nothing."""
+    if bucket.window < bucket.hollow_from or bucket.own >= HOLLOW_USED * (bucket.limit - bucket.reserve):
+        return False
+    return sum(each.ceiling <= bucket.paid for each in (bucket.shown, bucket.asked)) < 2
+
+
+def look_at(bucket: Bucket, now: float) -> float:
+    """When one request may go and see whether something is left after all; `now`, too (UTC epoch seconds, platform
+    time)."""
+    if bucket.is_looking:
+        return math.inf
+    if bucket.emptied_at == 0.0:
+        bucket.emptied_at = now
+    at = bucket.reset_at + bucket.lag_s + min(LOOK_MOST_S, max(LOOK_LEAST_S, bucket.window_s * LOOK_SHARE))
+    for witness in (bucket.shown, bucket.asked):
+        if _doubts(bucket, witness):
+            first_s = DOUBT_S if bucket.limit - bucket.own > bucket.reserve else MOVED_S
+            at = min(at, bucket.emptied_at + first_s * 4.0 ** min(3, witness.too_much))
+    if _is_hollow(bucket):
+        at = min(at, bucket.emptied_at + bucket.window_s * HOLLOW_SHARE)
+    return max(at, bucket.pause_until)
+
+
+def look(bucket: Bucket, now: float) -> None:
+    """One request is let out to see, not before `now` (UTC epoch seconds, platform time)."""
+    bucket.is_looking, bucket.looked_at = True, now
+    bucket.shown.said, bucket.asked.said = bucket.shown.latest, bucket.asked.latest
+    bucket.sent += 1
+    bucket.in_flight += 1
+
+
+def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: float) -> None:
+    """The look is over.
+
+    Args:
+        window: in which it was let out.
+        was_served: the platform served it; False: refused because of a limit; None: nothing can be told from it.
+        now: platform time, `late` the latest that it may be (UTC epoch seconds).
+    """
+    bucket.is_looking = False
+    if window != bucket.window:
+        _learn_lag(bucket)
+        bucket.looks, bucket.pause_until = 0, 0.0
+        return
+    is_past = bucket.looked_at >= bucket.reset_at
+    if was_served:
+        _saw_it_served(bucket, is_past, now, late)
+        return
+    bucket.looks += 1
+    first_s = DOUBT_S if was_served is False and not is_past else LOOK_AGAIN_S
+    bucket.pause_until = now + min(LOOK_AGAIN_MOST_S, first_s * 2.0 ** min(10, bucket.looks - 1))
+    if was_served is False:
+        _saw_it_refused(bucket, is_past, late)
+
+
+def _learn_lag(bucket: Bucket) -> None:
+    late_s = bucket.looked_at - bucket.ended_at
+    if bucket.looks and not bucket.is_assumed and bucket.lag_s < late_s <= LAG_MOST_S:
+        bucket.lag_s = late_s
+
+
+def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> None:
+    before = bucket.paid - 1  # they spoke without the look
+    moved = [each for each in (bucket.shown, bucket.asked) if each.moved >= 0]
+    for witness in (bucket.shown, bucket.asked):
+        if not is_past:
+            witness.was_too_low(before)
+        elif witness.reset_at > late + bucket.jitter_s and witness.ceiling <= before:
+            witness.too_little, witness.ceiling = witness.too_little + 1, NEVER  # the end that it named was wrong
+    is_room = bucket.limit - bucket.own >= 0
+    bucket.first, bucket.is_exhausted = NEVER, False
+    if (is_past and not (bucket.is_assumed and is_room)) or moved or not is_room:
+        both = [each for each in (*moved, bucket.shown, bucket.asked) if not each.too_little]
+        ends = [each.reset_at for each in both if each.reset_at > late + bucket.jitter_s]
+        window_s, looks = bucket.window_s, bucket.looks
+        if looks and is_past and bucket.opened_at:
+            window_s = max(window_s, bucket.looked_at - bucket.opened_at)  # longer than it was taken for
+        ended_at = bucket.looked_at if bucket.is_assumed or not is_past else bucket.reset_at
+        bucket.begin(bucket.limit, min(ends) if ends else late + window_s, bucket.in_flight + 1, now, late)
+        bucket.ended_at, bucket.is_assumed, bucket.looks = ended_at, not ends, looks
+        _learn_lag(bucket)
+        if not ends:
+            bucket.window_s = window_s
+    bucket.looks, bucket.pause_until, bucket.emptied_at = 0, 0.0, 0.0
+    bucket.settle()
+
+
+def _saw_it_refused(bucket: Bucket, is_past: bool, late: float) -> None:
+    bucket.exhaust()
+    for witness in (bucket.shown, bucket.asked):
+        if not is_past and witness.ceiling <= bucket.paid:
+            witness.too_little = 0
+        if not is_past and witness.left(bucket.paid) > bucket.reserve:
+            witness.too_much += 1
+    if not is_past:
+        bucket.hollow_from, bucket.hollow_step = bucket.window + bucket.hollow_step, bucket.hollow_step * 2
+        return
+    bucket.over = bucket.paid - bucket.in_flight
+    later = [each for each in (bucket.shown, bucket.asked) if each.reset_at > late + bucket.jitter_s]
+    for witness in (bucket.shown, bucket.asked):
+        if later and 0.0 < witness.reset_at <= late:
+            witness.too_much += 1
+            witness.forget()
+    bucket.agree(late)

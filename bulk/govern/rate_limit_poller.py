@@ -1,0 +1,193 @@
+"""Keeps the buckets of one credential true by asking `GET /rate_limit`, which is free; renews a refused credential,
+once.
+
+Asked at the start, after each reset until the new window shows, after an unexplained refusal, when a bucket ran out
+with nothing in flight (then the number is exact), and otherwise once in a tenth of a window, at least every 30 s. The
+source of a token is asked for the next one before the token ends (`token_expiry.py`).
+Source: operations.md, GET rate_limit; failures.md rows 16-19, 34, 35.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from bulk.govern.accounts import Account, Gate, Trust
+from bulk.govern.budgets import probes
+from bulk.govern.governor import Governor
+from bulk.model import Failure, Reply
+from bulk.platform.auth.credentials import Secret
+from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_body
+
+ASK_SHARE, ASK_MOST_S = 0.1, 30.0
+ASK_OFF_S = 300.0
+"""Where limits are off, how often it is asked whether they still are."""
+RESET_FIRST_S, RESET_SHARE, RESET_MOST_S = 0.015, 0.15, 5.0
+"""Pauses between questions at a reset: a share of the time asked so far, so that little is lost and few are sent."""
+DOUBT_AGAIN_S = 0.5
+"""Where nothing is left only because a witness says so, how soon it is asked again whether that is so; then longer."""
+EMPTY_AGAIN_S, EMPTY_SHARE = 1.0, 0.5
+"""Where nothing is left, how soon it is asked again whether the window has another end; then longer, by that share."""
+HOPELESS_AGAIN_S = 0.3
+"""Pause before it is asked again where it named a limit that leaves nothing to send."""
+GIVE_UP_AFTER = 5
+"""So many useless answers of `/rate_limit` in a row (5xx, garbage): go on as if limits were off."""
+
+Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
+
+
+class Watch:
+    """The watcher of one account; `run` is its task."""
+
+    def __init__(self, governor: Governor, account: Account, ask: Ask) -> None:
+        self._governor, self._account, self._ask = governor, account, ask
+        self._clock = governor.clock
+        self._useless = 0
+
+    async def run(self) -> None:
+        """Watch until cancelled or until the credential is refused for good."""
+        account = self._account
+        while account.trust is not Trust.REFUSED:
+            account.nudge = anyio.Event()
+            now = self._clock.monotonic()
+            if account.trust is Trust.FROZEN:
+                await self._renew()
+                continue
+            renewal = self._renewal_due(now)
+            if renewal <= now:
+                await self._renew_early()
+                continue
+            due = max(self._due(now), account.quiet_until, self._governor.quiet_until)
+            if due > now:
+                with anyio.move_on_after(min(due, renewal) - now):
+                    await account.nudge.wait()
+                continue
+            await self.ask_once()
+
+    async def _renew(self) -> None:
+        account = self._account
+        # a token that was never taken is renewed only if it was the first one: once, not for ever
+        may_renew = account.trust_before_freeze is Trust.PROVEN or account.generation == 1
+        if may_renew and await account.source.renew():
+            account.renewed(self._clock.monotonic(), self._clock.now())
+            return
+        self._governor.refuse(account)
+
+    def _renewal_due(self, now: float) -> float:
+        time = self._governor.time
+        return self._account.lifetime.due(now, self._clock.now(), time.high if time.is_known else None)
+
+    async def _renew_early(self) -> None:
+        """Ask the source for the next token while this one is good; one that has ended without a next is the end."""
+        account = self._account
+        if await account.source.renew():
+            account.renewed(self._clock.monotonic(), self._clock.now())
+            return
+        now = self._clock.monotonic()
+        account.lifetime.tried(now, self._clock.now())
+        account.lifetime.ends_at = account.source.ends_at
+        if self._governor.has_ended(account, now):
+            self._governor.refuse(account)
+        for gate in account.gates.values():
+            gate.wake()
+
+    def _due(self, now: float) -> float:
+        """When to ask next (monotonic)."""
+        account = self._account
+        if any(gate.hopeless and gate.bucket is None for gate in account.gates.values()):
+            return account.polled + HOPELESS_AGAIN_S  # one word that nothing can be sent is not enough
+        if not account.is_known or account.must_ask:
+            return 0.0 if not self._useless else account.polled + min(5.0, 0.2 * 2.0**self._useless)
+        if account.is_unlimited:
+            return account.polled + ASK_OFF_S
+        return min((self._gate_due(gate, now) for gate in account.gates.values()), default=now + ASK_MOST_S)
+
+    def _gate_due(self, gate: Gate, now: float) -> float:
+        bucket, polled = gate.bucket, self._account.polled
+        if bucket is None:
+            return polled + ASK_MOST_S
+        reset = bucket.reset_at - self._governor.time.high
+        regular = polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)
+        if now < reset:
+            gate.reset_asked_since = None
+            if bucket.available > 0:
+                return max(polled + RESET_FIRST_S, min(reset, regular))
+            if not gate.waiting:
+                return polled + ASK_MOST_S
+            if bucket.in_flight == 0 and gate.confirmed_window != bucket.window:
+                return polled + RESET_FIRST_S
+            empty_s = self._governor.time.middle(now) - (bucket.emptied_at or bucket.opened_at)
+            if probes.is_doubtful(bucket):
+                pause_s = min(RESET_MOST_S, max(DOUBT_AGAIN_S, empty_s * RESET_SHARE))
+            else:  # the end that it names may be wrong as well
+                pause_s = min(ASK_MOST_S, max(EMPTY_AGAIN_S, empty_s * EMPTY_SHARE))
+            return min(reset, polled + pause_s)
+        if not gate.waiting and bucket.available <= 0:
+            return polled + ASK_MOST_S
+        if gate.reset_asked_since is None:
+            gate.reset_asked_since = now
+        asked_s = now - gate.reset_asked_since
+        return polled + min(RESET_MOST_S, max(RESET_FIRST_S, asked_s * RESET_SHARE))
+
+    async def ask_once(self) -> None:
+        """Ask `/rate_limit` and take in the answer."""
+        account, governor = self._account, self._governor
+        marks = {name: (gate.bucket.mark, gate.bucket.in_flight) for name, gate in account.gates.items() if gate.bucket}
+        sent, wishes = self._clock.monotonic(), account.wishes
+        answer = await self._ask(account.token)
+        now = account.polled = self._clock.monotonic()
+        account.was_asked = True
+        for name, gate in account.gates.items():
+            gate.heard_at = now
+            bucket = gate.bucket
+            if bucket is not None and name in marks and bucket.available <= 0:
+                mark, in_flight = marks[name]
+                if in_flight == 0 and bucket.overlap(mark) == 0:
+                    gate.confirmed_window = bucket.window
+        if isinstance(answer, Failure):
+            self._useless += 1
+            governor.unanswered(answer)
+            return
+        reply, verdict = answer
+        governor.heard(reply, sent, now)
+        match verdict.kind:
+            case VerdictKind.ACCEPTED if reply.status == 200:
+                account.prove(sent)
+                self._take(limits_from_body(reply.body), marks, sent, now)
+                account.must_ask = account.wishes != wishes
+            case VerdictKind.ACCEPTED | VerdictKind.REFUSED if reply.status == 404:
+                self._useless, account.must_ask = 0, False
+                account.is_known = account.is_unlimited = True
+            case VerdictKind.UNAUTHORIZED:
+                account.freeze()
+            case _:
+                self._useless += 1
+                if verdict.retry_after_s is not None:
+                    account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+                elif verdict.kind is VerdictKind.LOCKED_OUT:
+                    account.lock_out(now)
+                if self._useless >= GIVE_UP_AFTER:
+                    account.is_known, account.must_ask = True, False
+        for gate in account.gates.values():
+            gate.wake()
+
+    def _take(self, told: dict[str, Limits], marks: dict[str, tuple[int, int]], sent: float, now: float) -> None:
+        account, governor = self._account, self._governor
+        self._useless = 0
+        was_asked = account.must_ask and account.is_known
+        account.is_known, account.is_unlimited = True, False
+        is_explained = False
+        for name, gate in account.gates.items():
+            if name not in told:
+                continue
+            mark, _ = marks.get(name, (0, 0))
+            overlap = gate.bucket.overlap(mark) if gate.bucket else 0
+            if gate.bucket is not None and gate.refused_window == gate.bucket.window and sent < gate.refused_at:
+                continue  # what it knew before the refusal explains nothing
+            governor.observe(gate, told[name], overlap, now, is_asked=True)
+            bucket = gate.bucket
+            if bucket is None:
+                continue
+            is_explained = is_explained or bucket.available <= 0
+            gate.refused_window = 0
+        if was_asked and is_explained:
+            account.lift(now)

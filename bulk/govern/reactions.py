@@ -1,0 +1,82 @@
+"""What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
+
+A limit that names a time, or a bucket that is empty, is the word of a budget and no sign that the platform has too much
+to do: what may be in flight stays. `Retry-After` is obeyed as it stands. A limit without a time has `/rate_limit` asked
+first: an empty bucket waits for its reset, otherwise nothing of the credential leaves for a growing while. A refusal
+that says nothing holds up nobody else. Source: open-points.md (secondary limits); failures.md rows 16-19.
+"""
+
+from bulk.govern.accounts import Account, Permit
+from bulk.govern.concurrency.adaptive_limit import Concurrency
+from bulk.platform.classification import Verdict, VerdictKind
+
+SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
+"""Signs that fewer requests at once would be better."""
+
+UNTIMED = frozenset((VerdictKind.LIMITED_SECONDARY, VerdictKind.UNEXPLAINED))
+"""Such signs where they name no time and the bucket is not empty."""
+
+PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY))
+"""Answers that only a token gets that the platform takes; an error page may be any proxy's."""
+
+FAILURES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR, VerdictKind.BAD_RESPONSE))
+"""Answers that serve nobody, and have nothing to do with limits or with the credential."""
+
+
+def follow(
+    permit: Permit, verdict: Verdict, now: float, concurrency: Concurrency, unexplained_s: float
+) -> float | None:
+    """Draw the consequences of a verdict.
+
+    Args:
+        now: monotonic. unexplained_s: the first pause after an unexplained refusal (seconds).
+
+    Returns:
+        Until when the whole platform is to be left alone (monotonic); None: it did not ask for that.
+    """
+    gate, account = permit.gate, permit.gate.account
+    wait_s = verdict.retry_after_s
+    is_budget = wait_s is not None or (gate.bucket is not None and gate.bucket.available == 0)
+    if verdict.kind in SUFFERING or (verdict.kind in UNTIMED and not is_budget):
+        concurrency.suffered(now)
+    match verdict.kind:
+        case VerdictKind.UNAUTHORIZED:
+            if permit.generation == account.generation:
+                account.freeze()
+        case VerdictKind.LOCKED_OUT:
+            account.lock_out(now)
+        case VerdictKind.LIMITED_PRIMARY:
+            if wait_s is not None:
+                account.hush(now + wait_s, f"limit of {account.name} (Retry-After)")
+            _limited(permit, now, unexplained_s)
+        case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
+            _heed(account, verdict, now, unexplained_s)
+        case VerdictKind.BUSY if wait_s is not None:
+            return now + wait_s
+        case _:
+            pass
+    return None
+
+
+def _heed(account: Account, verdict: Verdict, now: float, unexplained_s: float) -> None:
+    """A limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
+    if verdict.retry_after_s is not None:
+        account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+        return
+    if verdict.kind is VerdictKind.LIMITED_SECONDARY:
+        account.strike(now, unexplained_s)
+    account.ask_soon()
+
+
+def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
+    """Nothing is left in the window that the request left in."""
+    gate, account = permit.gate, permit.gate.account
+    bucket = gate.bucket
+    if bucket is None:
+        account.strike(now, unexplained_s)
+        return
+    if permit.window == bucket.window:
+        if not permit.is_look:  # what a look met, the bucket is told as such
+            bucket.exhaust()
+        gate.refused_at, gate.refused_window = now, bucket.window
+    account.ask_soon()

@@ -1,0 +1,118 @@
+"""An item as it was given becomes the typed one of its operation; what can't be is explained.
+
+JSON without `with` goes straight into the type, which is the fast way: no dictionary is made. Everything else is merged
+first (`with` is one level deep: a field of the item replaces the one of `with` whole) and converted.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from bulk.items import json_text, type_errors
+from bulk.operation import AnyOperation, Item, ItemFlaw
+
+
+class RepeatedKey(ValueError):
+    """An object within an item has a key twice."""
+
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, RepeatedKey)
+"""What the readers below raise for an item that can't be used; ask `explain_json` or `explain` what is wrong."""
+
+
+SECRET_PLACES = ("env:", "file:")
+"""What a secret field begins with that says where the secret is."""
+
+
+class ItemReader:
+    """Reads the items of one job.
+
+    Attributes:
+        from_json: the item in a JSON text; raises one of UNREADABLE.
+    """
+
+    def __init__(self, operation: AnyOperation, defaults: Mapping[str, Any]) -> None:
+        self._operation, self._defaults, self._type = operation, dict(defaults), operation.Item
+        self._decode = msgspec.json.Decoder(self._type).decode
+        self._decode_any = msgspec.json.Decoder().decode
+        self.from_json: Callable[[bytes], Item] = self._merged if defaults else self._direct
+
+    def from_mapping(self, mapping: Any) -> Item:
+        """The item in a decoded object.
+
+        Raises:
+            msgspec.ValidationError: it is none.
+        """
+        return msgspec.convert(self._with_defaults(mapping), self._type)
+
+    def again(self, raw: bytes) -> Item:
+        """The item in a JSON text that `from_json` has taken before: faster, because less can be wrong with it."""
+        if self._defaults:
+            return msgspec.convert(self._with_defaults(self._decode_any(raw)), self._type)
+        return self._decode(raw)
+
+    def spooled(self, raw: bytes) -> Item:
+        """The item in what `msgspec.json.encode` made of one, `with` being in it already."""
+        return self._decode(raw)
+
+    def explain_json(self, raw: bytes) -> list[tuple[int, ItemFlaw]]:
+        """What is wrong with a JSON text that `from_json` refused: (line, counted from 0, and flaw) each."""
+        flaw = json_text.flaw_of(raw)
+        if flaw is not None:
+            return [(flaw.line - 1, ItemFlaw(flaw.field, flaw.message))]
+        try:
+            value = self._decode_any(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return [(0, ItemFlaw("", "can't be read as JSON"))]
+        lines = json_text.places(raw) if b"\n" in raw.strip() else {}
+        return [(line_of(flaw.field, lines, 1) - 1, flaw) for flaw in self.explain(value)]
+
+    def explain(self, value: Any, *, is_yaml: bool = False) -> list[ItemFlaw]:
+        """What is wrong with a decoded object that `from_mapping` refused."""
+        return type_errors.flaws_of(self._with_defaults(value), self._type, is_yaml=is_yaml)
+
+    def _direct(self, raw: bytes) -> Item:
+        item = self._decode(raw)
+        _refuse_repeats(raw)
+        return item
+
+    def _merged(self, raw: bytes) -> Item:
+        value = self._decode_any(raw)
+        # each key brings a colon: as many as there are fields, and none was there twice
+        if not isinstance(value, dict) or raw.count(b":") != len(value):
+            _refuse_repeats(raw)
+        return msgspec.convert(self._with_defaults(value), self._type)
+
+    def _with_defaults(self, value: Any) -> Any:
+        return {**self._defaults, **value} if isinstance(value, dict) else value
+
+
+def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:
+    """The line of `field`, or of the nearest thing around it that `lines` knows."""
+    while field:
+        if field in lines:
+            return lines[field]
+        end = max(field.rfind("."), field.rfind("["), 0)
+        field = field[:end]
+    return lines.get("", otherwise)
+
+
+def literal_secrets(fields: Mapping[str, object], secret_fields: frozenset[str]) -> list[str]:
+    """The secret fields that hold a secret itself, not where it is."""
+    found: list[str] = []
+    for dotted in sorted(secret_fields):
+        value: object = fields
+        for name in dotted.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is not None and not (isinstance(value, str) and value.startswith(SECRET_PLACES)):
+            found.append(dotted)
+    return found
+
+
+def _refuse_repeats(raw: bytes) -> None:
+    """msgspec would silently take the last of two. Only where a string occurs twice is it worth a closer look."""
+    strings = raw.split(b'"')[1::2]
+    # not with `in`, which takes the bytes for a number first, and handles an error then
+    if (len(set(strings)) != len(strings) or raw.find(b"\\") >= 0) and json_text.has_repeated_key(raw):
+        raise RepeatedKey

@@ -1,0 +1,297 @@
+"""An items file: what its name says about it, opened safely, read once and hashed on the way.
+
+The hash is of the file as it lies there, compressed or not, and of all of it, even where only some items are wanted.
+Only regular files are read: a run must be able to read them again. Source: interface.md §2, failures.md rows 53 and 55.
+"""
+
+import codecs
+import gzip
+import hashlib
+import io
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import zstandard
+
+from bulk.items import csv_rows, json_array, lines
+from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Read, Row, SourceFlaw
+from bulk.items.yaml_text import YamlFlaw, flaw_of_text, stream_list
+from bulk.operation import AnyOperation, ItemFlaw
+
+STDIN = Path("-")
+"""`items: -`."""
+
+FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".yaml": "yaml", ".yml": "yaml"}
+COMPRESSIONS = (".gz", ".zst")
+
+_RAW_BYTES = 256 * 1024
+_ZSTD_STEP_BYTES = 512
+"""Compressed bytes that are expanded at once: at the format's densest (4 bytes for 128 KiB) they make 16 MiB."""
+_MOST_WINDOW_BYTES = 128 * 1024 * 1024
+
+
+def format_of(path: Path) -> tuple[str, str]:
+    """(`jsonl`, `json`, `csv` or `yaml`; `.gz`, `.zst` or nothing), by the name.
+
+    Raises:
+        ValueError: the name says neither; the message says what was expected.
+    """
+    if path == STDIN:
+        return "jsonl", ""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
+    if not suffixes or suffixes[-1] not in FORMATS:
+        raise ValueError(
+            "expected the name of a .jsonl, .ndjson, .json, .csv or .yaml file (also with .gz or .zst), or -"
+        )
+    return FORMATS[suffixes[-1]], compression
+
+
+class ItemsFile:
+    """One reading of an items file. `rows` first, then `finish`, which knows the hash."""
+
+    def __init__(self, path: Path, operation: AnyOperation, *, is_hashed: bool = True) -> None:
+        """Open `path`, whose name says what it holds; `operation` says what the cells of CSV become.
+
+        Args:
+            is_hashed: whether `finish` will be asked.
+
+        Raises:
+            SourceFlaw: it is missing, no regular file, or can't be read.
+        """
+        self._operation = operation
+        self._format, self._compression = format_of(path)
+        self._file = open_regular(path)
+        self._hash = hashlib.sha256()
+        self._is_hashed = is_hashed
+        status = os.fstat(self._file.fileno())
+        self.size, self.mtime_ns = status.st_size, status.st_mtime_ns
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether an item can be read again from its offset in the file."""
+        return self._format == "jsonl" and not self._compression
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def fileno(self) -> int:
+        """Descriptor of the open file."""
+        return self._file.fileno()
+
+    def rows(self) -> Iterator[list[Row]]:
+        """All rows, in batches.
+
+        Raises:
+            SourceFlaw: the rest can't be read.
+        """
+        read = self._expanded()
+        match self._format:
+            case "jsonl":
+                return lines.lines(read)
+            case "json":
+                return json_array.elements(read)
+            case "csv":
+                return csv_rows.rows(lines.lines(read), self._operation)
+            case _:
+                return _yaml_rows(read)
+
+    def rows_from(self, offset: int) -> Iterator[list[Row]]:
+        """As `rows`, of a plain file, from the first byte of a line on; lines and offsets count from there.
+
+        Raises:
+            SourceFlaw: the rest can't be read.
+        """
+        assert self.is_plain, "others have no offsets"
+        try:
+            self._file.seek(offset)
+        except OSError as error:
+            raise SourceFlaw(f"can't be read: {error.strerror}") from error
+        return lines.lines(self._read_raw)
+
+    def finish(self) -> str:
+        """SHA-256 (hex) of the whole file; reads what was not read yet.
+
+        Raises:
+            SourceFlaw: it can't be read, or changed while it was read.
+        """
+        while self._read_raw(_RAW_BYTES):
+            pass
+        status = os.fstat(self._file.fileno())
+        if (status.st_size, status.st_mtime_ns) != (self.size, self.mtime_ns):
+            raise SourceFlaw("changed while it was read; start again when it is complete")
+        return self._hash.hexdigest()
+
+    def _read_raw(self, count: int) -> bytes:
+        try:
+            data = self._file.read(count)
+        except OSError as error:
+            raise SourceFlaw(f"can't be read: {error.strerror}") from error
+        if self._is_hashed:
+            self._hash.update(data)
+        return data
+
+    def _expanded(self) -> Read:
+        match self._compression:
+            case ".gz":
+                return _gunzipped(self._read_raw)
+            case ".zst":
+                return _Zstandard(self._read_raw).read
+            case _:
+                return self._read_raw
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; a FIFO or a device is neither waited for nor read.
+
+    Raises:
+        SourceFlaw: it is missing, no regular file, or can't be opened.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        what = "there is no such file" if isinstance(error, FileNotFoundError) else f"can't be opened: {error.strerror}"
+        raise SourceFlaw(what) from error
+    except ValueError:
+        raise SourceFlaw("can't be opened: its name holds a NUL character") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise SourceFlaw("is not a regular file; a run must be able to read it again")
+    return open(fd, "rb", buffering=0)
+
+
+def digest_of(path: Path) -> tuple[int, int, str]:
+    """(size in bytes, time of the last change in ns, SHA-256 in hex) of a regular file.
+
+    Raises:
+        SourceFlaw: it can't be read.
+    """
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        try:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        except OSError as error:
+            raise SourceFlaw(f"can't be read: {error.strerror}") from error
+        return status.st_size, status.st_mtime_ns, digest
+
+
+class _Raw(io.RawIOBase):
+    """What gzip wants to read from."""
+
+    def __init__(self, read: Read) -> None:
+        super().__init__()
+        self._read = read
+
+    def read(self, count: int = -1, /) -> bytes:
+        return self._read(count)
+
+
+def _gunzipped(raw: Read) -> Read:
+    file = gzip.GzipFile(fileobj=_Raw(raw), mode="rb")
+
+    def read(count: int) -> bytes:
+        try:
+            return file.read(count)
+        except EOFError:
+            raise SourceFlaw("the compressed data ends too early") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise SourceFlaw("the compressed data is damaged, or is no gzip") from None
+
+    return read
+
+
+class _Zstandard:
+    """Expands in small steps, so that a bomb can't fill the memory, and notices a file that ends too early."""
+
+    def __init__(self, raw: Read) -> None:
+        self._raw = raw
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._input, self._at = b"", 0
+
+    def read(self, count: int) -> bytes:
+        """At least one byte unless the data is at its end; at most `count` and what one step makes."""
+        parts: list[bytes] = []
+        size = 0
+        while size < count:
+            step = self._step()
+            if step is None:
+                break
+            if step:
+                parts.append(step)
+                size += len(step)
+        return b"".join(parts)
+
+    def _step(self) -> bytes | None:
+        if self._at >= len(self._input):
+            self._input, self._at = self._raw(_RAW_BYTES), 0
+            if not self._input:
+                if self._frame is not None:
+                    raise SourceFlaw("the compressed data ends too early")
+                return None
+        piece = self._input[self._at : self._at + _ZSTD_STEP_BYTES]
+        self._at += len(piece)
+        if self._frame is None:
+            self._frame = self._decompressor.decompressobj()
+        try:
+            expanded = self._frame.decompress(piece)
+        except zstandard.ZstdError:
+            raise SourceFlaw("the compressed data is damaged, or is no zstd") from None
+        if self._frame.eof:
+            self._at -= len(self._frame.unused_data)
+            self._frame = None
+        return expanded
+
+
+class _Text:
+    """Bytes as text for the YAML parser; a wrong byte becomes a flaw with its line."""
+
+    def __init__(self, read: Read) -> None:
+        first, _ = lines.without_mark(read, 4096)
+        self._first, self._read = first, read
+        self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
+        self._line = 1
+        self.since_item = 0
+
+    def read(self, size: int = -1, /) -> str:
+        while True:
+            # the parser copies what it has not used each time: the longer an item is, the more it gets at once
+            data = self._first or self._read(max(size, 4096, min(self.since_item, MOST_LINE_BYTES - self.since_item)))
+            self._first = b""
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                before = error.object[: error.start]
+                line = self._line + before.count(b"\n")
+                raise SourceFlaw(f"not UTF-8: the byte 0x{error.object[error.start]:02X}", line) from None
+            flaw = flaw_of_text(text, self._line)
+            if flaw:
+                raise SourceFlaw(flaw.message, flaw.line)
+            self._line += text.count("\n")
+            self.since_item += len(data)
+            if self.since_item > MOST_LINE_BYTES:
+                raise SourceFlaw(f"an item is {TOO_LONG}", self._line)
+            if text or not data:
+                return text
+
+
+def _yaml_rows(read: Read) -> Iterator[list[Row]]:
+    source = _Text(read)
+    try:
+        for node, repeated in stream_list(source):
+            source.since_item = 0
+            if repeated:
+                flaws = tuple((flaw.line, ItemFlaw(flaw.field, flaw.message)) for flaw in repeated)
+                yield [(node.line, 0, Bad(flaws))]
+            else:
+                yield [(node.line, 0, Given(node.plain(), node.places()))]
+    except YamlFlaw as flaw:
+        message = f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message
+        raise SourceFlaw(message, flaw.line) from None

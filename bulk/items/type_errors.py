@@ -1,0 +1,184 @@
+"""What was expected, in words: every flaw of one item, from the types of its operation.
+
+msgspec stops at the first flaw and speaks of types; here the fields are walked one by one, so that all are named, and
+its messages become ours. Runs only for items that can't be used, so it may be slow. No value is repeated: it may be a
+secret.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from bulk.flaws import MOST_FLAWS, name_shown, unknown_name
+from bulk.operation import ItemFlaw
+from bulk.quantities import kind_of
+
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "null": "nothing (null)",
+    "object": "an object",
+    "array": "a list",
+}
+_UNITS = {"str": "character", "array": "entry", "object": "field"}
+_IS_MISSING = "is missing"
+_AT = re.compile(r"^(.*) - at `(?:key in )?\$\.?(.*)`$", re.DOTALL)
+_WRONG_TYPE = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+_BOUND = re.compile(r"Expected `([^`]+)` (of length )?(>=|<=|>|<|==) (\S+)")
+_MISSING = re.compile(r"Object missing required field `(.+)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.+)`", re.DOTALL)
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than", "==": "exactly"}
+
+
+def flaws_of_part(value: Any, item_type: type[msgspec.Struct]) -> list[ItemFlaw]:
+    """What is wrong with fields of an `item_type` that others complete, as `with` gives them; none where nothing is."""
+    names = set(value)
+    found = _flaws_of_struct(value, item_type, "", is_yaml=True)
+    return [flaw for flaw in found if flaw.field in names or not flaw.message.startswith(_IS_MISSING)]
+
+
+def flaws_of(value: Any, item_type: type[msgspec.Struct], *, is_yaml: bool = False) -> list[ItemFlaw]:
+    """Everything that keeps `value` from being an `item_type`; at least one flaw.
+
+    Args:
+        is_yaml: strings may lack quotes, so say where quotes would help.
+    """
+    found = _flaws_of_struct(value, item_type, "", is_yaml)
+    if not found:
+        found = _flaws_of_value(value, item_type, "", is_yaml)
+    return found or [ItemFlaw("", "can't be used")]
+
+
+def _flaws_of_struct(value: Any, struct: type[msgspec.Struct], where: str, is_yaml: bool) -> list[ItemFlaw]:
+    if not isinstance(value, dict):
+        return [ItemFlaw(where, f"expected an object, got {kind_of(value)}")]
+    fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+    unknown = [str(name) for name in value if name not in fields]
+    explained, others = unknown[:MOST_FLAWS], unknown[MOST_FLAWS:]
+    found = [ItemFlaw(_joined(where, name), unknown_name(name, fields)) for name in explained]
+    found += [ItemFlaw(_joined(where, name), "unknown field") for name in others]
+    for name, field in fields.items():
+        if name not in value:
+            if field.required:
+                found.append(ItemFlaw(_joined(where, name), f"{_IS_MISSING}; expected {_expected(field.type)}"))
+            continue
+        inner = _struct_of(field.type)
+        if inner is not None and isinstance(value[name], dict):
+            found += _flaws_of_struct(value[name], inner, _joined(where, name), is_yaml)
+        else:
+            found += _flaws_of_value(value[name], field.type, _joined(where, name), is_yaml)
+    return found
+
+
+def _flaws_of_value(value: Any, kind: Any, where: str, is_yaml: bool) -> list[ItemFlaw]:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return [_translated(str(error), kind, where, is_yaml)]
+    except RecursionError:
+        return [ItemFlaw(where, "nested too deeply")]
+    return []
+
+
+def _translated(message: str, kind: Any, where: str, is_yaml: bool) -> ItemFlaw:
+    """msgspec's message as a flaw, its place put behind `where`."""
+    at = _AT.match(message)
+    text, inner = (at[1], at[2]) if at else (message, "")
+    inner = inner.replace("[...]", ".…") if inner else ""
+    place = where + ("" if not inner or inner.startswith(("[", ".")) or not where else ".") + inner
+    place = place.removeprefix(".")
+    if found := _MISSING.fullmatch(text):
+        return ItemFlaw(_joined(place, found[1]), _IS_MISSING)
+    if found := _UNKNOWN.fullmatch(text):
+        return ItemFlaw(_joined(place, found[1]), "unknown field")
+    if found := _WRONG_TYPE.fullmatch(text):
+        hint = " (put it in quotes)" if is_yaml and "str" in found[1].split(" | ") and found[2] in _SCALARS else ""
+        return ItemFlaw(place, f"expected {in_words(found[1])}, got {_WORDS.get(found[2], found[2])}{hint}")
+    if found := _BOUND.fullmatch(text):
+        return ItemFlaw(place, _bound(found[1], bool(found[2]), found[3], found[4]))
+    if text.startswith("Invalid enum value"):
+        choices = _choices(kind)
+        return ItemFlaw(place, f"expected one of {', '.join(choices)}" if choices else "is none of the allowed values")
+    return ItemFlaw(place, text[:1].lower() + text[1:].replace("`", ""))
+
+
+_SCALARS = ("int", "float", "bool", "null")
+
+
+def _bound(kinds: str, is_length: bool, sign: str, number: str) -> str:
+    kind = next((kind for kind in kinds.split(" | ") if kind != "null"), kinds)
+    if not is_length:
+        return f"expected {in_words(kinds)}, {_BOUNDS[sign]} {number}"
+    unit = _UNITS.get(kind, "entry")
+    if number != "1":
+        unit = unit.removesuffix("y") + "ies" if unit.endswith("y") else unit + "s"
+    return f"expected {in_words(kinds)} of {_BOUNDS[sign]} {number} {unit}"
+
+
+def in_words(kinds: str) -> str:
+    """`a whole number or a string` for msgspec's `int | str | null`; that it may be left out is not said."""
+    names = [kind for kind in kinds.split(" | ") if kind != "null"] or ["null"]
+    if "float" in names and "int" in names:
+        names.remove("int")
+    words = [_WORDS.get(name, name) for name in names]
+    return " or ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _expected(kind: Any) -> str:
+    """What a field of type `kind` takes, in words."""
+    choices = _choices(kind)
+    if choices:
+        return f"one of {', '.join(choices)}"
+    try:
+        msgspec.convert(_NOTHING, kind)
+    except msgspec.ValidationError as error:
+        found = _WRONG_TYPE.search(str(error))
+        if found:
+            return in_words(found[1])
+    return "a value"
+
+
+class _Nothing(bytes):
+    """A value that no field of an item takes, so that msgspec says what it would take."""
+
+
+_NOTHING = _Nothing()
+
+
+def _choices(kind: Any) -> list[str]:
+    """The allowed values where `kind` is one of a fixed set."""
+    info = msgspec.inspect.type_info(kind)
+    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+    found: list[str] = []
+    for option in options:
+        while isinstance(option, msgspec.inspect.Metadata):
+            option = option.type
+        if isinstance(option, msgspec.inspect.ListType):
+            option = option.item_type
+        if isinstance(option, msgspec.inspect.LiteralType):
+            found += [str(value) for value in option.values]
+        elif isinstance(option, msgspec.inspect.EnumType):
+            found += [str(member.value) for member in option.cls]
+    return found
+
+
+def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
+    """The struct that `kind` is, or is beside null and annotations; None where it is something else."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind
+    found = {inner for inner in map(_struct_of, get_args(kind)) if inner is not None}
+    is_mapping = any(issubclass(origin, Mapping | list) for origin in _origins(kind))
+    return found.pop() if len(found) == 1 and not is_mapping else None
+
+
+def _origins(kind: Any) -> list[type]:
+    origin = getattr(kind, "__origin__", None)
+    return [origin] if isinstance(origin, type) else []
+
+
+def _joined(where: str, name: str) -> str:
+    return f"{where}.{name_shown(name)}" if where else name_shown(name)

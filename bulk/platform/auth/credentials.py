@@ -1,0 +1,298 @@
+"""Where tokens come from: `env:NAME`, `file:PATH`, `command:PROGRAM ARG…`. Nothing that a source gives is ever shown.
+
+A token is printable ASCII without spaces, so that it can't break a header. A file must be this user's own and closed to
+others. A program gets no standard input, 30 s, and an environment without tokens; what it writes to standard error is
+thrown away; on a second line it may say when its token ends. Source: interface.md §2; failures.md rows 35, 36, 38, 58,
+61.
+"""
+
+import contextlib
+import os
+import re
+import selectors
+import shlex
+import signal
+import stat
+import subprocess
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+
+import anyio
+
+from bulk.clock import Clock
+from bulk.errors import CredentialMissing
+from bulk.platform.auth.secrets import Secret, is_secret, redact
+from bulk.platform.printable import printable
+
+__all__ = ["Credential", "Secret", "redact"]
+
+TOKEN_BYTES = 4096
+"""Longest token (bytes)."""
+
+RENEWED_S: Mapping[str, float] = MappingProxyType({"file": 60.0, "command": 3_300.0})
+"""Age of a token at which its source is asked again (seconds), where it does not say when the token ends: somebody may
+have written another one into the file; tokens that a program prints often last an hour."""
+
+COMMAND_S = 30.0
+"""How long a program may take to print a token (seconds)."""
+
+_POLL_S = 0.1
+_TOKEN = re.compile(rb"[\x21-\x7e]+")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TOKEN_VARIABLE = re.compile(r"BULK_\w*TOKEN\w*", re.IGNORECASE)
+
+
+class Credential:
+    """One credential of a manifest.
+
+    Args:
+        name: as in the manifest.
+        source: where its token is, never the token itself.
+        environ: for `env:`, and what a `command:` inherits.
+        base_dir: relative `file:` paths are relative to it.
+
+    Attributes:
+        ends_at: when the token ends, where its program says so (UTC epoch seconds, platform time).
+        renewal_problem: why the last `renew` brought nothing, for people; empty where it did.
+    """
+
+    def __init__(
+        self, name: str, source: str, environ: Mapping[str, str], base_dir: Path, *, clock: Clock | None = None
+    ) -> None:
+        self.name = name
+        self.renewal_problem = ""
+        self.ends_at: float | None = None
+        self._kind, _, self._place = source.partition(":")
+        self._environ, self._base_dir = environ, base_dir
+        self._clock = clock or Clock()
+        self._secret: Secret | None = None
+
+    def __repr__(self) -> str:
+        return f"Credential({self.name!r}, {self._kind if self._kind in _SOURCES else '?'})"
+
+    @property
+    def renews_after_s(self) -> float | None:
+        """Age at which the source should be asked again (seconds); None: it never changes."""
+        return RENEWED_S.get(self._kind)
+
+    def check_source(self) -> None:
+        """Check how the source is written, without opening it.
+
+        Raises:
+            CredentialMissing: no token can ever come from it.
+        """
+        place = self._place
+        match self._kind:
+            case "env" if not _ENV_NAME.fullmatch(place):
+                raise self._missing("expected env:NAME with the name of an environment variable")
+            case "file" if not place.strip() or "\0" in place:
+                raise self._missing("expected file:PATH")
+            case "command":
+                self._arguments()
+            case "env" | "file":
+                pass
+            case _:
+                expected = "env:NAME, file:PATH or command:PROGRAM ARG…, never the token itself"
+                raise CredentialMissing(f"credential {self.name!r}: expected {expected}")
+
+    def read(self) -> Secret:
+        """The token. Its source is opened at the first call; later ones give what was last read or renewed.
+
+        Blocks while a `command:` runs, at most 30 s.
+
+        Raises:
+            CredentialMissing: the source is missing, not private, hangs or gives junk. What it gave is never shown.
+        """
+        if self._secret is None:
+            self._secret = self._open(threading.Event())
+        return self._secret
+
+    async def renew(self) -> bool:
+        """Open the source again; True when another token came, which `read` gives from now on.
+
+        False where it is the same, where the source fails, and for `env:`, which can't change: `renewal_problem` says
+        which. Cancelled, it stops the program.
+        """
+        if self._kind == "env":
+            self.renewal_problem = "an environment variable can't be renewed"
+            return False
+        stop = threading.Event()
+        try:
+            renewed = await anyio.to_thread.run_sync(self._open, stop, abandon_on_cancel=True)
+        except CredentialMissing as error:
+            self.renewal_problem = str(error)
+            return False
+        finally:
+            stop.set()
+        if self._secret is not None and renewed.is_same(self._secret):
+            self.renewal_problem = "its source gives the same token again"
+            return False
+        self._secret, self.renewal_problem = renewed, ""
+        return True
+
+    def _open(self, stop: threading.Event) -> Secret:
+        self.check_source()
+        match self._kind:
+            case "env":
+                return self._token(os.fsencode(self._variable()))
+            case "file":
+                return self._token(self._file_bytes())
+            case _:
+                return self._token(self._command_bytes(stop))
+
+    def _token(self, raw: bytes) -> Secret:
+        """A token from what a source gave; line ends after it are not part of it."""
+        ends_at = None
+        if self._kind == "command":
+            raw, ends_at = _without_end(raw)
+        flaw = _flaw_of_token(raw := raw.rstrip(b"\r\n"))
+        if flaw:
+            del raw  # no traceback may hold it
+            raise self._missing(f"what {_SOURCES[self._kind]} gives is no token: it {flaw}")
+        self.ends_at = ends_at
+        return Secret(raw.decode("ascii"))
+
+    def _missing(self, why: str) -> CredentialMissing:
+        place = f"env:{self._place}" if self._kind == "env" and _ENV_NAME.fullmatch(self._place) else self._kind
+        return CredentialMissing(f"credential {self.name!r} ({place}): {why}")
+
+    def _variable(self) -> str:
+        value = self._environ.get(self._place, "")
+        if not value:
+            raise self._missing(f"the environment variable {self._place} is not set")
+        return value
+
+    def _file_bytes(self) -> bytes:
+        path = self._base_dir / Path(self._place).expanduser()
+        try:
+            # without waiting, so that a FIFO can't hang us
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise self._missing(f"{path} can't be read: {error.strerror}") from None
+        try:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                raise self._missing(f"{path} is not a regular file")
+            if about.st_uid != os.geteuid():
+                raise self._missing(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
+            if stat.S_IMODE(about.st_mode) & 0o077:
+                raise self._missing(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
+            return os.read(descriptor, TOKEN_BYTES + 3)
+        except OSError as error:
+            raise self._missing(f"{path} can't be read: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
+
+    def _arguments(self) -> list[str]:
+        try:
+            arguments = shlex.split(self._place)
+        except ValueError as error:
+            raise self._missing(f"can't be split into a program and its arguments: {str(error).lower()}") from None
+        if not arguments:
+            raise self._missing("expected command:PROGRAM ARG…")
+        return arguments
+
+    def _command_bytes(self, stop: threading.Event) -> bytes:
+        arguments = self._arguments()
+        program = printable(redact(arguments[0]))
+        environ = {name: value for name, value in self._environ.items() if not _may_hold_token(name, value)}
+        try:
+            child = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environ,
+                cwd=self._base_dir,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "its name or an argument can't be used"
+            raise self._missing(f"{program} can't be started: {reason}") from None
+        until = self._clock.monotonic() + COMMAND_S
+        try:
+            output = self._output_of(child, until, stop)
+        finally:
+            status = _end(child)
+        if output is None:
+            raise self._missing(f"{program} printed no token within {COMMAND_S:g} s")
+        if status and len(output) <= TOKEN_BYTES:
+            del output  # no traceback may hold it
+            raise self._missing(f"{program} ended with {_ending(status)}")
+        return output
+
+    def _output_of(self, child: "subprocess.Popen[bytes]", until: float, stop: threading.Event) -> bytes | None:
+        """What `child` prints until it ends, or until it has printed too much; None: `until` (monotonic) came first."""
+        pipe = child.stdout
+        assert pipe is not None, "its output is a pipe"
+        output, is_open = b"", True
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while len(output) <= TOKEN_BYTES:
+                has_ended = child.poll() is not None
+                left_s = until - self._clock.monotonic()
+                if left_s <= 0 or stop.is_set():
+                    return None
+                if not is_open:
+                    if has_ended:
+                        break
+                    _wait(child, min(left_s, _POLL_S))
+                elif selector.select(0 if has_ended else min(left_s, _POLL_S)):
+                    block = os.read(pipe.fileno(), TOKEN_BYTES + 2)
+                    is_open = bool(block)
+                    output += block
+                elif has_ended:  # something that it left running still holds its output
+                    break
+        return output
+
+
+_SOURCES = {"env": "the environment variable", "file": "the file", "command": "the program"}
+
+
+def _flaw_of_token(raw: bytes) -> str:
+    """Why `raw` can't be a token; empty where it can. Never says what it holds."""
+    if not raw:
+        return "is empty"
+    if len(raw) > TOKEN_BYTES:
+        return f"is longer than {TOKEN_BYTES:,} bytes"
+    if b"\n" in raw or b"\r" in raw:
+        return "has more than one line"
+    return "" if _TOKEN.fullmatch(raw) else "has characters other than printable ASCII without spaces"
+
+
+def _without_end(raw: bytes) -> tuple[bytes, float | None]:
+    """What a program printed without its second line, where that names the moment at which the token ends, as in
+    `2026-11-21T09:00:00Z`; and that moment (UTC epoch seconds)."""
+    token, _, line = raw.partition(b"\n")
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(line.strip().decode("ascii"))
+        if moment.tzinfo is not None:
+            return token, moment.timestamp()
+    return raw, None
+
+
+def _may_hold_token(name: str, value: str) -> bool:
+    """Whether a program must not inherit this variable: it holds a secret that was read, or its name says so."""
+    return is_secret(value) or _TOKEN_VARIABLE.fullmatch(name) is not None
+
+
+def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(seconds)
+
+
+def _end(child: "subprocess.Popen[bytes]") -> int:
+    """How `child` ended; where it still runs, it and what it started are killed."""
+    with child:
+        if child.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.kill()
+        return child.wait()
+
+
+def _ending(status: int) -> str:
+    return f"exit code {status}" if status > 0 else f"signal {-status}"

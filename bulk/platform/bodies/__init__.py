@@ -1,0 +1,1 @@
+"""Bodies of answers: read, decoded, spooled to disk, within a budget of memory."""

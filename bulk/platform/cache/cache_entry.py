@@ -1,0 +1,101 @@
+"""One answer that was kept, and how its row of the store's file reads.
+
+Beside the headers that may be needed again, a row can say that its body stands in results as it is: an item of that
+operation ended with it. Then nobody has to read the body to write the next such line. Source: interface.md §3 (304).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from bulk.model import Media
+from bulk.platform.bodies.content_coding import ZLIB
+from bulk.platform.cache.cache_table import Row
+from bulk.redaction import holds_known, redact_json, shows_secret
+
+_LINES = 5
+"""Of a head: ETag, Last-Modified, Content-Type, Link, and for which operation the body is a result, with its check."""
+
+
+class Stored:
+    """Attributes:
+    etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
+    content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
+    body: decompressed bytes, as they came; of a result as they stand there.
+    is_clean: it comes from the file, into which no secret is written.
+    """
+
+    __slots__ = ("_result", "body", "content_type", "etag", "is_clean", "key", "last_modified", "link", "media")
+
+    def __init__(self, row: Row, media: Media, *, is_clean: bool = True) -> None:
+        _, key, head, body, _ = row
+        self.key, self.media, self.body, self.is_clean = key, media, body, is_clean
+        self.etag, self.last_modified, self.content_type, self.link, self._result = head.split("\n")
+
+    def is_result_of(self, operation: str) -> bool:
+        """Whether the body is what an item of `operation` ended with, and is still as it was then."""
+        return operation != "" and self._result == f"{operation} {_check(self.body)}"
+
+
+def head_of(etag: str, last_modified: str, content_type: str, link: str) -> str | None:
+    """The head of a row; None where it can't be one."""
+    head = f"{etag}\n{last_modified}\n{content_type}\n{link}\n"
+    if head.count("\n") >= _LINES or not (head.isascii() or _is_text(head)):
+        return None
+    return head
+
+
+def as_result(head: str, operation: str, text: bytes) -> str:
+    """The head of the same row, whose body is from now on `text`, which an item of `operation` ended with."""
+    end = head.rindex("\n") + 1
+    return f"{head[:end]}{operation} {_check(text)}"
+
+
+def without_secrets(rows: Iterable[Row]) -> list[Row]:
+    """The rows as they may be written: JSON has `***` where a secret stands.
+
+    The content of a file is left out where a known secret stands in it as it is; else it is somebody's, and stays.
+    """
+    clean: list[Row] = []
+    for row in rows:
+        number, key, head, body, used_at = row
+        if body[:1] not in (b"{", b"["):
+            if holds_known(body):
+                continue
+        elif shows_secret(body):
+            body = redact_json(body)
+            operation = head.rpartition("\n")[2].partition(" ")[0]
+            row = number, key, as_result(head, operation, body) if operation else head, body, used_at
+        clean.append(row)
+    return clean
+
+
+def _check(body: bytes) -> str:
+    """A body that a disk has damaged must not become a line that nobody can read."""
+    return str(ZLIB.crc32(body))
+
+
+def _is_text(value: str) -> bool:
+    """Whether headers came as UTF-8: else they hold halves of surrogate pairs."""
+    return not any(chr(0xD800) <= char <= chr(0xDFFF) for char in value)
+
+
+class BothHeaders(Mapping[str, str]):
+    """The headers of a 304, and behind them those that were kept. Names in lower case."""
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, first: Mapping[str, str], second: Mapping[str, str]) -> None:
+        self._first, self._second = first, second
+
+    def __getitem__(self, name: str) -> str:
+        value = self._first.get(name)
+        return self._second[name] if value is None else value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._first or name in self._second
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._first
+        yield from (name for name in self._second if name not in self._first)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

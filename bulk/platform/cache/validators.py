@@ -1,0 +1,351 @@
+"""What reads brought before, so that what did not change costs nothing: validators and bodies, a file a credential.
+
+`find` is called from the event loop, `keep` buffers, `flush` writes from a thread. It is only a saving: a store that is
+locked, damaged or can't be written is left alone with one warning, and everything is read as if there were none. Two
+processes may share a file (SQLite). Its name is a keyed hash, so that another token, platform, vendor or version never
+sees these bodies. Source: open-points.md (304); failures.md rows 13, 37, 64.
+"""
+
+import errno
+import hashlib
+import hmac
+import logging
+import os
+import sqlite3
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
+from bulk.clock import Clock
+from bulk.model import Effect, Encoded, Outcome, OutcomeKind, Reply, Request
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.bodies.body_values import Unreadable, read_body
+from bulk.platform.cache.cache_entry import BothHeaders, Stored, as_result, head_of, without_secrets
+from bulk.platform.cache.cache_table import SCHEMA, VERSION, KeptAnswers, Row, drop_unused, hash_of, write_answers
+
+BODY_BYTES = 8 * 1024 * 1024
+"""Longer bodies are not kept."""
+
+KEPT_STATUS = 200
+"""Of every answer that is kept."""
+
+BUFFER_BYTES = 64 * 1024 * 1024
+"""Most bytes of bodies that wait for `flush`; above, nothing is taken in."""
+
+UNUSED_S = 90 * 86_400.0
+"""Answers that nothing asked for in this long are dropped when the store is opened."""
+
+TOUCH_S = 86_400.0
+"""How exactly it is known when an answer was last used (seconds)."""
+
+LOCKED_S = 5.0
+"""How long `flush` waits for another process (seconds)."""
+
+GROUP_ROWS, GROUP_BYTES, GROUP_S = 1_000, 4 * 1024 * 1024, 1.0
+"""`flush_some` lets so many answers come together, or so many bytes of bodies; after so long (seconds) it takes what
+there is. Their places lie all over a table, so that the same pages of it are written again for each group."""
+
+PAGE_BYTES = 16_384
+"""Of a new file: several answers fit into one."""
+
+READER_CACHE_KIB = 2_000
+"""Pages that are kept for looking up; the system keeps the rest of the file."""
+
+LOG_ROWS = 5_000
+"""After so many answers the write-ahead log is emptied into the file (count)."""
+
+LOG_TRIES = 20
+"""So often that is tried, while another process is reading."""
+
+_READ, _SUCCEEDED = Effect.READ, OutcomeKind.SUCCEEDED
+_NOTHING_HASHED = hashlib.blake2b(digest_size=16)  # a copy of one costs less than a new one
+_IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"))
+
+_LOG = logging.getLogger(__name__)
+
+
+class ValidatorStore:
+    """The answers kept for one credential at one platform.
+
+    Args:
+        directory: made if missing, closed to others; one that others may write into is not used.
+
+    Attributes:
+        is_open: whether it works; once it does not, it never does again.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        base_url: str,
+        vendor: str,
+        api_version: str | None,
+        secret: Secret,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or Clock()
+        self._path = directory / f"{_name(base_url, vendor, api_version, secret)}.db"
+        self._pending: dict[bytes, Row] = {}  # with the hash of the key where the file has a number
+        self._pending_bytes = 0
+        self._touched: dict[bytes, int] = {}
+        self._logged = self._tries = self._data_version = 0
+        self._flushed_at = self._clock.monotonic()
+        self._dropped: set[bytes] = set()
+        self._buffers = threading.Lock()  # what waits for `flush`
+        self._writing = threading.Lock()  # the writing connection
+        self._kept: KeptAnswers | None = None
+        self._writer: sqlite3.Connection | None = None
+        self.is_open = True
+        try:
+            self._open(directory)
+        except (OSError, sqlite3.Error, ValueError) as error:  # the last: of a damaged file
+            self._give_up("can't be used", error)
+
+    def key_of(self, request: Request) -> bytes | None:
+        """What its answer is kept under; None where it is neither kept nor looked for."""
+        return _key(request) if self.is_open and _may_be_kept(request) else None
+
+    def find(self, request: Request, key: bytes | None = None) -> Stored | None:
+        """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises.
+
+        Args:
+            key: of `key_of`, where it is known already.
+        """
+        key = key or self.key_of(request)
+        if key is None or self._kept is None or not self.is_open:
+            return None
+        waiting = self._pending.get(key)
+        if waiting is not None:
+            return Stored(waiting, request.media, is_clean=False)
+        if key in self._dropped:
+            return None
+        try:
+            row = self._kept.find(key)
+        except sqlite3.Error as error:
+            self._give_up("is given up", error)
+            return None
+        if row is None:
+            return None
+        now = int(self._clock.now())
+        if now - row[4] > TOUCH_S:
+            with self._buffers:
+                self._touched[key] = now
+        return Stored(row, request.media)
+
+    def reply_from(self, stored: Stored, reply_304: Reply, operation: str = "") -> Reply:
+        """The kept answer as if it had come again, with the headers of the 304 that confirmed it.
+
+        A body that can't be read any more is forgotten, so that repeating the request brings a new one.
+
+        Args:
+            operation: whose items may end with the body as it was kept, as an `Encoded`; empty: it is decoded.
+        """
+        behind: dict[str, str] = {}
+        if stored.content_type:
+            behind["content-type"] = stored.content_type
+        if stored.link:
+            behind["link"] = stored.link
+        headers = BothHeaders(reply_304.headers, behind)
+        named = reply_304.headers.get("content-type")
+        body: Any = None
+        if stored.is_result_of(operation):
+            body = Encoded(stored.body, stored.is_clean)
+        else:
+            about = behind if named is None else {"content-type": named}
+            body = read_body(stored.media, KEPT_STATUS, about, stored.body)
+        if isinstance(body, Unreadable):
+            self._pending.pop(stored.key, None)
+            self._dropped.add(stored.key)
+        return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)
+
+    def keep(self, request: Request, reply: Reply, key: bytes | None = None) -> bool:
+        """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
+        Returns whether it is.
+
+        Args:
+            key: of `key_of`, where it is known already.
+        """
+        key = key or self.key_of(request)
+        if key is None or not self.is_open:
+            return False
+        is_whole = not reply.is_truncated and not isinstance(reply.body, Unreadable)
+        if reply.status != KEPT_STATUS or reply.is_unchanged or not is_whole:
+            return False
+        headers, raw = reply.headers, reply.raw
+        etag, last_modified = headers.get("etag", ""), headers.get("last-modified", "")
+        if not etag and not last_modified:
+            return False
+        if len(raw) > BODY_BYTES or self._pending_bytes + len(raw) > BUFFER_BYTES:
+            return False
+        if "no-store" in headers.get("cache-control", "").lower():
+            return False
+        head = head_of(etag, last_modified, headers.get("content-type", ""), headers.get("link", ""))
+        if head is None:
+            return False
+        if self._kept is not None:
+            self._kept.note(key)
+        now = int(self._clock.now())
+        with self._buffers:
+            self._pending[key] = hash_of(key), key, head, raw, now
+            self._pending_bytes += len(raw)
+        self._dropped.discard(key)
+        return True
+
+    def note_result(self, key: bytes, operation: str, reply: Reply, outcome: Outcome) -> Outcome:
+        """An item of `operation` ended so after `reply`, which was just kept under that key and was its only one.
+
+        Where its result is the body as it came, that is kept as it is going to be written: for this outcome as well.
+        """
+        if outcome.result is not reply.body or outcome.kind is not _SUCCEEDED or outcome.payload is not None:
+            return outcome
+        result = Encoded.of(reply.body)
+        if result is None:
+            return outcome
+        text = result.text
+        with self._buffers:
+            row = self._pending.get(key)
+            if row is not None:  # else it is on its way to disk as it came
+                self._pending[key] = row[0], key, as_result(row[2], operation, text), text, row[4]
+                self._pending_bytes += len(text) - len(row[3])
+        return Outcome(kind=outcome.kind, result=result, http_status=outcome.http_status)
+
+    def flush_some(self) -> None:
+        """`flush`, where enough has come together or the last time is long enough ago."""
+        is_enough = len(self._pending) >= GROUP_ROWS or self._pending_bytes >= GROUP_BYTES
+        if is_enough or self._clock.monotonic() - self._flushed_at >= GROUP_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was kept since the last time, in one transaction. Called from a thread; never raises."""
+        with self._writing:
+            if self._writer is None or not self.is_open:
+                return
+            self._flushed_at = self._clock.monotonic()
+            with self._buffers:
+                pending, touched = self._pending, self._touched
+                self._pending, self._touched, self._pending_bytes = {}, {}, 0
+            try:
+                self._notice_others(self._writer)
+                if not pending and not touched:
+                    return
+                with self._writer:  # whatever happens, another process that shares the file need not wait for it
+                    self._writer.execute("BEGIN IMMEDIATE")
+                    write_answers(self._writer, without_secrets(pending.values()), touched)
+                if self._kept is not None:
+                    self._kept.is_stale = True
+                    self._logged += len(pending) + len(touched)
+                    if self._logged >= LOG_ROWS:
+                        self._empty_log(self._writer, self._kept)
+            except sqlite3.Error as error:
+                self._give_up("is given up", error)
+
+    def _notice_others(self, writer: sqlite3.Connection) -> None:
+        """See whether another process has written to the file since the last time."""
+        (version,) = writer.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version and self._kept is not None:
+            self._kept.others_wrote()
+        self._data_version = version
+
+    def _empty_log(self, writer: sqlite3.Connection, looking: KeptAnswers) -> None:
+        """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
+        look, and the log is emptied by a later flush. Otherwise it would grow with the items, to ten times the file.
+        """
+        if looking.is_without_view:
+            writer.execute("PRAGMA busy_timeout = 0")
+            (is_busy, _, _) = writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            writer.execute(f"PRAGMA busy_timeout = {int(LOCKED_S * 1_000)}")
+            self._tries += 1
+            if is_busy and self._tries < LOG_TRIES:
+                return
+            self._logged = self._tries = 0
+        looking.is_without_view = self._logged > 0
+
+    def close(self) -> None:
+        """Write what is left, and let go of the file."""
+        self.flush()
+        self.is_open = False
+        with self._writing:
+            for each in (self._kept, self._writer):
+                if each is not None:
+                    each.close()
+            self._kept = self._writer = None
+
+    def _open(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = directory.stat()
+        if about.st_uid != os.geteuid():
+            raise PermissionError(0, "the directory belongs to another user")
+        if about.st_mode & 0o022:
+            raise PermissionError(0, "others may write into the directory")
+        _make_private(self._path)
+        writer = self._writer = self._connect(LOCKED_S)
+        version = writer.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise sqlite3.DatabaseError(f"it has version {version}, from a later version of Bulk")
+        writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        for attempt in Retrying(retry=_IS_LOCKED, stop=stop_after_delay(LOCKED_S), wait=wait_fixed(0.01), reraise=True):
+            with attempt:  # SQLite waits for nobody here, while another process makes or opens the same file
+                writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA synchronous = NORMAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
+        with writer:  # of several that open an older file, one begins it anew
+            writer.execute("BEGIN IMMEDIATE")
+            if writer.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+                for statement in SCHEMA:
+                    writer.execute(statement)
+            drop_unused(writer, int(self._clock.now() - UNUSED_S))
+        reader = self._connect(LOCKED_S)
+        self._kept = KeptAnswers(reader)
+        reader.execute("PRAGMA query_only = ON")
+        reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
+        (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()
+        if reader.execute("SELECT 1 FROM answer LIMIT 1").fetchone() is None:
+            self._kept.begin_empty()
+        reader.execute("PRAGMA busy_timeout = 0")  # from now on it is asked by the event loop
+
+    def _connect(self, locked_s: float) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=locked_s, isolation_level=None, check_same_thread=False)
+
+    def _give_up(self, what: str, error: Exception) -> None:
+        """Go on without a store; said once. Its connections stay until `close`: another thread may be using one."""
+        if self.is_open:
+            self.is_open = False
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            advice = f"everything is read anew; {self._path} may be deleted"
+            _LOG.warning("the cache of answers %s (%s): %s", what, reason, advice)
+
+
+def _make_private(path: Path) -> None:
+    """Have a file that is closed to others whatever the umask is; SQLite gives its side files the same mode.
+
+    One that exists is not opened: closing it would undo the locks of every connection that this process has to it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    mode = path.lstat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ELOOP, "it is a link or no file")
+    if mode & 0o077:
+        path.chmod(0o600)
+
+
+def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:
+    """Says nothing about the token, and is another one for every other token."""
+    about = "\0".join(("bulk answers", base_url, vendor, api_version or "")).encode()
+    return hmac.new(secret.reveal().encode(), about, hashlib.sha256).hexdigest()[:40]
+
+
+def _key(request: Request) -> bytes:
+    about = f"{request.method}\0{request.path}\0{request.query}\0{request.media}"
+    hashed = _NOTHING_HASHED.copy()
+    hashed.update(about.encode("utf-8", "surrogatepass"))
+    return hashed.digest()
+
+
+def _may_be_kept(request: Request) -> bool:
+    return request.method == "GET" and request.effect is _READ and not request.is_fresh

@@ -1,0 +1,401 @@
+"""What the platform's answers mean: limits, dates, waits, and a verdict on every reply. Pure, and never raises.
+
+Names are looked up in lower case. Limits are told from refusals by status, headers, and whole sentences of the platform
+(`phrases.py`); where nothing explains a 403, the verdict is UNEXPLAINED, and the governor asks `GET /rate_limit`.
+Source: open-points.md (limits, error body); specification.md, Errors; failures.md rows 5, 9-12, 15, 18-20, 23-26, 31.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from bulk.links import has_next_link, next_link, within_base
+from bulk.model import Effect, ErrorCode, Media, Reply, Request
+from bulk.platform import phrases
+from bulk.platform.bodies.body_values import Unreadable
+from bulk.platform.printable import printable
+from bulk.redaction import redact
+
+__all__ = [
+    "Limits",
+    "Unreadable",
+    "Verdict",
+    "VerdictKind",
+    "date_from_headers",
+    "has_next_link",
+    "header_name",
+    "judge",
+    "limits_from_body",
+    "limits_from_headers",
+    "next_link",
+    "request_headers",
+    "retry_after_s",
+    "within_base",
+]
+
+MOST_WAIT_S = 3_700.0
+"""Longest wait that the platform can ask for: a window of an hour and some skew (failures.md row 34)."""
+
+MESSAGE_CHARS = 500
+MESSAGE_ERRORS = 10
+"""Entries of a 422's `errors` that a message names."""
+
+_READ_CHARS, _READ_ERRORS = 20_000, 100
+"""More of a message, and more entries, are not looked at."""
+
+_COUNT = re.compile(r"[+-]?[0-9]{1,15}")
+_SECONDS = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{0,9})?")
+_CATEGORY = re.compile(r"[a-z0-9_.-]{1,64}")
+_VENDOR_HEADERS = {"github": "GitHub"}
+
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+
+_GENERIC = frozenset(
+    ("403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
+)
+_WORD = re.compile(r"\w+")
+_UNSURE = frozenset((408, 421, 425, 444, 449, 460, 499))
+"""Statuses below 500 with which a server or a proxy gives up on a request that may have been carried out."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """One rate-limit category as the platform tells it.
+
+    Attributes:
+        category: its name in lower case; None where the headers don't name it.
+        limit: requests of a window (count, >= 0).
+        remaining: requests left in it (count, 0..limit).
+        used: requests made in it (count); None where not told.
+        reset: when the window ends (UTC epoch seconds, platform time; may lie in the past or far ahead).
+    """
+
+    category: str | None
+    limit: int
+    remaining: int
+    used: int | None
+    reset: int
+
+
+class VerdictKind(StrEnum):
+    """How a reply is to be treated."""
+
+    ACCEPTED = "accepted"  # what the operation wants to see
+    REFUSED = "refused"  # final for the item, no effect
+    UNAUTHORIZED = "unauthorized"  # 401
+    LOCKED_OUT = "locked-out"  # credentials are rejected for a while, also valid ones
+    LIMITED_PRIMARY = "limited-primary"  # the bucket is empty
+    LIMITED_SECONDARY = "limited-secondary"  # too much at once
+    UNEXPLAINED = "unexplained"  # a 403 that says nothing: limit or permission
+    BUSY = "busy"  # not done, later it will be
+    SERVER_ERROR = "server-error"  # a 5xx, or what a proxy says that gave up: a write may have happened
+    BAD_RESPONSE = "bad-response"  # the answer can't be used; with 2xx a write happened
+    REDIRECTED = "redirected"  # a read leads elsewhere
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Verdict:
+    """What `judge` says.
+
+    Attributes:
+        code: of the item's error, should it end here; None for ACCEPTED and REDIRECTED.
+        message: for people; without secrets, at most 500 characters; empty for ACCEPTED.
+        retry_after_s: how long the platform asks to wait (seconds, 0..3700); None where it does not say.
+        location: where a read was redirected to, as the platform wrote it; see `within_base`.
+    """
+
+    kind: Final[VerdictKind]
+    code: Final[ErrorCode | None]
+    message: Final[str]
+    retry_after_s: Final[float | None]
+    location: Final[str | None]
+
+    def __init__(
+        self,
+        kind: VerdictKind,
+        code: ErrorCode | None = None,
+        message: str = "",
+        retry_after_s: float | None = None,
+        location: str | None = None,
+    ) -> None:
+        self.kind, self.code, self.message, self.retry_after_s = kind, code, message, retry_after_s
+        self.location = location
+
+
+_ACCEPTED = Verdict(VerdictKind.ACCEPTED)
+
+
+def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
+    """`X-RateLimit-*`; None where limit, remaining or reset is missing or no number."""
+    limit = _count(headers.get("x-ratelimit-limit"))
+    if limit is None:
+        return None
+    remaining, reset = _count(headers.get("x-ratelimit-remaining")), _count(headers.get("x-ratelimit-reset"))
+    if remaining is None or reset is None:
+        return None
+    category = headers.get("x-ratelimit-resource")
+    return _limits(category and _folded(category), limit, remaining, _count(headers.get("x-ratelimit-used")), reset)
+
+
+def limits_from_body(body: Any) -> dict[str, Limits]:
+    """The categories of `GET /rate_limit`, by name in lower case; what can't be understood is left out."""
+    if not isinstance(body, dict):
+        return {}
+    resources = body.get("resources")
+    if not isinstance(resources, dict):
+        resources = {"core": body.get("rate")}
+    found = {}
+    for name, entry in resources.items():
+        category = _folded(name)
+        if category is None or not isinstance(entry, dict):
+            continue
+        limit, remaining, reset = (_whole(entry.get(field)) for field in ("limit", "remaining", "reset"))
+        if limit is not None and remaining is not None and reset is not None:
+            found[category] = _limits(category, limit, remaining, _whole(entry.get("used")), reset)
+    return found
+
+
+def _limits(category: str | None, limit: int, remaining: int, used: int | None, reset: int) -> Limits:
+    limit = max(0, limit)
+    remaining = min(limit, max(0, remaining))
+    return Limits(category, limit, remaining, None if used is None else max(0, used), max(0, reset))
+
+
+@lru_cache(maxsize=256)
+def _folded(category: str) -> str | None:
+    folded = category.strip().lower()
+    return folded if _CATEGORY.fullmatch(folded) else None
+
+
+def _count(text: str | None) -> int | None:
+    if text is not None and len(text) < 16 and text.isdigit() and text.isascii():  # the usual case, and quick
+        return int(text)
+    return int(text) if text is not None and _COUNT.fullmatch(text := text.strip()) else None
+
+
+def _whole(value: Any) -> int | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and abs(value) < 1e15 else None
+
+
+def date_from_headers(headers: Mapping[str, str]) -> float | None:
+    """When the platform made this answer (UTC epoch seconds, whole); None where it does not say."""
+    date = headers.get("date")
+    return None if date is None else _http_date(date)
+
+
+@lru_cache(maxsize=256)
+def _http_date(text: str) -> float | None:
+    # many answers carry the same second, and parsing it takes longer than all else here
+    try:
+        moment = parsedate_to_datetime(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
+    """How long `Retry-After` asks to wait (seconds, 0..3700); None where it is missing or can't be understood.
+
+    Args:
+        now: platform time (UTC epoch seconds), for the form that names a date.
+    """
+    text = headers.get("retry-after")
+    if text is None:
+        return None
+    text = text.strip()
+    if _SECONDS.fullmatch(text):
+        return min(MOST_WAIT_S, max(0.0, float(text)))
+    if text.isdecimal() and text.isascii():
+        return MOST_WAIT_S
+    date = _http_date(text)
+    return None if date is None or not math.isfinite(now) else min(MOST_WAIT_S, max(0.0, date - now))
+
+
+def header_name(vendor: str, name: str) -> str:
+    """`X-Service-Api-Version` for `service` and `Api-Version`, `X-GitHub-Api-Version` for `github`."""
+    return f"X-{_VENDOR_HEADERS.get(vendor, vendor.title())}-{name}"
+
+
+def request_headers(request: Request, vendor: str, api_version: str | None, has_body: bool) -> dict[str, str]:
+    """What a request says beside its credential, its validators and the client's name."""
+    parameter = "" if request.media is Media.JSON else f".{request.media}"
+    headers = {"Accept": f"application/vnd.{vendor}{parameter}+json"}
+    if api_version is not None:
+        headers[header_name(vendor, "Api-Version")] = api_version
+    if has_body:
+        headers["Content-Type"] = "application/json"
+    return headers
+
+
+def judge(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG001 - both vendors speak alike today
+    """How to treat `reply`. What every request must heed (401, lock-out, limits, busy) comes before what it accepts.
+
+    Which code a final refusal gets: 400, 410, 422 and other 4xx `validation_failed` (the platform does not take the
+    request as it is), 403 `forbidden`, 404 `not_found`, 409, 412 and 423 `conflict`, 413 `too_large`; `too_large` too
+    where an entry of `errors` says so.
+    """
+    status = reply.status
+    if status < 400 and status in request.accept:
+        return _accepted(request, reply)
+    match status:
+        case 401:
+            return _said(reply, VerdictKind.UNAUTHORIZED, ErrorCode.UNAUTHORIZED)
+        case 403 | 429:
+            limited = _limited(reply)
+            if limited is not None:
+                return limited
+        case 422 if _is_busy(reply.body):
+            return _said(reply, VerdictKind.BUSY, ErrorCode.VALIDATION_FAILED)
+    if status in request.accept:
+        return _ACCEPTED
+    if status in _UNSURE:
+        return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
+    if 400 <= status < 500:
+        return _said(reply, VerdictKind.REFUSED, _refusal_code(reply))
+    if 500 <= status < 600:
+        kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
+        return _said(reply, kind, ErrorCode.SERVER_ERROR)
+    location = reply.headers.get("location")
+    if status in _REDIRECTS and request.effect is Effect.READ and location:
+        return Verdict(VerdictKind.REDIRECTED, location=location)
+    if status in _REDIRECTS:
+        what = "without saying where to" if request.effect is Effect.READ else "and a write is never sent elsewhere"
+        return _bad(f"the platform redirects (status {status}), {what}")
+    return _bad(f"the platform answered with the unexpected status {status}")
+
+
+def _accepted(request: Request, reply: Reply) -> Verdict:
+    """A status that the operation wants to see; its body must be usable where it is a success."""
+    body = reply.body
+    if not 200 <= reply.status < 300:
+        return _ACCEPTED
+    if reply.is_truncated:
+        return _bad(f"the answer (status {reply.status}) broke off")
+    if isinstance(body, Unreadable):
+        if body.is_too_large and request.effect is Effect.READ:
+            # repeating brings the same, so it is final
+            is_file = request.media in (Media.RAW, Media.HTML)
+            code = ErrorCode.TOO_LARGE if is_file else ErrorCode.BAD_RESPONSE
+            return Verdict(VerdictKind.REFUSED, code, f"the answer can't be used: {body.why}")
+        return _bad(f"the answer (status {reply.status}) can't be used: {body.why}")
+    if body is None and reply.status == 200 and request.method == "GET":
+        return _bad("the answer (status 200) is empty")
+    if request.proof is not None and not reply.is_unchanged:  # what a 304 confirms was looked at when it was kept
+        flaw = request.proof.flaw(reply)
+        if flaw:
+            return _bad(f"the answer (status {reply.status}) does not show what was asked for: {flaw}")
+    return _ACCEPTED
+
+
+def _limited(reply: Reply) -> Verdict | None:
+    """What a 403 or 429 says about limits and lock-outs; None: it refuses this request for a reason of its own."""
+    said = _message_of(reply.body)
+    headers = reply.headers
+    if reply.status == 403 and phrases.is_lock_out(said):
+        return _said(reply, VerdictKind.LOCKED_OUT, ErrorCode.UNAUTHORIZED)
+    if phrases.is_secondary_limit(said):
+        return _said(reply, VerdictKind.LIMITED_SECONDARY, ErrorCode.RATE_LIMITED)
+    remaining = _count(headers.get("x-ratelimit-remaining"))
+    if phrases.is_primary_limit(said) or (remaining is not None and remaining <= 0):
+        return _said(reply, VerdictKind.LIMITED_PRIMARY, ErrorCode.RATE_LIMITED)
+    if reply.status == 429 or "retry-after" in headers:
+        return _said(reply, VerdictKind.LIMITED_SECONDARY, ErrorCode.RATE_LIMITED)
+    return None if _is_explained(reply.body) else _said(reply, VerdictKind.UNEXPLAINED, ErrorCode.FORBIDDEN)
+
+
+def _is_explained(body: Any) -> bool:
+    """Whether a 403 says why: its message is more than the status in words, or points into the documentation."""
+    if not isinstance(body, dict):
+        return False
+    plain = " ".join(_WORD.findall(_message_of(body))).lower()
+    return bool(plain) and (plain not in _GENERIC or bool(body.get("documentation_url")))
+
+
+def _is_busy(body: Any) -> bool:
+    """Whether a 422 means that the same will be taken later: something is in progress, or the endpoint was spammed."""
+    if not isinstance(body, dict):
+        return False
+    message, entries = _message_of(body), body.get("errors")
+    entries = entries[:_READ_ERRORS] if isinstance(entries, list) else []
+    said = [entry.get("message") if isinstance(entry, dict) else entry for entry in entries]
+    if any(isinstance(each, str) and phrases.is_in_progress(each) for each in (message, *said)):
+        return True
+    return not entries and phrases.is_spammed(message)
+
+
+def _refusal_code(reply: Reply) -> ErrorCode:
+    body = reply.body
+    entries = body.get("errors") if isinstance(body, dict) else None
+    if isinstance(entries, list) and any(
+        isinstance(each, dict) and each.get("code") == "too_large" for each in entries
+    ):
+        return ErrorCode.TOO_LARGE
+    match reply.status:
+        case 403:
+            return ErrorCode.FORBIDDEN
+        case 404:
+            return ErrorCode.NOT_FOUND
+        case 409 | 412 | 423:
+            return ErrorCode.CONFLICT
+        case 413:
+            return ErrorCode.TOO_LARGE
+        case _:
+            return ErrorCode.VALIDATION_FAILED
+
+
+def _bad(message: str) -> Verdict:
+    return Verdict(VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE, message)
+
+
+def _said(reply: Reply, kind: VerdictKind, code: ErrorCode) -> Verdict:
+    """A verdict in the platform's own words, with the wait that it asks for."""
+    date = date_from_headers(reply.headers)
+    # a date to wait for is measured on the clock that wrote it
+    wait_s = retry_after_s(reply.headers, math.nan if date is None else date)
+    return Verdict(kind, code, _words(reply), wait_s)
+
+
+def _words(reply: Reply) -> str:
+    message = _message_of(reply.body)
+    errors = _errors_of(reply.body)
+    if len(errors) > MESSAGE_ERRORS:
+        errors[MESSAGE_ERRORS:] = [f"and {len(errors) - MESSAGE_ERRORS} more"]
+    if errors:
+        message = f"{message}: {'; '.join(errors)}" if message else "; ".join(errors)
+    # shown text first: taking out what hides can complete a secret; one that was cut must not come into sight
+    is_cut = len(message) >= _READ_CHARS
+    message = redact(printable(message)).strip()
+    if not message or (is_cut and len(message) <= MESSAGE_CHARS):
+        return f"the platform answered with status {reply.status} and no message"
+    return message if len(message) <= MESSAGE_CHARS else message[: MESSAGE_CHARS - 1] + "…"
+
+
+def _message_of(body: Any) -> str:
+    message = body.get("message") if isinstance(body, dict) else None
+    return message[:_READ_CHARS] if isinstance(message, str) else ""
+
+
+def _errors_of(body: Any) -> list[str]:
+    """The entries of a 422's `errors` as people read them: `Hook.config.url: missing_field`."""
+    entries = body.get("errors") if isinstance(body, dict) else None
+    if not isinstance(entries, list):
+        return []
+    return [line for entry in entries[:_READ_ERRORS] if (line := _error_line(entry))]
+
+
+def _error_line(entry: Any) -> str:
+    if isinstance(entry, str):
+        return entry[:_READ_CHARS]
+    if not isinstance(entry, dict):
+        return ""
+    place = ".".join(part for name in ("resource", "field") if isinstance(part := entry.get(name), str) and part)
+    why = next((text for name in ("message", "code") if isinstance(text := entry.get(name), str) and text), "")
+    return ": ".join(part for part in (place, why) if part)

@@ -1,0 +1,1 @@
+"""How two runs of the same audit differ."""

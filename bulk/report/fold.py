@@ -1,0 +1,267 @@
+"""One Report, folded from a run's ledger and result lines; text, JSON and HTML are made from it and from nothing else.
+
+Counts are the ledger's, and so is the tally that the run kept; without one, the lines of `results.jsonl` are read once
+and streamed: ten million cost no more memory than ten. Read `record.py` (what a report says), `run_state.py` (where a
+run stands), `tally.py` (what the items say), then this.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bulk.clock import Clock
+from bulk.errors import RunDirectoryError
+from bulk.ledger.directory import RESULTS
+from bulk.ledger.records import Epoch
+from bulk.ledger.view import LedgerView
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.redaction import redact_json
+from bulk.report.active_time import ActiveTime
+from bulk.report.record import (
+    HINTS,
+    MEANINGS,
+    BucketReport,
+    EpochReport,
+    ErrorCount,
+    JobReport,
+    Report,
+    WaitReport,
+    exit_code,
+)
+from bulk.report.render.formatting import counted
+from bulk.report.run_state import JobStanding, Standing, next_command, stand
+from bulk.report.tally import Tally
+from bulk.status import STATES
+
+__all__ = ["Report", "exit_code", "fold"]
+
+MOST_WAITS = 50
+MOST_EPOCHS = 100
+_MANY = 20
+_ACCESS = frozenset((ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND, ErrorCode.UNAUTHORIZED))
+
+
+def fold(
+    view: LedgerView, *, manifest: Path | None = None, notes: Iterable[str] = (), now: float | None = None
+) -> Report:
+    """How the run of `view` went, or goes.
+
+    A process that folds its own run ends its epoch in the ledger first (`Ledger.finish`); else it counts as running.
+
+    Args:
+        manifest: where the manifest is, for the command that goes on.
+        notes: what else a person should know, such as what the check found.
+        now: UTC epoch seconds; None: this machine's clock.
+
+    Raises:
+        RunDirectoryError: the run directory can't be read, or is damaged.
+    """
+    now = Clock().now() if now is None else now
+    standing = stand(view, now)
+    spans = list(_spans(standing, now))
+    time = ActiveTime(spans)
+    names = [job.name for job in standing.jobs]
+    try:
+        tally = _stored(view, names, time)
+        if tally is None:
+            tally = Tally(names, time)
+            tally.read(view.lines())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        place = view.run_dir / RESULTS
+        raise RunDirectoryError(
+            f"{place} is damaged: {error}; restore it from a copy, or run with another --run-dir"
+        ) from error
+    codes: dict[str, list[tuple[str, int]]] = {}
+    for name, code, items in view.error_counts():
+        codes.setdefault(name, []).append((code, items))
+    jobs = tuple(_job(job, tally, time, codes.get(job.name, ())) for job in standing.jobs)
+    identity = view.identity()
+    started_at, ended_at = (spans[0][0], spans[-1][1]) if spans else (now, now)
+    totals = standing.outcomes
+    found = Report(
+        name=identity.name,
+        base_url=identity.base_url,
+        vendor=identity.vendor,
+        run_dir=str(view.run_dir),
+        state=standing.state,
+        exit_code=standing.exit_code,
+        meaning=MEANINGS.get(standing.exit_code, "stopped early with work left"),
+        why=standing.why,
+        started_at=_moment(started_at),
+        ended_at=_moment(ended_at),
+        wall_s=round(max(0.0, ended_at - started_at), 3),
+        active_s=round(time.total_s, 3),
+        items=standing.items,
+        outcomes=totals,
+        left=standing.left,
+        superseded=standing.superseded,
+        not_modified=sum(job.not_modified for job in jobs),
+        per_second=_per_second(sum(totals.values()), time.total_s),
+        requests=_sum(standing, "requests"),
+        retries=_sum(standing, "retries"),
+        settled=_sum(standing, "settled"),
+        jobs=jobs,
+        buckets=tuple(_buckets(standing)),
+        waits=tuple(_waits(standing)),
+        epochs=tuple(_epoch(epoch, span) for epoch, span in zip(standing.epochs, spans, strict=True))[-MOST_EPOCHS:],
+        slowest=tally.slowest,
+        timeline=tally.timeline if spans else None,
+        next_command=next_command(standing, view.run_dir, manifest),
+        notes=(*_notes(standing, jobs), *notes),
+    )
+    data = msgspec.json.encode(found)
+    clean = redact_json(data, _own_words(found))
+    return found if clean is data else msgspec.json.decode(clean, type=Report)
+
+
+def _own_words(report: Report) -> frozenset[bytes]:
+    """What a report says that is no text of somebody else's, and what later commands must find as it is."""
+    given = (report.run_dir, report.base_url, report.vendor, *(job.name for job in report.jobs))
+    kinds = (job.operation for job in report.jobs)
+    words = (*OutcomeKind, *ErrorCode, *STATES, *MEANINGS.values(), *given, *kinds)
+    return frozenset(msgspec.json.encode(str(word))[1:-1] for word in words)
+
+
+def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
+    """The tally of this process's own run so far, to be kept up to date; None where the lines must be read at its end.
+
+    Raises:
+        RunDirectoryError: the ledger can't be read.
+    """
+    standing = stand(view, now)
+    spans = list(_spans(standing, now))
+    time = ActiveTime([*spans[:-1], (spans[-1][0], math.inf)])
+    try:
+        return _stored(view, [job.name for job in standing.jobs], time)
+    except msgspec.DecodeError:
+        return None
+
+
+def _stored(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally | None:
+    tallies = view.tallies()
+    return Tally(names, time, tallies) if tallies is not None else None
+
+
+def _spans(standing: Standing, now: float) -> Iterator[tuple[float, float]]:
+    """Start and end of each epoch. A killed one ended when it was last heard, or else when the next one began."""
+    starts = [epoch.started_at for epoch in standing.epochs]
+    for epoch, following in zip(standing.epochs, [*starts[1:], None], strict=True):
+        if following is None and standing.state == "running":
+            end = now
+        elif epoch.ended_at is not None:
+            end = epoch.ended_at
+        elif epoch.status is not None:
+            end = epoch.status.at
+        else:
+            end = epoch.started_at if following is None else following
+        yield epoch.started_at, max(epoch.started_at, end)
+
+
+def _job(job: JobStanding, tally: Tally, time: ActiveTime, codes: Sequence[tuple[str, int]]) -> JobReport:
+    lines = tally.jobs[job.name]
+    active_s = 0.0
+    if lines.first_at is not None and lines.last_at is not None:
+        active_s = max(0.0, time.of(lines.last_at) - time.of(lines.first_at))
+    done = sum(job.outcomes.values())
+    errors = sorted(codes, key=lambda entry: (-entry[1], entry[0]))
+    return JobReport(
+        name=job.name,
+        operation=job.operation,
+        items=job.items,
+        outcomes=dict(job.outcomes),
+        left=job.left,
+        superseded=job.superseded,
+        not_modified=lines.not_modified,
+        started_at=_moment(lines.first_at) if lines.first_at is not None else None,
+        ended_at=_moment(lines.last_at) if lines.last_at is not None else None,
+        active_s=round(active_s, 3),
+        per_second=_per_second(done, active_s) if done > 1 else 0.0,
+        elapsed=lines.elapsed,
+        errors=tuple(
+            ErrorCount(code=code, count=count, hint=HINTS.get(code, ""), example=lines.examples.get(code))
+            for code, count in errors
+        ),
+        problems=lines.problems,
+        slowest=lines.slowest,
+    )
+
+
+def _per_second(items: int, seconds: float) -> float:
+    return round(items / seconds, 3) if seconds > 0 else 0.0
+
+
+def _sum(standing: Standing, field: str) -> int:
+    """Each epoch counts from zero, so that the run is their sum."""
+    return sum(getattr(epoch.status, field) for epoch in standing.epochs if epoch.status is not None)
+
+
+def _buckets(standing: Standing) -> Iterator[BucketReport]:
+    used: dict[tuple[str, str], int] = {}
+    last = {}
+    for epoch in standing.epochs:
+        for bucket in epoch.status.buckets if epoch.status is not None else ():
+            key = (bucket.credential, bucket.category)
+            used[key] = used.get(key, 0) + bucket.used
+            last[key] = bucket
+    for key, bucket in sorted(last.items(), key=lambda entry: (-used[entry[0]], entry[0])):
+        if used[key]:
+            yield BucketReport(
+                credential=bucket.credential,
+                category=bucket.category,
+                used=used[key],
+                limit=bucket.limit,
+                remaining=bucket.remaining,
+                reserve=bucket.reserve,
+                reset_at=_moment(bucket.reset_at) if bucket.reset_at is not None else None,
+            )
+
+
+def _waits(standing: Standing) -> Iterator[WaitReport]:
+    if standing.state == "complete" or standing.last is None:
+        return
+    for wait in sorted(standing.last.waits, key=lambda each: -each.count)[:MOST_WAITS]:
+        yield WaitReport(what=wait.what, count=wait.count, until=_moment(wait.until) if wait.until else None)
+
+
+def _epoch(epoch: Epoch, span: tuple[float, float]) -> EpochReport:
+    return EpochReport(
+        number=epoch.number,
+        started_at=_moment(span[0]),
+        ended_at=_moment(span[1]),
+        active_s=round(span[1] - span[0], 3),
+        exit_code=epoch.exit_code,
+        why=epoch.why or "",
+        requests=epoch.status.requests if epoch.status is not None else 0,
+        retries=epoch.status.retries if epoch.status is not None else 0,
+    )
+
+
+def _notes(standing: Standing, jobs: Sequence[JobReport]) -> Iterator[str]:
+    silent = sum(epoch.ended_at is None for epoch in standing.epochs[:-1]) + (standing.state == "lost")
+    if len(standing.epochs) > 1:
+        yield f"It was started {counted(len(standing.epochs), 'time')}, each time where the one before had ended."
+    if silent:
+        yield (
+            f"{counted(silent, 'start')} ended without a word (killed, or the machine stopped): requests sent after "
+            "its last status are not in the number of requests. No outcome was lost by it."
+        )
+    if standing.superseded:
+        yield f"{counted(standing.superseded, 'item')} skipped because a later one does the same: nothing is missing."
+    for job in jobs:
+        refused = [error for error in job.errors if error.code in _ACCESS]
+        if job.done >= _MANY and sum(error.count for error in refused) == job.done:
+            yield (
+                f"Every item of {job.name} was refused with {' or '.join(error.code for error in refused)}: "
+                "most likely its credential lacks a scope or its user a role, or the names are wrong."
+            )
+
+
+def _moment(at: float) -> datetime:
+    """To the millisecond; the nearest day of the calendar for what is on none."""
+    try:
+        return datetime.fromtimestamp(round(at, 3), UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=UTC) if at > 0 else datetime.fromtimestamp(0, UTC)

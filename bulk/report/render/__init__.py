@@ -1,0 +1,1 @@
+"""A report, a plan and a status as text, HTML and tables."""

@@ -1,0 +1,182 @@
+"""`bulk plan`: what a manifest costs, what each bucket has to give and when the run would end, as text and as data."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from bulk.check.plan import BucketPlan, JobPlan, Plan, Savings
+from bulk.report.render.formatting import count, counted, duration, iso, moment
+from bulk.report.render.terminal import Ink, column, cut, safe, width, wrapped
+
+_MOST_JOBS = 60
+_MOST_NOTES = 30
+_MOST_LANE = 24
+_SENT = "as planned; nothing but GET /rate_limit was sent"
+
+
+def render(plan: Plan, *, is_coloured: bool = False, columns: int = 80) -> str:
+    """The whole plan; ends in a line break, safe to print.
+
+    Args:
+        is_coloured: see `terminal.wants_colour`.
+        columns: width of the terminal (count); at least 72 are used.
+    """
+    ink, columns = Ink(is_on=is_coloured), max(72, columns)
+    parts = [
+        list(_head(plan, ink, columns)),
+        list(_jobs(plan, ink, columns)),
+        list(_buckets(plan, columns)),
+        list(_notes(plan, ink, columns)),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def data(plan: Plan) -> dict[str, Any]:
+    """The same as JSON values, with the fields of `manifest.plan.Plan`; moments are ISO 8601 in UTC, or null."""
+    built: dict[str, Any] = msgspec.to_builtins(plan)
+    return {name: _dated(name, value) for name, value in built.items()}
+
+
+def _dated(name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [
+            {inner: _dated(inner, each[inner]) for inner in each} if isinstance(each, dict) else each for each in value
+        ]
+    return iso(value) if (name == "at" or name.endswith("_at")) and value is not None else value
+
+
+def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
+    name = cut(plan.name, columns - len(_SENT) - 1)
+    yield f"{ink('strong', name)} {ink('dim', _SENT)}"
+    yield cut(plan.base_url, columns)
+    yield ""
+    requests = _span(plan.least_requests, plan.most_requests)
+    yield from wrapped(f"{counted(plan.items, 'item')}, {requests} requests. {_end(plan)}", columns)
+    saved = _saved(plan.saved)
+    if saved:
+        yield from wrapped(saved, columns)
+    if plan.longest_lane is not None and plan.longest_lane_items > 1:
+        takes = duration(plan.longest_lane_s)
+        yield from wrapped(
+            f"The longest lane is {safe(plan.longest_lane, 60)}: {counted(plan.longest_lane_items, 'item')}, "
+            f"one after the other, about {takes}.",
+            columns,
+        )
+
+
+def _end(plan: Plan) -> str:
+    least, most = plan.least_finish_at, plan.most_finish_at
+    if least is None:
+        is_zero = any(bucket.limit == 0 for bucket in plan.buckets)
+        why = (
+            "a bucket that it needs has a limit of 0"
+            if is_zero
+            else "the reserve leaves nothing of a bucket that it needs"
+        )
+        return f"It would never end: {why}. `bulk run` refuses it."
+    soon = f"{moment(least, plan.at)} (in {duration(least - plan.at)})"
+    if most is None:
+        return f"It would end about {soon} at the earliest."
+    late = f"{moment(most, plan.at)} (in {duration(most - plan.at)})"
+    said = f"It would end about {soon}." if late == soon else f"It would end between {soon} and {late}."
+    return said + _with_losses(plan, most)
+
+
+def _with_losses(plan: Plan, most: float) -> str:
+    """How much later it may end where answers are lost; empty where that makes no difference that is shown."""
+    lossy = plan.lossy_finish_at
+    if lossy is None or not plan.lossy_share or duration(lossy - plan.at) == duration(most - plan.at):
+        return ""
+    share = f"{100 * plan.lossy_share:g}%"
+    return f" With {share} of the answers lost, by {moment(lossy, plan.at)} (in {duration(lossy - plan.at)})."
+
+
+def _saved(saved: Savings) -> str:
+    """What need not be sent, in one or two sentences; empty where that is nothing."""
+    parts = [
+        f"{count(number)} {what}"
+        for number, what in (
+            (saved.duplicates, "duplicates"),
+            (saved.superseded, "superseded"),
+            (saved.combined, "sent together with others"),
+        )
+        if number
+    ]
+    said = [f"{counted(saved.requests, 'request')} saved: {', '.join(parts)}."] if parts else []
+    if saved.already_so:
+        said.append(f"What is already so is not sent: up to {count(saved.already_so)} of these requests less.")
+    return " ".join(said)
+
+
+def _span(least: int, most: int) -> str:
+    return count(least) if least == most else f"{count(least)} to {count(most)}"
+
+
+def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
+    shown = plan.jobs[:_MOST_JOBS]
+    heads = ("items", "requests", "lanes", "longest lane")
+    rows = [
+        (
+            count(job.items),
+            _span(job.least_requests, job.most_requests),
+            count(job.lanes) if job.lanes else "-",
+            _longest(job),
+        )
+        for job in shown
+    ]
+    widths = [max([len(head), *(width(row[place]) for row in rows)]) for place, head in enumerate(heads)]
+    room = max(24, columns - sum(widths) - 2 * len(widths) - 2)
+    operations = min(max([9, *(width(safe(job.operation)) for job in shown)]), room - 12)
+    names = min(max([3, *(width(safe(job.name)) for job in shown)]), room - operations)
+    titles = [("job", "operation"), *((job.name, job.operation) for job in shown)]
+    for (name, operation), cells in zip(titles, [heads, *rows], strict=True):
+        left = f"{column(name, names)}  {column(operation, operations)}"
+        right = "  ".join(cell.rjust(size) for cell, size in zip(cells[:3], widths[:3], strict=True))
+        line = cut(f"{left}  {right}  {cells[3]}", columns).rstrip()
+        yield ink("dim", line) if cells is heads else line
+    if len(plan.jobs) > len(shown):
+        yield f"and {counted(len(plan.jobs) - len(shown), 'more job')}"
+    for job in shown:
+        if job.needs:
+            yield from wrapped(f"{safe(job.name, 40)} starts after {', '.join(job.needs)}.", columns, "  ")
+
+
+def _longest(job: JobPlan) -> str:
+    return f"{cut(job.longest_lane, _MOST_LANE)} ({count(job.longest_lane_items)})" if job.longest_lane else "-"
+
+
+def _buckets(plan: Plan, columns: int) -> Iterator[str]:
+    several = len({bucket.credential for bucket in plan.buckets}) > 1
+    for bucket in plan.buckets:
+        name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)
+        wanted = _span(bucket.least_requests, bucket.most_requests)
+        yield from wrapped(f"Budget {name}: {wanted} requests{_from(bucket, plan.at)}.", columns, "  ")
+
+
+def _from(bucket: BucketPlan, now: float) -> str:
+    if bucket.limit is None or bucket.remaining is None:
+        return ", no limit"
+    reserve = f", {count(bucket.reserve)} kept in reserve" if bucket.reserve else ""
+    resets = f", resets {moment(bucket.reset_at, now)}" if bucket.reset_at is not None and bucket.reset_at > now else ""
+    said = f"; {count(bucket.remaining)} of {count(bucket.limit)} left{reserve}{resets}"
+    if bucket.least_windows is None or bucket.least_done_at is None:
+        why = "the reserve leaves nothing" if bucket.limit else "the limit is 0"
+        return f"{said}; they are never let out, because {why}"
+    if (bucket.most_windows or bucket.least_windows) <= 1:
+        return f"{said}; that is enough"
+    windows = f"{_span(bucket.least_windows, bucket.most_windows or bucket.least_windows)} windows"
+    ends = moment(bucket.least_done_at, now)
+    if bucket.most_done_at is not None and moment(bucket.most_done_at, now) != ends:
+        ends = f"between {'now' if bucket.least_done_at <= now else ends} and {moment(bucket.most_done_at, now)}"
+    else:
+        ends = f"about {ends}"
+    return f"{said}; that takes {windows}, the last request leaves {ends}"
+
+
+def _notes(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
+    for note in plan.notes[:_MOST_NOTES]:
+        lines = wrapped(f"Note: {note}", columns, "      ")
+        yield from (ink("doubt", line) if "cannot be undone" in note else line for line in lines)
+    if len(plan.notes) > _MOST_NOTES:
+        yield f"and {counted(len(plan.notes) - _MOST_NOTES, 'more note')}"

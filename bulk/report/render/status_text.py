@@ -1,0 +1,225 @@
+"""`bulk status` and `bulk rate-limit`: where a run or a credential stands, as text and as data for `--json`.
+
+What the ledger counts is certain; what the running process last said (rates, buckets, waits) carries its age.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.ledger.view import LedgerView
+from bulk.report.record import OUTCOMES
+from bulk.report.render.formatting import count, counted, duration, iso, moment, outcomes, percent, rate
+from bulk.report.render.status_words import bucket_name, closed, most_first, waited_for
+from bulk.report.render.terminal import Ink, column, cut, safe, width
+from bulk.report.render.text import verdict
+from bulk.report.run_state import Standing, next_command, stand
+from bulk.status import BucketStatus, RunStatus
+
+STALE_S = 15.0
+"""A running process says where it stands about every second; a status older than this is marked (seconds)."""
+
+_TONES = {"complete": "good", "running": "same", "stopped": "doubt", "lost": "bad"}
+_MOST_WAITS = 8
+_MOST_JOBS = 60
+
+
+def render(
+    view: LedgerView, *, now: float, manifest: Path | None = None, is_coloured: bool = False, columns: int = 80
+) -> str:
+    """Where the run of `view` stands; ends in a line break, safe to print.
+
+    Args:
+        now: UTC epoch seconds.
+        manifest: where the manifest is, for the command that goes on.
+        columns: width of the terminal (count, >= 40).
+
+    Raises:
+        RunDirectoryError: the run directory can't be read.
+    """
+    standing, ink = stand(view, now), Ink(is_on=is_coloured)
+    parts = [
+        list(_head(standing, view, now, ink, columns)),
+        list(_jobs(standing, ink, columns)),
+        list(_live(standing, now, columns)) if standing.state == "running" else [],
+    ]
+    command = next_command(standing, view.run_dir, manifest)
+    if command and standing.state != "running":
+        parts.append([f"Go on:   {ink('strong', safe(command))}"])
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[str, Any]:
+    """The same as JSON values: state, exit code, counts, jobs, and the last `status` as its process wrote it.
+
+    Raises:
+        RunDirectoryError: the run directory can't be read.
+    """
+    standing, identity = stand(view, now), view.identity()
+    last = standing.epochs[-1] if standing.epochs else None
+    return {
+        "name": standing.name,
+        "base_url": identity.base_url,
+        "run_dir": str(view.run_dir),
+        "state": standing.state,
+        "exit_code": None if standing.state == "running" else standing.exit_code,
+        "why": standing.why,
+        "items": standing.items,
+        "left": standing.left,
+        "outcomes": standing.outcomes,
+        "superseded": standing.superseded,
+        "jobs": [
+            {
+                "name": job.name,
+                "operation": job.operation,
+                "items": job.items,
+                "left": job.left,
+                "outcomes": dict(job.outcomes),
+                "superseded": job.superseded,
+            }
+            for job in standing.jobs
+        ],
+        "epoch": None
+        if last is None
+        else {
+            "number": last.number,
+            "started_at": iso(last.started_at),
+            "ended_at": None if last.ended_at is None else iso(last.ended_at),
+            "pid": last.pid,
+            "host": last.host,
+            "exit_code": last.exit_code,
+        },
+        "is_stale": _is_stale(standing, now),
+        "status": None if standing.last is None else status_data(standing.last),
+        "next_command": next_command(standing, view.run_dir, manifest),
+    }
+
+
+def status_data(status: RunStatus) -> dict[str, Any]:
+    """A RunStatus as JSON values; moments stay UTC epoch seconds, as its fields are documented."""
+    built: dict[str, Any] = msgspec.to_builtins(status)
+    return built
+
+
+def _is_stale(standing: Standing, now: float) -> bool:
+    return standing.state == "running" and standing.last is not None and now - standing.last.at > STALE_S
+
+
+def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: int) -> Iterator[str]:
+    last = standing.epochs[-1] if standing.epochs else None
+    if standing.state == "running" and last is not None:
+        doing = standing.last.state if standing.last is not None and standing.last.at >= last.started_at else "starting"
+        said = f"{doing}, process {last.pid} on {safe(last.host, 40)}, for {duration(now - last.started_at)}"
+    else:
+        said = f"{verdict(standing)} (exit {standing.exit_code})"
+    yield f"{ink('strong', cut(standing.name, columns // 2))} {ink(_TONES.get(standing.state, 'dim'), said)}"
+    if _is_stale(standing, now) and standing.last is not None:
+        age = duration(now - standing.last.at)
+        yield ink("doubt", f"Its last word is {age} old: it may be stuck, or its machine was asleep.")
+    yield cut(f"{view.identity().base_url}, {view.run_dir}", columns)
+    totals = standing.outcomes
+    done = sum(totals.values())
+    of = f" of {count(standing.items)} ({percent(done, standing.items)})" if standing.items is not None else ""
+    yield f"{count(done)}{of} items: {outcomes(totals, OUTCOMES) or 'none has ended'}."
+
+
+def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
+    shown = standing.jobs[:_MOST_JOBS]
+    live = {job.name: job for job in standing.last.jobs} if standing.last is not None else {}
+    name_columns = min(max((width(safe(job.name)) for job in shown), default=3), max(10, columns // 3))
+    done = [sum(job.outcomes.values()) for job in shown]
+    numbers = [
+        f"{count(number)}/{count(job.items)}" if job.items is not None else count(number)
+        for number, job in zip(done, shown, strict=True)
+    ]
+    number_columns = max((len(number) for number in numbers), default=1)
+    for job, number in zip(shown, numbers, strict=True):
+        said = outcomes(job.outcomes, OUTCOMES)
+        status = live.get(job.name)
+        if standing.state == "running" and status is not None and status.state == "waiting":
+            said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
+        room = columns - name_columns - number_columns - 4
+        tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"
+        yield f"{column(job.name, name_columns)}  {number.rjust(number_columns)}  {ink(tone, cut(said, room))}".rstrip()
+    if len(standing.jobs) > len(shown):
+        yield f"and {counted(len(standing.jobs) - len(shown), 'more job')}"
+
+
+def _live(standing: Standing, now: float, columns: int) -> Iterator[str]:
+    status = standing.last
+    if status is None or status.at < standing.epochs[-1].started_at:
+        return
+    parts = [
+        rate(status.per_second),
+        f"{count(status.in_flight)} of {count(status.concurrency)} in flight",
+        counted(status.requests, "request"),
+    ]
+    if status.retries:
+        parts.append(f"{count(status.retries)} repeated")
+    if status.finish_at is not None:
+        parts.append(f"done about {moment(status.finish_at, now)}")
+    yield cut(" · ".join(parts), columns)
+    if status.buckets:
+        yield from buckets(status.buckets, now=now, columns=columns).splitlines()
+    waits = most_first(status.waits)
+    for wait in waits[:_MOST_WAITS]:
+        yield cut(f"waiting: {waited_for(wait, now)} ({counted(wait.count, 'item')})", columns)
+    if len(waits) > _MOST_WAITS:
+        yield f"waiting: {counted(len(waits) - _MOST_WAITS, 'other thing')}"
+
+
+def buckets(found: Sequence[BucketStatus], *, now: float, columns: int = 80) -> str:
+    """A table of buckets, one line each; ends in a line break, safe to print.
+
+    Args:
+        now: UTC epoch seconds.
+        columns: width of the terminal (count, >= 40).
+    """
+    if not found:
+        return "The platform limits nothing.\n"
+    several = len({bucket.credential for bucket in found}) > 1
+    names = [bucket_name(bucket, several=several) for bucket in found]
+    lefts = [_left(bucket) for bucket in found]
+    name_columns = min(max(map(width, names)), max(10, columns // 2))
+    left_columns = max(map(len, lefts))
+    lines = [
+        cut(f"{column(name, name_columns)}  {left.rjust(left_columns)}  {_bucket_says(bucket, now)}", columns).rstrip()
+        for name, left, bucket in zip(names, lefts, found, strict=True)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _left(bucket: BucketStatus) -> str:
+    if bucket.limit is None or bucket.remaining is None:
+        return "no limit"
+    return f"{count(max(0, bucket.remaining))} of {count(bucket.limit)} left"
+
+
+def _bucket_says(bucket: BucketStatus, now: float) -> str:
+    said = []
+    if bucket.closed_because:
+        said.append(closed(bucket, now))
+    if bucket.reset_at is not None and bucket.reset_at > now:
+        said.append(f"resets {moment(bucket.reset_at, now)} (in {duration(bucket.reset_at - now)})")
+    if bucket.reserve:
+        said.append(f"{count(bucket.reserve)} kept in reserve")
+    if bucket.waiting:
+        said.append(f"{count(bucket.waiting)} waiting")
+    return ", ".join(said)
+
+
+def buckets_data(found: Sequence[BucketStatus]) -> list[dict[str, Any]]:
+    """The same for `--json`; `reset_at` is ISO 8601 in UTC, or null."""
+    return [
+        {
+            "credential": bucket.credential,
+            "category": bucket.category,
+            "limit": bucket.limit,
+            "remaining": bucket.remaining,
+            "reserve": bucket.reserve,
+            "reset_at": None if bucket.reset_at is None else iso(bucket.reset_at),
+        }
+        for bucket in found
+    ]

@@ -1,0 +1,51 @@
+"""What a status says in words, the same on every face: names of buckets, what is waited for, what comes first."""
+
+from collections.abc import Sequence
+
+from bulk.report.render.formatting import moment
+from bulk.report.render.terminal import safe
+from bulk.status import BucketStatus, RunStatus, Wait
+
+
+def totals(status: RunStatus) -> tuple[int, int | None, dict[str, int]]:
+    """Items that have ended, all items (None where a job's are not known), and how many ended how."""
+    counts: dict[str, int] = {}
+    for job in status.jobs:
+        for kind, number in job.outcomes.items():
+            counts[kind] = counts.get(kind, 0) + number
+    known = [job.items for job in status.jobs if job.items is not None]
+    return sum(counts.values()), sum(known) if len(known) == len(status.jobs) else None, counts
+
+
+def scarce_first(buckets: Sequence[BucketStatus]) -> list[BucketStatus]:
+    """Those with a limit, what is waited for first, then by the share that is left."""
+    limited = [bucket for bucket in buckets if bucket.limit is not None and bucket.remaining is not None]
+    return sorted(limited, key=lambda each: (not each.closed_because, not each.waiting, _share(each), each.category))
+
+
+def _share(bucket: BucketStatus) -> float:
+    return (bucket.remaining or 0) / bucket.limit if bucket.limit else 0.0
+
+
+def most_first(waits: Sequence[Wait]) -> list[Wait]:
+    """What most items wait for first."""
+    return sorted(waits, key=lambda wait: -wait.count)
+
+
+def waited_for(wait: Wait, now: float) -> str:
+    """`bucket core until 14:05`, safe to print."""
+    until = f" until {moment(wait.until, now)}" if wait.until is not None else ""
+    return f"{safe(wait.what, 60)}{until}"
+
+
+def bucket_name(bucket: BucketStatus, *, several: bool) -> str:
+    """`core`, or `admin/core` where several credentials are used; safe to print."""
+    return f"{safe(bucket.credential, 30)}/{safe(bucket.category, 40)}" if several else safe(bucket.category, 40)
+
+
+def closed(bucket: BucketStatus, now: float) -> str:
+    """Why nothing is let out and until when: `used up until 14:05`; empty while it is open. Safe to print."""
+    if not bucket.closed_because:
+        return ""
+    why = "used up" if bucket.closed_because == f"bucket {bucket.category}" else safe(bucket.closed_because, 80)
+    return why + (f" until {moment(bucket.opens_at, now)}" if bucket.opens_at is not None else "")

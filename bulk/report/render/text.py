@@ -1,0 +1,214 @@
+"""The completion report as text for a terminal of 80 columns: what happened, what did not work, how to go on."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from bulk.model import OutcomeKind
+from bulk.report.record import MEANINGS, OUTCOMES, JobReport, ProblemItem, Report
+from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
+from bulk.report.render.terminal import Ink, column, cut, safe, width, wrapped
+from bulk.report.run_state import Standing
+
+COLOURS = {
+    OutcomeKind.SUCCEEDED: "good",
+    OutcomeKind.UNCHANGED: "same",
+    OutcomeKind.FAILED: "bad",
+    OutcomeKind.SKIPPED: "dim",
+    OutcomeKind.UNKNOWN: "doubt",
+}
+STATES = {
+    "complete": "complete",
+    "stopped": "stopped early",
+    "lost": "ended without a word",
+    "running": "still running",
+}
+_EXAMPLES = 3
+_LINES = 3
+_CODES = 5
+_JOBS = 40
+
+
+def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> str:
+    """The whole report; ends in a line break. Names and messages in it are safe to print.
+
+    Args:
+        is_coloured: see `terminal.wants_colour`.
+        columns: width of the terminal (count); at least 72 are used.
+    """
+    columns = max(72, columns)
+    ink = Ink(is_on=is_coloured)
+    parts = [
+        list(_head(report, ink, columns)),
+        list(_jobs(report, ink, columns)),
+        list(_problems(report, ink, columns)),
+        list(_left(report, columns)),
+        list(_facts(report, columns)),
+        list(_way_on(report, ink)),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def verdict(record: Report | Standing) -> str:
+    """One sentence, safe to print: `complete: every item succeeded or was unchanged`."""
+    state = STATES.get(record.state, record.state)
+    if record.state == "running":
+        return state
+    meaning = MEANINGS.get(record.exit_code, "work is left").removeprefix("the run is complete, and ")
+    return f"{state}: {safe(record.why) or meaning}" if record.state != "complete" else f"{state}: {meaning}"
+
+
+def _head(report: Report, ink: Ink, columns: int) -> Iterator[str]:
+    tone = {0: "good", 1: "bad", 6: "doubt"}.get(report.exit_code, "doubt")
+    name = cut(report.name, columns // 2)
+    first, *rest = wrapped(f"{name} {verdict(report)}", columns)
+    yield ink("strong", name) + " " + ink(tone, first[len(name) + 1 :])
+    yield from (ink(tone, line) for line in rest)
+    yield cut(report.base_url, columns)
+    yield ""
+    known = f" of {count(report.items)}" if report.items is not None and report.left else ""
+    yield from wrapped(
+        f"{count(report.done)}{known} {'item' if report.done == 1 and not known else 'items'} in "
+        f"{duration(report.active_s)}, {rate(report.per_second)}: "
+        f"{outcomes(report.outcomes, OUTCOMES) or 'none has ended'}.",
+        columns,
+    )
+    sent = [counted(report.requests, "request")]
+    if report.retries:
+        sent.append(f"{count(report.retries)} of them repeated")
+    if report.settled:
+        sent.append(f"{counted(report.settled, 'lost answer')} settled by reading")
+    yield from wrapped(", ".join(sent) + ".", columns)
+    if report.not_modified:
+        yield f"{counted(report.not_modified, 'answer')} had not changed (304), which costs no budget."
+
+
+def _jobs(report: Report, ink: Ink, columns: int) -> Iterator[str]:
+    shown = [kind for kind in OUTCOMES if report.outcomes.get(kind) or kind == "succeeded"]
+    rows = list(report.jobs[:_JOBS])
+    has_left = any(job.left for job in report.jobs)
+    heads = [*shown, *(["left"] if has_left else []), "rate"]
+    cells = [[*(count(job.outcomes[kind]) if job.outcomes[kind] else "-" for kind in shown)] for job in rows]
+    for job, row in zip(rows, cells, strict=True):
+        if has_left:
+            row.append("?" if job.left is None else count(job.left) if job.left else "-")
+        row.append(rate(job.per_second) if job.per_second else "-")
+    widths = [max([len(head), *(len(row[place]) for row in cells)]) for place, head in enumerate(heads)]
+    room = max(12, columns - sum(widths) - 2 * len(widths) - 2)
+    longest_job = max((width(safe(job.name)) for job in rows), default=3)
+    longest_operation = max((width(safe(job.operation)) for job in rows), default=9)
+    name_columns = min(max(longest_job, 3), room if longest_operation + 10 > room else max(8, room - longest_operation))
+    operation_columns = min(longest_operation, room - name_columns)
+    has_operation = operation_columns >= 8
+    yield ink("dim", _row("job", "operation" if has_operation else "", heads, widths, name_columns, operation_columns))
+    for job, row in zip(rows, cells, strict=True):
+        coloured = [
+            ink(COLOURS[OutcomeKind(head)], text.rjust(size)) if head in OUTCOMES and text != "-" else text.rjust(size)
+            for head, text, size in zip(heads, row, widths, strict=True)
+        ]
+        operation = job.operation if has_operation else ""
+        yield _row(job.name, operation, coloured, [0] * len(widths), name_columns, operation_columns)
+    if len(report.jobs) > len(rows):
+        yield f"and {counted(len(report.jobs) - len(rows), 'more job')}, see report.html"
+
+
+def _row(name: str, operation: str, cells: Sequence[str], widths: Sequence[int], first: int, second: int) -> str:
+    left = column(name, first)
+    if second >= 8:
+        left += "  " + column(operation, second)
+    return (left + "".join("  " + cell.rjust(size) for cell, size in zip(cells, widths, strict=True))).rstrip()
+
+
+def _problems(report: Report, ink: Ink, columns: int) -> Iterator[str]:
+    jobs = [job for job in report.jobs if job.problems]
+    if not jobs:
+        return
+    kinds = [kind for kind in ("failed", "unknown", "skipped") if report.outcomes.get(kind)]
+    yield ink("strong", "What did not succeed")
+    for job in jobs[:_JOBS]:
+        yield from _problems_of(job, ink, columns)
+    yield f"All of them: bulk report {_place(report)} --only {','.join(kinds)}"
+
+
+def _problems_of(job: JobReport, ink: Ink, columns: int) -> Iterator[str]:
+    yield f"  {ink('strong', cut(job.name, columns - 2))}"
+    codes = [error for error in job.errors if error.code != "superseded"]
+    for error in codes[:_CODES]:
+        number = f"{count(error.count)} ×"
+        first, *rest = wrapped(f"{error.code}: {error.hint}", columns - 5 - len(number))
+        coloured = first.replace(error.code, ink("doubt" if error.code == "unknown_outcome" else "bad", error.code), 1)
+        yield f"    {number} {coloured}"
+        yield from (" " * (5 + len(number)) + line for line in rest)
+        examples = [problem for problem in job.problems if problem.code == error.code][:_EXAMPLES]
+        if not examples and error.example is not None:
+            examples = [error.example]
+        for problem in examples:
+            lines = list(wrapped(described(problem), columns - 6, "  "))
+            yield from ("      " + line for line in lines[:_LINES])
+    if len(codes) > _CODES:
+        yield f"    and {counted(len(codes) - _CODES, 'more code')}"
+
+
+def described(problem: ProblemItem) -> str:
+    """`#17 acme/api CODEOWNERS (my-id): Not Found (404, 2 attempts)`."""
+    own = f" ({safe(problem.id, 40)})" if problem.id else ""
+    facts = [str(problem.http_status)] if problem.http_status else []
+    if problem.attempts > 1:
+        facts.append(f"{problem.attempts} attempts")
+    tail = f" ({', '.join(facts)})" if facts else ""
+    return f"#{problem.index} {safe(problem.label, 60)}{own}: {safe(problem.message, 160)}{tail}"
+
+
+def _left(report: Report, columns: int) -> Iterator[str]:
+    if report.state == "complete":
+        return
+    if report.left is not None:
+        yield f"{counted(report.left, 'item')} left ({percent(report.done, report.items or 0)} done)."
+    now = report.ended_at.timestamp()
+    for wait in report.waits[:5]:
+        until = f" until {_at(wait.until, now)}" if wait.until is not None else ""
+        yield cut(f"  waited for: {safe(wait.what)}{until} ({counted(wait.count, 'item')})", columns)
+    if len(report.waits) > 5:
+        yield f"  and {count(len(report.waits) - 5)} more"
+
+
+def _facts(report: Report, columns: int) -> Iterator[str]:
+    now = report.ended_at.timestamp()
+    took = [job.elapsed for job in report.jobs if job.elapsed is not None]
+    if len(took) == 1:
+        times = took[0]
+        spread = f"{_ms(times.median_ms)} (median), 95% up to {_ms(times.p95_ms)}, the longest {_ms(times.most_ms)}"
+        yield from wrapped(f"An item took {spread}.", columns)
+    if report.slowest and report.slowest[0].elapsed_ms >= 1000:
+        slow = report.slowest[0]
+        yield cut(f"Slowest: {safe(slow.job)} #{slow.index} {safe(slow.label)}, {_ms(slow.elapsed_ms)}", columns)
+    several = len({bucket.credential for bucket in report.buckets}) > 1
+    for bucket in report.buckets[:8]:
+        name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)
+        if bucket.limit is None or bucket.remaining is None:
+            yield f"Budget {name}: {count(bucket.used)} used, no limit."
+            continue
+        resets = f", resets {_at(bucket.reset_at, now)}" if bucket.reset_at is not None else ""
+        left = f"{count(bucket.remaining)} of {count(bucket.limit)} left{resets}"
+        yield from wrapped(f"Budget {name}: {count(bucket.used)} used; {left}.", columns, "  ")
+    for note in report.notes[:10]:
+        yield from wrapped(f"Note: {note}", columns, "      ")
+
+
+def _way_on(report: Report, ink: Ink) -> Iterator[str]:
+    yield f"Report:  {safe(report.run_dir)}/report.html"
+    if report.next_command:
+        yield f"Go on:   {ink('strong', safe(report.next_command))}"
+
+
+def _place(report: Report) -> str:
+    import shlex
+
+    return safe(shlex.quote(report.run_dir))
+
+
+def _at(at: datetime | None, now: float) -> str:
+    return "?" if at is None else moment(at.timestamp(), now)
+
+
+def _ms(milliseconds: float) -> str:
+    return duration(milliseconds / 1000)

@@ -1,0 +1,1 @@
+"""Repository contents: files and directories, read and written."""

@@ -1,0 +1,1 @@
+"""Organizations, their repositories, and the teams of an enterprise."""

@@ -1,0 +1,1 @@
+"""Rulesets of organizations and of an enterprise."""

@@ -1,0 +1,1 @@
+"""Webhooks of organizations, and the deliveries of their events."""

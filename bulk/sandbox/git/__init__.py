@@ -1,0 +1,1 @@
+"""The repositories of a sandbox: real git repositories on disk, and generated ones."""

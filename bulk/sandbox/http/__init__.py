@@ -1,0 +1,1 @@
+"""What happens to every request of the sandbox, whatever it asks for."""

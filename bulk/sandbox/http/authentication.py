@@ -1,0 +1,138 @@
+"""Who is calling: `Authorization` to a token, and the lock-out after repeated bad credentials.
+
+Accepted are `Bearer TOKEN`, `token TOKEN` and Basic with a user's login and one of his tokens as password (or the
+token as user name). A bad credential is 401. Five bad ones within 60 seconds lock out what was presented, for 60
+seconds: 403, even with a good token. What is locked is the pair of the presented credential and the client's address;
+with Basic, where the name is an existing user's, also that user from that address, whichever of his tokens is
+presented then. Refusals during the lock-out don't prolong it. (The specification shows neither the threshold nor the
+time: these are ours.)
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from bulk.sandbox.http.refusals import forbidden, unauthenticated
+from bulk.sandbox.store.records import Token
+from bulk.sandbox.store.state import State, digest_of
+
+LOCK_AFTER: Final = 5
+LOCK_WITHIN_S: Final = 60.0
+LOCK_FOR_S: Final = 60.0
+FAILURES_IN_MEMORY: Final = 10_000
+HEADERS_IN_MEMORY: Final = 1_000
+
+
+_Key = tuple[str, bytes | int]
+
+
+@dataclass(slots=True)
+class _Failures:
+    instants: deque[float] = field(default_factory=lambda: deque(maxlen=LOCK_AFTER))
+    locked_until: float = 0.0
+
+
+class Authentication:
+    """Finds the token of a request."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._failures: dict[_Key, _Failures] = {}
+        # Which token a header value holds: what nearly every request asks.
+        self._known: dict[str, Token] = {}
+        self._known_at = state.token_changes
+
+    def peek(self, header: str | None, now: float) -> Token | None:
+        """The good token in the header, without consequences; None: there is none."""
+        token = self._remembered(header) if header else None
+        return token if token and (token.ends_at is None or now < token.ends_at) else None
+
+    def identify(self, header: str | None, address: str, now: float) -> Token | None:
+        """The token of a request; None: it brought no credential.
+
+        Args:
+            header: the value of `Authorization`.
+            address: the client's IP address.
+            now: UTC epoch seconds.
+
+        Raises:
+            Refused: 401, the credential is bad or has ended; 403, it is locked out.
+        """
+        if header is None:
+            return None
+        token = self._remembered(header)
+        is_good = token is not None and (token.ends_at is None or now < token.ends_at)
+        if is_good and not self._failures:
+            return token
+        credential = _credential(header)
+        named = self._state.user(credential[0]) if credential else None
+        user = named or (token.user if token else None)
+        presented: _Key = (address, digest_of(credential[1] if credential else header))
+        if self._is_locked(presented, now) or (user and self._is_locked((address, user.id), now)):
+            raise forbidden("Maximum number of login attempts exceeded. Please try again later.")
+        if is_good:
+            return token
+        self._failed(presented, now)
+        if named:
+            self._failed((address, named.id), now)
+        raise unauthenticated("Bad credentials")
+
+    def _remembered(self, header: str) -> Token | None:
+        if self._known_at != self._state.token_changes:
+            self._known.clear()
+            self._known_at = self._state.token_changes
+        token = self._known.get(header)
+        if token is None:
+            token = self._find(_credential(header))
+            if token is not None and len(self._known) < HEADERS_IN_MEMORY:
+                self._known[header] = token
+        return token
+
+    def _find(self, credential: tuple[str, str] | None) -> Token | None:
+        if credential is None:
+            return None
+        name, text = credential
+        token = self._state.token(text)
+        if token is not None and name and name.casefold() != token.user.login.casefold():
+            return None
+        return token
+
+    def _is_locked(self, key: _Key, now: float) -> bool:
+        failures = self._failures.get(key)
+        return failures is not None and now < failures.locked_until
+
+    def _failed(self, key: _Key, now: float) -> None:
+        if len(self._failures) >= FAILURES_IN_MEMORY:
+            self._failures = {
+                kept: failures
+                for kept, failures in self._failures.items()
+                if now < max(failures.locked_until, failures.instants[-1] + LOCK_WITHIN_S)
+            }
+        failures = self._failures.setdefault(key, _Failures())
+        failures.instants.append(now)
+        if len(failures.instants) == LOCK_AFTER and now - failures.instants[0] <= LOCK_WITHIN_S:
+            failures.locked_until = now + LOCK_FOR_S
+            failures.instants.clear()
+            failures.instants.append(now)
+
+
+def _credential(header: str | None) -> tuple[str, str] | None:
+    """(login or empty, token's text) of an `Authorization` value; None: it can't be one."""
+    scheme, _, rest = (header or "").strip().partition(" ")
+    rest = rest.strip()
+    match scheme.casefold():
+        case "bearer" | "token":
+            return ("", rest) if rest else None
+        case "basic":
+            try:
+                name, colon, password = base64.b64decode(rest, validate=True).decode("utf-8").partition(":")
+            except (binascii.Error, UnicodeDecodeError):
+                return None
+            if not colon:
+                return None
+            return (name, password) if password else ("", name)
+    return None

@@ -1,0 +1,137 @@
+"""The work that one bucket pays for: its priorities, what is read ahead of its streams, the lanes that are free."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+
+from bulk.manifest.manifest import Entry
+from bulk.schedule.lanes import Lane
+
+BATCH = 256
+"""Items that a stream is read ahead (count)."""
+
+TURNS = 8
+"""Jobs of one priority whose streams take turns (count): each has a file open and is read ahead."""
+
+NEAR_ROWS = 8_192
+FAR_ROWS = 200_000
+"""Done items that are passed by at once on the way to the next one: in the event loop, and beside it (count)."""
+
+
+class Stream(Protocol):
+    """The items of a job without lanes, in order; `manifest.entries.EntryStream` is one."""
+
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
+        """The next ones that are not done, at most `count`; none at the end.
+
+        Args:
+            next_left: the first item from that index on that is not done.
+            near: the most rows to pass by (about); None comes back where the next item lies further on.
+        """
+
+
+class Work:
+    """One item handed to a worker, with the lane that it holds.
+
+    Attributes:
+        behind: items behind it in that lane that may share its requests (`Operation.steps_combined`).
+    """
+
+    __slots__ = ("behind", "entry", "lane")
+
+    def __init__(self, entry: Entry, lane: Lane | None = None, behind: tuple[Entry, ...] = ()) -> None:
+        self.entry, self.lane, self.behind = entry, lane, behind
+
+    @property
+    def items(self) -> int:
+        """Items that the worker holds (count)."""
+        return 1 + len(self.behind)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All of them, in their order."""
+        return (self.entry, *self.behind)
+
+
+@dataclass(slots=True, eq=False)
+class Feed:
+    """A stream and what was read ahead of it.
+
+    Attributes:
+        next_wanted: the first item from an index on that it gives; see `Stream.take`.
+        is_far: its next item is looked for elsewhere, because that takes its time; nothing may be asked meanwhile.
+    """
+
+    stream: Stream
+    next_wanted: Callable[[int], int]
+    ahead: deque[Entry] = field(default_factory=deque)
+    is_at_end: bool = False
+    is_far: bool = False
+
+    def next(self) -> Entry | None:
+        """The next item; None at the end, and where it `is_far`."""
+        if not self.ahead and not self.is_at_end:
+            found = self.stream.take(BATCH, self.next_wanted, near=NEAR_ROWS)
+            self.is_far = found is None
+            self.ahead.extend(found or ())
+            self.is_at_end = not self.ahead and not self.is_far
+        return self.ahead.popleft() if self.ahead else None
+
+    def look_far(self) -> None:
+        """Look further for what comes next, for a second or so; blocks. It `is_far` as long as nothing was found."""
+        found = self.stream.take(BATCH, self.next_wanted, near=FAR_ROWS)
+        if found is not None:
+            self.ahead.extend(found)
+            self.is_at_end, self.is_far = not found, False
+
+
+@dataclass(slots=True, eq=False)
+class Tier:
+    """One priority of one queue.
+
+    Attributes:
+        feeds: those that take turns. later: those that come in when one of these is at its end, or far off.
+    """
+
+    feeds: deque[Feed] = field(default_factory=deque)
+    later: deque[Feed] = field(default_factory=deque)
+    ready: list[tuple[int, int, Lane]] = field(default_factory=list)
+    cursors: deque[tuple[int, int]] = field(default_factory=deque)
+    lanes: int = 0
+    is_lanes_turn: bool = True
+
+    def add(self, feed: Feed) -> None:
+        """One more: where enough take turns, it does so later."""
+        (self.feeds if len(self.feeds) < TURNS else self.later).append(feed)
+
+    def drop_first(self) -> None:
+        """The first of them is at its end, or far off: the next one comes in."""
+        self.feeds.popleft()
+        if self.later:
+            self.feeds.append(self.later.popleft())
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The work that one bucket pays for.
+
+    Attributes:
+        idle: workers that wait for work.
+        jobs: those that it pays for and that are not complete (count).
+        is_closed: nothing more is offered (its credential was refused).
+    """
+
+    credential: str
+    category: str
+    tiers: dict[int, Tier] = field(default_factory=dict)
+    idle: deque[anyio.Event] = field(default_factory=deque)
+    jobs: int = 0
+    is_closed: bool = False
+
+    def wake(self, count: int) -> None:
+        """Wake so many idle workers."""
+        for _ in range(min(count, len(self.idle))):
+            self.idle.popleft().set()

@@ -1,0 +1,398 @@
+"""Which item next. Synchronous: it decides, workers wait.
+
+Work is kept apart by (credential, category), the bucket that pays: a drained bucket holds up only its own queue.
+Within a queue the higher priority goes first, jobs of one priority take turns, and of the lanes that are free the
+longest goes first, because it decides when the run ends. A lane has one item in flight and keeps manifest order,
+whatever the priorities. Memory is bounded by what is in flight: streams are read ahead in batches, lanes in a window.
+Source: design.md §5.
+"""
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import anyio
+
+from bulk.manifest.manifest import Entry, Job
+from bulk.model import ErrorCode, Outcome
+from bulk.schedule.job_progress import JobProgress, JobState
+from bulk.schedule.lanes import Held, Index, Lane
+from bulk.schedule.queues import Feed, Queue, Stream, Tier, Work
+
+__all__ = ["Queue", "Scheduler", "Stream", "Work"]
+
+LANES_FOR_EACH = 4
+"""Lanes in memory for each request that may be in flight (count)."""
+
+DONE_LANES = 16
+"""Lanes without an item left that are passed by at once (count): after a resume there may be a million of them."""
+
+
+class Scheduler:
+    """Args:
+    jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
+    index: the lanes on disk.
+    skip: called for a job that is not to run because what it needs did not succeed.
+    is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
+    on_make: called for a job whose items are to be made now; `made` is the answer.
+    on_far: called for a feed whose next item lies far on; `arrived` is the answer. Until it is set, it is looked for
+        at once.
+    on_copy: called for a job of which nothing is left but items that get the outcome of others, which have ended.
+    on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
+    numbers: of the jobs, by name. has_several: some lanes come from other indexes, of items that are made on the way.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        progress: Sequence[JobProgress],
+        streams: Callable[[int], Stream | None],
+        index: Index,
+        window: int,
+        skip: Callable[[Job], None],
+    ) -> None:
+        self.jobs, self.progress = jobs, progress
+        self.on_stop: Callable[[], None] = lambda: None
+        self.states = [JobState.WAITING for _ in jobs]
+        self.is_skipped = [False for _ in jobs]
+        self.queues: dict[tuple[str, str], Queue] = {}
+        self.in_flight = 0
+        self.is_stopped = False
+        self.is_passing_by = False
+        self._streams, self._index, self._skip = streams, index, skip
+        self._window = window * LANES_FOR_EACH
+        self.parked_lanes: dict[int, list[Lane]] = {}
+        self._held = Held()
+        self.lanes_at_work: set[Lane] = set()
+        self._made: dict[int, Index] = {}
+        self._making: set[int] = set()
+        self._copying: set[int] = set()
+        self._skipping: set[int] = set()
+        self._incomplete = len(jobs)
+        self.on_make: Callable[[Job], None] = lambda _: None
+        self.on_far: Callable[[Tier, Feed], None] = self._look_far
+        self._far = 0
+        self.on_copy: Callable[[Job], None] = lambda _: None
+        self._order = itertools.count()
+        self.has_several = any(job.derivation is not None for job in jobs)
+        self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
+        self._needed_by: list[list[Job]] = [[] for _ in jobs]
+        self._queue_of: list[Queue] = []
+        self._tier_of: list[Tier] = []
+        for job in jobs:
+            key = (job.credential, job.operation.category)
+            queue = self.queues.setdefault(key, Queue(*key))
+            queue.jobs += 1
+            self._queue_of.append(queue)
+            self._tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
+            for name in job.needs:
+                self._needed_by[self.numbers[name]].append(job)
+        for queue in self.queues.values():
+            queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
+
+    def queue_of(self, job: Job) -> Queue:
+        """The queue of a job."""
+        return self._queue_of[job.number]
+
+    def begin(self) -> None:
+        """Start every job that waits for nothing."""
+        self._advance(self.jobs)
+
+    def _advance(self, jobs: Iterable[Job]) -> None:
+        """Complete and start `jobs`, of which something has changed, and those that need them."""
+        changed = deque(jobs)
+        while changed:
+            job = changed.popleft()
+            number = job.number
+            if self.states[number] is JobState.WAITING and self._may_start(job):
+                if not self.progress[number].is_known:
+                    if number not in self._making:
+                        self._making.add(number)
+                        self.on_make(job)
+                    continue
+                self._start(job)
+            if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
+                self._complete(number)
+                changed.extend(self._needed_by[number])
+            elif self._may_copy(number):
+                self._copying.add(number)
+                self.on_copy(job)
+        self._end_if_stalled()
+
+    def _complete(self, number: int) -> None:
+        self.states[number] = JobState.COMPLETE
+        self._copying.discard(number)
+        self._skipping.discard(number)
+        self._incomplete -= 1
+        self._queue_of[number].jobs -= 1
+
+    def _may_start(self, job: Job) -> bool:
+        return all(self.states[self.numbers[name]] is JobState.COMPLETE for name in job.needs)
+
+    def _may_copy(self, number: int) -> bool:
+        """Whether all that is left of a job are copies of items that have ended."""
+        progress = self.progress[number]
+        if number in self._copying or self.is_skipped[number] or self.states[number] is not JobState.RUNNING:
+            return False
+        return progress.copies_left > 0 and progress.left == progress.copies_left
+
+    def _start(self, job: Job) -> None:
+        number = job.number
+        self.states[number] = JobState.RUNNING
+        needed = [self.numbers[name] for name in job.needs]
+        is_bad = any(self.progress[other].unsuccessful or self.is_skipped[other] for other in needed)
+        if job.needs_policy == "all" and is_bad:
+            self.is_skipped[number] = True
+            if self.progress[number].left:
+                self._skipping.add(number)
+                self._skip(job)
+        queue, tier, stream = self._queue_of[number], self._tier_of[number], self._streams(number)
+        if stream is None:
+            tier.cursors.append((number, 0))
+        elif not self.is_skipped[number]:
+            tier.add(Feed(stream, self.progress[number].next_offered))
+        for lane in self.parked_lanes.pop(number, ()):
+            self._place(lane)
+        queue.wake(self.progress[number].left)
+
+    def made(self, job: Job, index: Index) -> None:
+        """The items of a job are known now, and their outcomes so far; `index` has its lanes."""
+        self.progress[job.number].is_known = True
+        self._made[job.number] = index
+        self._making.discard(job.number)
+        self._advance((job,))
+
+    def waits_for(self, job: Job) -> tuple[str, ...]:
+        """Names of the jobs that hold it up."""
+        return tuple(name for name in job.needs if self.states[self.numbers[name]] is not JobState.COMPLETE)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every item has an outcome."""
+        return self._incomplete == 0
+
+    def take(self, queue: Queue) -> Work | None:
+        """The next item of this queue; None where there is none now, or where many lanes that are done had to be passed
+        by: then it `has_work` still.
+        """
+        if self.is_stopped or queue.is_closed:
+            return None
+        for tier in queue.tiers.values():
+            work = self._take_from(tier)
+            if work is not None:
+                items = work.items
+                self.in_flight += items
+                self.progress[work.entry.job].in_flight += items
+                return work
+        return None
+
+    def _take_from(self, tier: Tier) -> Work | None:
+        tier.is_lanes_turn = not tier.is_lanes_turn
+        if tier.is_lanes_turn or not tier.feeds:
+            return self._take_laned(tier) or self._take_streamed(tier)
+        return self._take_streamed(tier) or self._take_laned(tier)
+
+    def _take_streamed(self, tier: Tier) -> Work | None:
+        while tier.feeds:
+            feed = tier.feeds[0]
+            entry = feed.next()
+            if entry is not None:
+                tier.feeds.rotate(-1)
+                return Work(entry)
+            tier.drop_first()
+            if feed.is_far:
+                self._far += 1
+                self.on_far(tier, feed)
+        return None
+
+    def _look_far(self, tier: Tier, feed: Feed) -> None:
+        while feed.is_far:
+            feed.look_far()
+        self.arrived(tier, feed)
+
+    def arrived(self, tier: Tier, feed: Feed) -> None:
+        """The next items of a feed, which lay far on, were found."""
+        self._far -= 1
+        tier.feeds.append(feed)
+        for queue in self.queues.values():
+            if tier in queue.tiers.values():
+                queue.wake(len(queue.idle))
+
+    def _take_laned(self, tier: Tier) -> Work | None:
+        self._open_lanes(tier)
+        done = 0
+        while tier.ready and done < DONE_LANES:
+            lane = heapq.heappop(tier.ready)[2]
+            tier.lanes -= 1
+            entry = lane.head(self._is_over)
+            if entry is None:
+                done += 1
+                self._open_lanes(tier)
+                continue
+            if self._tier_of[entry.job] is tier and self.states[entry.job] is JobState.RUNNING:
+                if not self._held.take(lane):
+                    continue
+                lane.job = entry.job
+                self.lanes_at_work.add(lane)
+                return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation))
+            self._place(lane)
+        return None
+
+    def _open_lanes(self, tier: Tier) -> None:
+        """Fill the window from the index, longest lanes first."""
+        while tier.cursors and tier.lanes < self._window:
+            number, after = tier.cursors.popleft()
+            index = self._made.get(number, self._index)
+            found = index.lanes(number, after=after, count=self._window)
+            for lane in found:
+                holds = index.holds(lane.key) if self.has_several else frozenset[int]()
+                self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left, job=number))
+            if len(found) == self._window:
+                tier.cursors.append((number, after + len(found)))
+
+    def _push(self, tier: Tier, lane: Lane) -> None:
+        tier.lanes += 1
+        heapq.heappush(tier.ready, (-lane.left, next(self._order), lane))
+
+    def _place(self, lane: Lane) -> Queue | None:
+        """Put a free lane where its next item is offered; returns that queue."""
+        entry = lane.head(self._is_over)
+        if entry is None:
+            return None
+        if self.states[entry.job] is JobState.WAITING:
+            self.parked_lanes.setdefault(entry.job, []).append(lane)
+            return None
+        self._push(self._tier_of[entry.job], lane)
+        return self._queue_of[entry.job]
+
+    def _is_over(self, entry: Entry) -> bool:
+        return self.is_skipped[entry.job] or self.progress[entry.job].is_done(entry.index)
+
+    def _next_left(self, job: int, index: int) -> int:
+        progress = self.progress[job]
+        return progress.items if self.is_skipped[job] else progress.next_left(index)
+
+    def has_work(self, queue: Queue) -> bool:
+        """Whether `take` might have an item now."""
+        if self.is_stopped or queue.is_closed:
+            return False
+        for tier in queue.tiers.values():  # noqa: SIM110 - asked for each item: a generator takes three times as long
+            if tier.feeds or tier.ready or tier.cursors:
+                return True
+        return False
+
+    async def wait_work(self, queue: Queue) -> bool:
+        """Wait until there may be an item; False when none will come any more."""
+        while not self.has_work(queue):
+            if self.is_over(queue):
+                return False
+            event = anyio.Event()
+            queue.idle.append(event)
+            try:
+                await event.wait()
+            finally:
+                if event in queue.idle:
+                    queue.idle.remove(event)
+        return True
+
+    def is_over(self, queue: Queue) -> bool:
+        """Whether nothing will be offered there any more."""
+        return self.is_stopped or queue.is_closed or queue.jobs == 0
+
+    def ended(self, work: Work, outcome: Outcome, paid: int) -> None:
+        """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete.
+
+        Args:
+            paid: requests of it that a bucket paid for (count).
+        """
+        progress = self.progress[work.entry.job]
+        progress.in_flight -= 1
+        progress.note_paid(paid)
+        self.in_flight -= 1
+        self.mark_ended(work.entry.job, work.entry.index, outcome)
+        if work.lane is not None:
+            work.lane.left -= 1
+            self._release(work.lane)
+        if self.in_flight == 0 or (progress.in_flight == 0 and progress.left == progress.copies_left):
+            self._advance((self.jobs[work.entry.job],))
+
+    def ended_together(self, work: Work, outcomes: Sequence[Outcome | None], paid: int) -> None:
+        """As `ended`, for an item and those behind it; those without an outcome are offered again, one by one."""
+        progress, lane = self.progress[work.entry.job], work.lane
+        assert lane is not None, "only items of a lane go together"
+        progress.in_flight -= work.items
+        self.in_flight -= work.items
+        left: list[Entry] = []
+        for entry, outcome in zip(work.entries, outcomes, strict=True):
+            if outcome is None:
+                left.append(entry)
+                continue
+            progress.note_paid(paid)
+            paid = 0
+            self.mark_ended(entry.job, entry.index, outcome)
+        lane.left -= work.items - len(left)
+        lane.give_back(left)
+        self._release(lane)
+        if progress.left == 0 or self.in_flight == 0:
+            self._advance((self.jobs[work.entry.job],))
+
+    def _release(self, lane: Lane) -> None:
+        """A lane is free again, and those that waited for it may be."""
+        self.lanes_at_work.discard(lane)
+        for each in (lane, *self._held.release(lane)):
+            queue = self._place(each)
+            if queue is not None:
+                queue.wake(1)
+
+    def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
+        """Count an outcome."""
+        progress = self.progress[job]
+        progress.end(index, outcome.kind)
+        if outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED:
+            progress.superseded += 1
+
+    def passed_by(self, jobs: Iterable[Job]) -> None:
+        """Items of these that were skipped, superseded or copies have their outcomes."""
+        self._advance(jobs)
+
+    def abandoned(self, work: Work) -> None:
+        """No outcome: the run is stopping, or the credential was refused. The item's lane stays closed."""
+        self.progress[work.entry.job].in_flight -= work.items
+        self.in_flight -= work.items
+        self._end_if_stalled()
+
+    def close(self, queue: Queue) -> None:
+        """Offer nothing more there."""
+        queue.is_closed = True
+        queue.wake(len(queue.idle))
+        self._end_if_stalled()
+
+    def stop(self) -> None:
+        """Offer nothing more at all."""
+        self.is_stopped = True
+        for queue in self.queues.values():
+            queue.wake(len(queue.idle))
+        self.on_stop()
+
+    def _end_if_stalled(self) -> None:
+        """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""
+        if self.is_complete:
+            self.stop()
+            return
+        is_busy = self.is_passing_by or self._making or self._far or self._copying or self._skipping
+        if self.in_flight == 0 and not is_busy and not any(self.has_work(queue) for queue in self.queues.values()):
+            self.stop()
+
+    def work_left(self, credential: str, category: str) -> int:
+        """Requests still to be sent from that bucket, estimated (count)."""
+        left = 0.0
+        for job in self.jobs:
+            if job.credential == credential and job.operation.category == category and not self.is_skipped[job.number]:
+                progress = self.progress[job.number]
+                left += max(0, progress.left - progress.copies_left - progress.in_flight) * self.paid_each(job)
+        return -int(-left // 1)
+
+    def paid_each(self, job: Job) -> float:
+        """Requests that an item of this job costs its bucket: measured, or the most it can take."""
+        return self.progress[job.number].cost_of_one(job.operation.most_requests)

@@ -1,0 +1,1 @@
+"""What everything that writes to disk shares: private files, threads for blocking work, inserts of many rows."""

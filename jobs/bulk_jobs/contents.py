@@ -1,0 +1,398 @@
+"""Files of a repository: read, write, delete. Writes of one repository go one at a time, the platform refuses overlaps.
+
+A file is known by its blob sha, so what is already as asked for is not sent, and what became of a lost answer can be
+read. Source: specification, Repository contents; operations.md, GET, PUT and DELETE contents.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bulk import urls
+from bulk.model import (
+    RAW_BODY_BYTES,
+    ErrorCode,
+    Lost,
+    NotApplied,
+    Outcome,
+    Reply,
+    Request,
+    Undecided,
+    failed,
+    succeeded,
+    unchanged,
+)
+from bulk.operation import FileError, Item, ItemFlaw, Operation, Settling, Steps
+from bulk_jobs.shared import names, overwrites, refusals
+from bulk_jobs.shared.files import blobs, file_proofs, file_reads, file_writes
+from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content
+from bulk_jobs.shared.files.standing import Standing, can_see, contents_url, look
+
+_NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
+
+FilePath = Annotated[
+    str, Meta(min_length=1, description="path of the file from the root of the repository", examples=["docs/guide.md"])
+]
+CommitMessage = Annotated[str, Meta(min_length=1, description="message of the commit", examples=["Add CODEOWNERS"])]
+
+
+class GetContentsItem(Item, frozen=True, kw_only=True):
+    """Which file or directory, and how."""
+
+    owner: names.Owner
+    repo: names.Repo
+    path: Annotated[
+        str,
+        Meta(description="path from the root of the repository; without it the root", examples=["docs/guide.md"]),
+    ] = ""
+    ref: names.Ref | None = None
+    media_type: file_reads.MediaType = "json"
+
+
+class GetContents(Operation[GetContentsItem]):
+    """Read a file, or list a directory, of a repository.
+
+    Requests:  1; one more for a file above 1 MB as json or object.
+    Category:  core. Lane: none.
+    Result:    the file object or the listing (exactly 1,000 entries: `maybe_truncated`); raw, html: `size`, `sha256`.
+    Lost answer: a read is repeated.
+    Source:    Repository contents, GET /repos/{owner}/{repo}/contents/{path}.
+    """
+
+    name = "contents.get"
+    Item = GetContentsItem
+    result_is_reply = True
+    example: ClassVar = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "media_type": "raw"}
+
+    def check(self, item: GetContentsItem) -> Iterator[ItemFlaw]:
+        yield from names.flaws_of_repository(item.owner, item.repo)
+        flaw = urls.flaw_of_path(item.path) if item.path else ""
+        if flaw:
+            yield ItemFlaw("path", flaw)
+        flaw = names.flaw_of_text(item.ref) if item.ref is not None else ""
+        if flaw:
+            yield ItemFlaw("ref", flaw)
+
+    def steps(self, item: GetContentsItem) -> Steps:
+        path = contents_url(item.owner, item.repo, item.path)
+        proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path), is_root=not item.path)
+        return file_reads.fetch(path, urls.query(ref=item.ref), item.media_type, {"path": item.path}, proof)
+
+    def saved_bytes(self, outcome: Outcome) -> bytes:
+        content = file_reads.saved_bytes(outcome)
+        return content if content is not None else super().saved_bytes(outcome)
+
+
+class PutContentsItem(Item, frozen=True, kw_only=True):
+    """Which file shall hold what, and the words of the commit."""
+
+    owner: names.Owner
+    repo: names.Repo
+    path: FilePath
+    message: CommitMessage
+    content: Annotated[str, Meta(description="the file's bytes in Base64, at most 100 MB")] | None = None
+    content_file: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1, description="file whose bytes to send instead of `content`", examples=["files/CODEOWNERS"]
+            ),
+        ]
+        | None
+    ) = None
+    sha: Annotated[names.BlobSha, Meta(description="blob that `mode: replace` replaces, and no other")] | None = None
+    branch: names.Branch | None = None
+    committer: (
+        Annotated[names.DatedPerson, Meta(description="who commits; without it the user of the credential")] | None
+    ) = None
+    author: Annotated[names.DatedPerson, Meta(description="who wrote it; without it the committer")] | None = None
+    mode: Annotated[
+        Literal["ensure", "create", "replace"],
+        Meta(
+            description="ensure: the file ends up with this content, no commit where it has it already; create: fails "
+            "where the file exists; replace: needs `sha`, fails where the file is another blob by now"
+        ),
+    ] = "ensure"
+
+
+class PutContents(overwrites.OneFile[PutContentsItem]):
+    """Make one file of a repository hold the given content.
+
+    Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create, replace: 1.
+    Category:  core. Lane: the repository.
+    Refused:   two items of a manifest that leave one file otherwise, unless `allow_overwrites` is true on the later
+               item's job, or that job needs the other's.
+    Result:    path, sha and size of the file, its page, and the commit.
+    Lost answer: read the file: the new blob means applied, the one before means not applied, after another nobody
+               knows.
+    Source:    Repository contents, PUT /repos/{owner}/{repo}/contents/{path}.
+    """
+
+    name = "contents.put"
+    Item = PutContentsItem
+    is_read = False
+    most_requests = 2
+    file_fields: ClassVar = {"content_file": "content"}
+    unreported = frozenset({"content"})
+    settled_by = (
+        "The file is read: with the new blob the write was applied, with the blob from before it was not and is sent "
+        "again. With any other blob, or without the file that was there, once the settle time is over, nobody knows "
+        "whether it was applied before somebody else wrote: it ends as unknown, with what was found, and a retry does "
+        "not overwrite that. That no file is there counts only while the root of the repository can be listed."
+    )
+    example: ClassVar = {
+        "owner": "acme-eng",
+        "repo": "hello-world",
+        "path": "CODEOWNERS",
+        "message": "Add CODEOWNERS",
+        "content": "KiBAYWNtZS1lbmcvb3duZXJzCg==",
+    }
+
+    def check(self, item: PutContentsItem) -> Iterator[ItemFlaw]:
+        yield from names.flaws_of_repository(item.owner, item.repo)
+        flaw = names.flaw_of_file(item.path)
+        if flaw:
+            yield ItemFlaw("path", flaw)
+        yield from names.flaws_of_commit(item.message, item.branch, item.committer, item.author)
+        if (item.content is None) == (item.content_file is None):
+            yield ItemFlaw("content", "expected exactly one of content and content_file")
+        if item.content is not None:
+            flaw = flaw_of_content(item.content)
+            if flaw:
+                yield ItemFlaw("content", flaw)
+        if item.sha is not None or item.mode == "replace":
+            yield from _flaws_of_sha(item)
+
+    def with_file(self, item: PutContentsItem, field: str, data: bytes) -> PutContentsItem:
+        if field not in self.file_fields:
+            return super().with_file(item, field, data)
+        if len(data) > RAW_BODY_BYTES:
+            raise FileError(f"has {len(data):,} bytes; {LARGEST}")
+        return msgspec.structs.replace(item, content=blobs.encode(data), content_file=None)
+
+    def steps(self, item: PutContentsItem) -> Steps:
+        return self.steps_after(item, None, 0.0)
+
+    def steps_after(self, item: PutContentsItem, left: str | None, lag_s: float) -> Steps:
+        content = blobs.decode(item.content or "")
+        ours, text = blobs.blob_sha(content), blobs.on_one_line(item.content or "", content)
+        before = item.sha.lower() if item.sha is not None else None
+        if item.mode == "ensure" and left is not None and left != ours:
+            before = left or None
+        elif item.mode == "ensure" or before == ours:
+            found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
+            outcome = _without_write(item, ours, found)
+            if outcome is not None:
+                return outcome
+            before = found.sha
+        write = _write("PUT", item, before)
+        proof = file_proofs.written(item.owner, item.repo, item.path, ours)
+        reply = yield write.request(proof, content=text)
+        if reply.status in (409, 422):
+            found = yield from look(*_place(item), is_fresh=True)
+            outcome = _after_refusal(item, ours, before, found, reply)
+            if outcome is None and found.sha is not None and found.sha == before:
+                outcome = yield from write.symlink_outcome()
+            if outcome is not None:
+                return outcome
+            if item.mode == "ensure":
+                write = _write("PUT", item, found.sha)
+            reply = yield write.request(proof, is_last=True, content=text)
+        return file_writes.written(item.path, ours, len(content), reply)
+
+    def settle(self, item: PutContentsItem, lost: Lost) -> Settling:
+        ours = blobs.blob_sha(blobs.decode(item.content or ""))
+        before = lost.memo.get("before")
+        found = yield from look(*_place(item), is_fresh=True)
+        if found.sha == ours:
+            return succeeded(file_result(item.path, found), note="the answer was lost; the file was read and is so")
+        if found.sha is not None and found.sha == before:
+            return NotApplied("the file is still the blob from before")
+        if not found.is_absent:
+            return (yield from _write("PUT", item, before).third_value(found, lost, ours))
+        # the root of any branch proves that the repository can be seen; without this branch nothing was applied either
+        if not found.is_visible_absence and not (yield from can_see(item.owner, item.repo, None)):
+            return Undecided("neither the file nor the root of its repository can be read")
+        if before is None:
+            return NotApplied("there is no such file")
+        return (yield from _write("PUT", item, before).third_value(found, lost, ours))
+
+
+class DeleteContentsItem(Item, frozen=True, kw_only=True):
+    """Which file shall be gone, and the words of the commit."""
+
+    owner: names.Owner
+    repo: names.Repo
+    path: FilePath
+    message: CommitMessage
+    sha: (
+        Annotated[names.BlobSha, Meta(description="blob to delete and no other; without it whatever is there")] | None
+    ) = None
+    branch: names.Branch | None = None
+    committer: (
+        Annotated[names.Person, Meta(description="who commits; without it the user of the credential")] | None
+    ) = None
+    author: Annotated[names.Person, Meta(description="who did it; without it the committer")] | None = None
+
+
+class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
+    """Delete one file of a repository. One that is not there is unchanged.
+
+    Requests:  2, or 1 where `sha` is given; 2 where there is nothing to delete.
+    Category:  core. Lane: the repository.
+    Refused:   a deletion after a write of the same file in a manifest, unless `allow_overwrites` is true on its
+               job, or that job needs the other's.
+    Result:    path and blob of what was deleted, and the commit.
+    Lost answer: read the file: not there means applied, the blob from before means not applied, after another nobody
+               knows.
+    Source:    Repository contents, DELETE /repos/{owner}/{repo}/contents/{path}.
+    """
+
+    name = "contents.delete"
+    Item = DeleteContentsItem
+    is_read = False
+    most_requests = 2
+    settled_by = (
+        "The file is read: where it is not there, and the root of its branch can be listed, it was deleted; with the "
+        "blob from before it was not and is sent again; with any other blob, once the settle time is over, it ends as "
+        "unknown, with what was found."
+    )
+    example: ClassVar = {
+        "owner": "acme-eng",
+        "repo": "hello-world",
+        "path": "docs/guide.md",
+        "message": "Delete the guide",
+    }
+
+    def check(self, item: DeleteContentsItem) -> Iterator[ItemFlaw]:
+        yield from names.flaws_of_repository(item.owner, item.repo)
+        flaw = names.flaw_of_file(item.path)
+        if flaw:
+            yield ItemFlaw("path", flaw)
+        yield from names.flaws_of_commit(item.message, item.branch, item.committer, item.author)
+        flaw = names.flaw_of_sha(item.sha) if item.sha is not None else ""
+        if flaw:
+            yield ItemFlaw("sha", flaw)
+
+    def steps(self, item: DeleteContentsItem) -> Steps:
+        return self.steps_after(item, None, 0.0)
+
+    def steps_after(self, item: DeleteContentsItem, left: str | None, lag_s: float) -> Steps:
+        before = item.sha.lower() if item.sha is not None else left or None
+        if before is None:
+            found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
+            outcome = yield from _without_delete(item, found, None)
+            if outcome is not None:
+                return outcome
+            before = found.sha
+        write, proof = _write("DELETE", item, before), file_proofs.deleted(item.owner, item.repo)
+        reply = yield write.request(proof)
+        if reply.status == 409:
+            found = yield from look(*_place(item), is_fresh=True)
+            outcome = yield from _without_delete(item, found, item.sha and before)
+            if outcome is None and found.sha == before:
+                outcome = yield from write.symlink_outcome()
+            if outcome is not None:
+                return outcome
+            write = _write("DELETE", item, found.sha)
+            reply = yield write.request(proof, is_last=True)
+        if reply.status == 404:
+            found = yield from look(*_place(item), is_fresh=True)
+            if found.is_absent:
+                return (yield from _nothing_to_delete(item, found))
+            return failed(ErrorCode.NOT_FOUND, f"{item.path} is there, and {_NOT_ALLOWED}", http_status=404)
+        return file_writes.deleted(item.path, write.before, reply)
+
+    def settle(self, item: DeleteContentsItem, lost: Lost) -> Settling:
+        before = lost.memo.get("before")
+        found = yield from look(*_place(item), is_fresh=True)
+        if found.sha is not None and found.sha == before:
+            return NotApplied("the file is still there")
+        if not found.is_absent:
+            return (yield from _write("DELETE", item, before).third_value(found, lost, None))
+        if not found.is_visible_absence and not (yield from can_see(item.owner, item.repo, item.branch)):
+            return Undecided("neither the file nor the root of its branch can be read")
+        return succeeded({"path": item.path, "sha": before}, note="the answer was lost; the file is gone")
+
+
+def _place(item: PutContentsItem | DeleteContentsItem) -> tuple[str, str, str, str | None]:
+    return item.owner, item.repo, item.path, item.branch
+
+
+def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str | None) -> FileWrite:
+    return FileWrite(
+        method=method,
+        owner=item.owner,
+        repo=item.repo,
+        path=item.path,
+        message=item.message,
+        branch=item.branch,
+        committer=item.committer,
+        author=item.author,
+        before=before,
+    )
+
+
+def _without_write(item: PutContentsItem, ours: str, found: Standing) -> Outcome | None:
+    """How the item ends where nothing has to be sent; None where something has."""
+    if found.obstacle:
+        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
+    if item.mode == "replace" and found.sha != ours:
+        return conflict(f"{item.path} {found.now}, not {ours}")
+    return unchanged(file_result(item.path, found)) if found.sha == ours else None
+
+
+def _after_refusal(
+    item: PutContentsItem, ours: str, before: str | None, found: Standing, reply: Reply
+) -> Outcome | None:
+    """How the item ends after a 409 or 422, by what stands there now; None where another write got in the way."""
+    if found.obstacle:
+        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file", reply)
+    if item.mode == "ensure" and found.sha == ours:
+        return unchanged(file_result(item.path, found), note="another write made it so in the meantime")
+    if item.mode == "create" and found.sha is not None:
+        return conflict(f"{item.path} exists already, as the blob {found.sha}", reply)
+    if item.mode == "replace" and found.sha != before:
+        return conflict(f"{item.path} {found.now}, not {before}", reply)
+    if reply.status == 422 and found.sha == before:
+        return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=422)
+    return None
+
+
+def _without_delete(
+    item: DeleteContentsItem, found: Standing, wanted: str | None
+) -> Generator[Request, Reply, Outcome | None]:
+    """How the item ends where nothing has to be sent; None where something has. `wanted`: that blob and no other."""
+    if found.is_absent:
+        return (yield from _nothing_to_delete(item, found))
+    if found.obstacle:
+        return conflict(f"{item.path} is {found.obstacle}, which can't be deleted as a file")
+    if wanted is not None and found.sha != wanted:
+        return conflict(f"{item.path} {found.now}, not {wanted}")
+    return None
+
+
+def _nothing_to_delete(item: DeleteContentsItem, found: Standing) -> Steps:
+    if found.is_visible_absence or (yield from can_see(item.owner, item.repo, item.branch)):
+        return unchanged({"path": item.path}, note="there is no such file")
+    return failed(
+        ErrorCode.NOT_FOUND,
+        "neither the file nor the root of its branch can be read: no such repository or branch, or no permission",
+        http_status=404,
+    )
+
+
+def _flaws_of_sha(item: PutContentsItem) -> Iterator[ItemFlaw]:
+    if item.sha is None:
+        if item.mode == "replace":
+            yield ItemFlaw("sha", "expected the blob to be replaced, because mode is replace")
+    elif item.mode != "replace":
+        yield ItemFlaw(
+            "sha", f"only mode: replace compares it, and mode {item.mode} does not; leave it out or change mode"
+        )
+    else:
+        flaw = names.flaw_of_sha(item.sha)
+        if flaw:
+            yield ItemFlaw("sha", flaw)

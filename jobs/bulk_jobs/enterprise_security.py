@@ -1,0 +1,285 @@
+"""Legacy code security and analysis of an enterprise. The platform is closing it down in favour of configurations.
+
+Every change is an action that the platform starts (204) and does in the background; while one runs it refuses others as
+in progress, which the engine waits out. What becomes of the settings can be read; what becomes of an enablement in all
+repositories can't, so that is never called verified. Source: specification, Legacy enterprise code security and
+analysis; operations.md.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
+from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
+from bulk.proof import Proof
+from bulk_jobs.shared import enterprises, names, polling
+
+LINK = "secret_scanning_push_protection_custom_link"
+UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
+"""Can be set and not be read."""
+
+_UNREADABLE_NOTE = f"{UNREADABLE} can't be read back"
+_UNVERIFIED = "started; nothing that can be read shows when it is done in all repositories"
+
+Product = Literal[
+    "advanced_security",
+    "advanced_security_user_namespace",
+    "dependabot_alerts",
+    "secret_scanning",
+    "secret_scanning_push_protection",
+    "secret_scanning_non_provider_patterns",
+]
+
+
+class EnterpriseItem(Item, frozen=True, kw_only=True):
+    """Which enterprise."""
+
+    enterprise: enterprises.Enterprise
+
+
+class GetEnterpriseSecurity(Operation[EnterpriseItem]):
+    """Read the code security settings that an enterprise gives new repositories.
+
+    Requests:  1.
+    Category:  core. Lane: none.
+    Result:    the settings.
+    Lost answer: a read is repeated.
+    Source:    Legacy enterprise code security and analysis, GET /enterprises/{enterprise}/code_security_and_analysis.
+    """
+
+    name = "enterprise-security.get"
+    Item = EnterpriseItem
+    example: ClassVar = {"enterprise": "acme"}
+
+    def check(self, item: EnterpriseItem) -> Iterator[ItemFlaw]:
+        return enterprises.flaws_of_enterprise(item.enterprise)
+
+    def steps(self, item: EnterpriseItem) -> Steps:
+        reply = yield _look(item)
+        return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
+
+
+class UpdateEnterpriseSecurityItem(EnterpriseItem, frozen=True, kw_only=True):
+    """Which enterprise, and the settings to change; what is not given stays as it is.
+
+    Attributes:
+        advanced_security_enabled_for_new_repositories: for new repositories.
+        advanced_security_enabled_new_user_namespace_repos: for new repositories of users; can't be read back.
+        dependabot_alerts_enabled_for_new_repositories: for new repositories.
+        secret_scanning_enabled_for_new_repositories: for new repositories.
+        secret_scanning_push_protection_enabled_for_new_repositories: for new repositories.
+        secret_scanning_non_provider_patterns_enabled_for_new_repositories: for new repositories; null is off.
+    """
+
+    advanced_security_enabled_for_new_repositories: bool | UnsetType = UNSET
+    advanced_security_enabled_new_user_namespace_repos: bool | UnsetType = UNSET
+    dependabot_alerts_enabled_for_new_repositories: bool | UnsetType = UNSET
+    secret_scanning_enabled_for_new_repositories: bool | UnsetType = UNSET
+    secret_scanning_push_protection_enabled_for_new_repositories: bool | UnsetType = UNSET
+    secret_scanning_non_provider_patterns_enabled_for_new_repositories: bool | UnsetType | None = UNSET
+    secret_scanning_push_protection_custom_link: (
+        Annotated[str, Meta(description="URL shown when a push is refused; null for none")] | UnsetType | None
+    ) = UNSET
+    wait: Annotated[
+        bool, Meta(description="follow it until it shows, for up to 10 minutes; otherwise being started is enough")
+    ] = False
+
+
+SETTINGS = tuple(
+    name
+    for name in UpdateEnterpriseSecurityItem.__struct_fields__
+    if name not in (*EnterpriseItem.__struct_fields__, "wait")
+)
+
+
+class UpdateEnterpriseSecurity(Operation[UpdateEnterpriseSecurityItem]):
+    """Change the code security settings that an enterprise gives new repositories.
+
+    Requests:  1 where they are so already, otherwise 2; with `wait` as many more as it takes.
+    Category:  core. Lane: the enterprise.
+    Refused:   two items of a manifest that give one setting different values, unless `allow_overwrites` is true on the
+               later item's job, or that job needs the other's.
+    Result:    the settings that were asked for.
+    Lost answer: the settings are read and compared; where they differ, the request is repeated.
+    Source:    Legacy enterprise code security and analysis, PATCH /enterprises/{enterprise}/code_security_and_analysis.
+    """
+
+    name = "enterprise-security.update"
+    Item = UpdateEnterpriseSecurityItem
+    is_read = False
+    most_requests = 2
+    settled_by = (
+        "The settings are read and compared with those asked for: where all are so, they were changed. Where not, the "
+        "request is sent again; while the first is still in progress the platform refuses it, and that is waited out."
+    )
+    example: ClassVar = {
+        "enterprise": "acme",
+        "secret_scanning_enabled_for_new_repositories": True,
+        "wait": True,
+    }
+
+    def check(self, item: UpdateEnterpriseSecurityItem) -> Iterator[ItemFlaw]:
+        yield from enterprises.flaws_of_enterprise(item.enterprise)
+        if not _given(item):
+            yield ItemFlaw(SETTINGS[0], "expected this or another setting to change; none is given")
+        link = item.secret_scanning_push_protection_custom_link
+        if isinstance(link, str):
+            flaw = names.flaw_of_text(link) or _flaw_of_url(link)
+            if flaw:
+                yield ItemFlaw(LINK, flaw)
+
+    def lanes(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
+        return (item.enterprise,)
+
+    def identities(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
+        return tuple(f"{item.enterprise.casefold()} {name}" for name in _given(item))
+
+    def conflict(self, earlier: object, later: UpdateEnterpriseSecurityItem) -> Conflict | None:
+        if not isinstance(earlier, UpdateEnterpriseSecurityItem):
+            return None
+        before, now = _given(earlier), _given(later)
+        for name in before:
+            if name in now and _plain(name, before[name]) != _plain(name, now[name]):
+                return Conflict(f"sets {name} to another value than {{other}}; leave one of them out", may_insist=True)
+        return None
+
+    def steps(self, item: UpdateEnterpriseSecurityItem) -> Steps:
+        given = _given(item)
+        found = yield _look(item)
+        if _is_so(given, found.body) and UNREADABLE not in given:
+            return unchanged(given)
+        yield Request(
+            method="PATCH",
+            path=_path(item),
+            body=given,
+            effect=Effect.SET,
+            accept=frozenset((204,)),
+            memo={},
+        )
+        if not item.wait:
+            note = "started; the platform changes it in the background"
+            return succeeded(given, note=f"{note}; {_UNREADABLE_NOTE}" if UNREADABLE in given else note)
+        for pause_s in polling.pauses():
+            found = yield _look(item, is_fresh=True, pause_s=pause_s)
+            if _is_so(given, found.body):
+                return succeeded(given, note=_UNREADABLE_NOTE if UNREADABLE in given else None)
+        return unknown(f"the platform accepted the change and did not show it after {polling.MOST_S:.0f} seconds")
+
+    def settle(self, item: UpdateEnterpriseSecurityItem, lost: Lost) -> Settling:
+        given = _given(item)
+        found = yield _look(item, is_fresh=True)
+        if not _is_so(given, found.body):
+            return NotApplied("the settings are not as asked for")
+        if UNREADABLE in given:
+            return Undecided(_UNREADABLE_NOTE)
+        return succeeded(given, note="the answer was lost; the settings are as asked for")
+
+
+class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
+    """Which enterprise, and what to do with which product in all its repositories."""
+
+    security_product: Annotated[Product, Meta(description="what is switched")]
+    enablement: Annotated[Literal["enable_all", "disable_all"], Meta(description="on or off, in all repositories")]
+
+
+class EnableSecurityProduct(Operation[EnableSecurityProductItem]):
+    """Switch a security product on or off in all repositories of an enterprise.
+
+    Requests:  1.
+    Category:  core. Lane: the enterprise, because the platform does one such action at a time.
+    Refused:   two items of a manifest that switch one product on and off, unless `allow_overwrites` is true on the
+               later item's job, or that job needs the other's.
+    Result:    security_product and enablement; the platform shows nowhere when it is done.
+    Lost answer: nothing that can be read shows it, so the request is repeated, as long as nothing later of its lane was
+               sent; doing it twice is doing it once.
+    Source:    Legacy enterprise code security and analysis,
+               POST /enterprises/{enterprise}/{security_product}/{enablement}.
+    """
+
+    name = "enterprise-security.enable"
+    Item = EnableSecurityProductItem
+    is_read = False
+    settled_by = (
+        "Nothing that can be read shows whether it was done. The request is sent again, which is harmless: nothing "
+        "later of its lane has been sent, and while the first is still in progress the platform refuses the second, "
+        "which is waited out. The result says that it is not verified."
+    )
+    example: ClassVar = {"enterprise": "acme", "security_product": "dependabot_alerts", "enablement": "enable_all"}
+
+    def check(self, item: EnableSecurityProductItem) -> Iterator[ItemFlaw]:
+        return enterprises.flaws_of_enterprise(item.enterprise)
+
+    def lanes(self, item: EnableSecurityProductItem) -> tuple[str, ...]:
+        return (item.enterprise, f"{item.enterprise}/{item.security_product}")
+
+    def identities(self, item: EnableSecurityProductItem) -> tuple[str, ...]:
+        return (f"{item.enterprise.casefold()}/{item.security_product}",)
+
+    def conflict(self, earlier: object, later: EnableSecurityProductItem) -> Conflict | None:
+        if not isinstance(earlier, EnableSecurityProductItem) or earlier.enablement == later.enablement:
+            return None
+        message = (
+            f"is {later.enablement} for {later.security_product}, and {{other}} the opposite; leave one of them out"
+        )
+        return Conflict(message, may_insist=True)
+
+    def steps(self, item: EnableSecurityProductItem) -> Steps:
+        root = enterprises.enterprise_path(item.enterprise)
+        yield Request(
+            method="POST",
+            path=f"{root}/{item.security_product}/{item.enablement}",
+            effect=Effect.ORDERED,
+            accept=frozenset((204,)),
+            memo={},
+        )
+        result = {"security_product": item.security_product, "enablement": item.enablement}
+        return succeeded(result, note=_UNVERIFIED)
+
+    def settle(self, item: EnableSecurityProductItem, lost: Lost) -> Settling:
+        yield from ()
+        return Undecided("nothing that can be read shows whether it was done")
+
+
+def _given(item: UpdateEnterpriseSecurityItem) -> dict[str, Any]:
+    """The settings of an item, as they are sent."""
+    found = msgspec.structs.asdict(item)
+    return {name: found[name] for name in SETTINGS if found[name] is not UNSET}
+
+
+def _is_so(given: dict[str, Any], shown: Any) -> bool:
+    """Whether all settings that can be read are as given; a null switch is off, one that is not shown is neither."""
+    return all(
+        _plain(name, shown.get(name)) == _plain(name, value) and (name in shown or name == LINK)
+        for name, value in given.items()
+        if name != UNREADABLE
+    )
+
+
+def _plain(name: str, value: Any) -> Any:
+    return value if name == LINK else bool(value)
+
+
+def _path(item: EnterpriseItem) -> str:
+    return f"{enterprises.enterprise_path(item.enterprise)}/code_security_and_analysis"
+
+
+def _look(item: EnterpriseItem, *, is_fresh: bool = False, pause_s: float = 0.0) -> Request:
+    return Request(method="GET", path=_path(item), is_fresh=is_fresh, pause_s=pause_s, proof=Proof(_flaw))
+
+
+def _flaw(reply: Reply) -> str:
+    is_told = any(isinstance(reply.body.get(name), bool) for name in SETTINGS)
+    return "" if is_told else "it holds none of the settings"
+
+
+def _flaw_of_url(text: str) -> str:
+    try:
+        url = urlsplit(text)
+        is_fine = url.scheme in ("http", "https") and bool(url.hostname)
+    except ValueError:
+        is_fine = False
+    return "" if is_fine else f"expected a URL that begins with https:// or http://; got {text!r}"

@@ -1,0 +1,55 @@
+"""The preferred README of a repository.
+
+Source: specification, Repository contents, GET /repos/{owner}/{repo}/readme.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from bulk import urls
+from bulk.model import Outcome
+from bulk.operation import Item, ItemFlaw, Operation, Steps
+from bulk_jobs.shared import names
+from bulk_jobs.shared.files import file_proofs, file_reads
+
+
+class ReadmeItem(Item, frozen=True, kw_only=True):
+    """Which README, and how."""
+
+    owner: names.Owner
+    repo: names.Repo
+    ref: names.Ref | None = None
+    media_type: file_reads.MediaType = "json"
+
+
+class GetReadme(Operation[ReadmeItem]):
+    """Read the README that the platform prefers for a repository.
+
+    Requests:  1; one more for a README above 1 MB.
+    Category:  core. Lane: none.
+    Result:    the file object with its Base64 content; for raw and html `size` and `sha256`. `save` writes the bytes.
+    Lost answer: a read is repeated.
+    Source:    Repository contents, GET /repos/{owner}/{repo}/readme.
+    """
+
+    name = "readme.get"
+    Item = ReadmeItem
+    result_is_reply = True
+    example: ClassVar = {"owner": "acme-eng", "repo": "hello-world"}
+
+    def check(self, item: ReadmeItem) -> Iterator[ItemFlaw]:
+        yield from names.flaws_of_repository(item.owner, item.repo)
+        if item.ref is not None:
+            flaw = names.flaw_of_text(item.ref)
+            if flaw:
+                yield ItemFlaw("ref", flaw)
+
+    def steps(self, item: ReadmeItem) -> Steps:
+        path = f"/repos/{urls.segment(item.owner)}/{urls.segment(item.repo)}/readme"
+        query = urls.query(ref=item.ref) if item.ref is not None else ""
+        proof = file_proofs.of_file(file_proofs.of_place(item.owner, item.repo, None))
+        return file_reads.fetch(path, query, item.media_type, {}, proof)
+
+    def saved_bytes(self, outcome: Outcome) -> bytes:
+        content = file_reads.saved_bytes(outcome)
+        return content if content is not None else super().saved_bytes(outcome)

@@ -1,0 +1,163 @@
+"""Code security configurations: the values of their fields, what goes into a body, and whether one is as asked for.
+
+What an item does not give is not sent; null is sent, where the platform takes it. Source: specification, Code security
+configurations, Body fields.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from bulk import urls
+from bulk.operation import ItemFlaw
+from bulk.proof import Proof
+from bulk_jobs.shared import names, normal_forms, proofs
+
+Enablement: TypeAlias = Literal["enabled", "disabled", "not_set"]
+AdvancedSecurity: TypeAlias = Literal["enabled", "disabled", "code_security", "secret_protection"]
+Enforcement: TypeAlias = Literal["enforced", "unenforced"]
+DefaultFor: TypeAlias = Literal["all", "none", "private_and_internal", "public"]
+
+Name = Annotated[str, Meta(min_length=1, max_length=255, examples=["Acme strict"])]
+ConfigurationId = Annotated[int, Meta(ge=1, le=2**53, description="id of the configuration", examples=[2002])]
+
+
+class AutosubmitOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Options of the automatic submission of dependencies.
+
+    Attributes:
+        labeled_runners: whether it runs on runners with the label dependency-submission; false where it is not given.
+    """
+
+    labeled_runners: bool
+
+
+class CodeScanningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Options of code scanning.
+
+    Attributes:
+        allow_advanced: whether repositories with an advanced setup may have the configuration, or null.
+    """
+
+    allow_advanced: bool | UnsetType | None = UNSET
+
+
+class DefaultSetupOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Options of the default setup of code scanning.
+
+    Attributes:
+        runner_type: on which runners it runs.
+        runner_label: label of the runners, or null; used where runner_type is labeled.
+    """
+
+    runner_type: Literal["standard", "labeled", "not_set"] | UnsetType = UNSET
+    runner_label: str | UnsetType | None = UNSET
+
+
+class Reviewer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who may let a push with a secret pass.
+
+    Attributes:
+        reviewer_id: of the team or role.
+        mode: ALWAYS where it is not given.
+    """
+
+    reviewer_id: Annotated[int, Meta(ge=1, le=2**53)]
+    reviewer_type: Literal["TEAM", "ROLE"]
+    mode: Literal["ALWAYS", "EXEMPT"] | UnsetType = UNSET
+
+
+class BypassOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Options of the delegated bypass of push protection."""
+
+    reviewers: list[Reviewer]
+
+
+_FORMS = {"name": normal_forms.name}
+"""How the name is compared; everything else as texts, which the platform may trim."""
+
+CREATED_FIELDS = (
+    "name",
+    "description",
+    "advanced_security",
+    "code_security",
+    "secret_protection",
+    "dependency_graph",
+    "dependency_graph_autosubmit_action",
+    "dependency_graph_autosubmit_action_options",
+    "dependabot_alerts",
+    "dependabot_security_updates",
+    "code_scanning_options",
+    "code_scanning_default_setup",
+    "code_scanning_default_setup_options",
+    "code_scanning_delegated_alert_dismissal",
+    "secret_scanning",
+    "secret_scanning_push_protection",
+    "secret_scanning_validity_checks",
+    "secret_scanning_non_provider_patterns",
+    "secret_scanning_generic_secrets",
+    "secret_scanning_delegated_alert_dismissal",
+    "secret_scanning_extended_metadata",
+    "private_vulnerability_reporting",
+    "enforcement",
+)
+"""What a body may hold that creates a configuration."""
+
+CONFIGURATION: proofs.Kinds = {"id": int, "name": str}
+"""What every configuration has."""
+
+UPDATED_FIELDS = (
+    *CREATED_FIELDS,
+    "dependabot_delegated_alert_dismissal",
+    "secret_scanning_delegated_bypass",
+    "secret_scanning_delegated_bypass_options",
+)
+"""What a body may hold that changes one."""
+
+
+def body_of(item: msgspec.Struct, fields: Iterable[str]) -> dict[str, Any]:
+    """Those of `fields` that the item gives, as JSON values."""
+    given = ((field, getattr(item, field)) for field in fields)
+    return {field: msgspec.to_builtins(value) for field, value in given if value is not UNSET}
+
+
+def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """The fields of a body that a configuration does not have as asked for; none: it is so."""
+    return normal_forms.differences(asked, found, _FORMS)
+
+
+def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Iterator[ItemFlaw]:
+    """What is wrong with the words of a configuration."""
+    if isinstance(name, str):
+        flaw = names.flaw_of_text(name)
+        if flaw or not name.strip():
+            yield ItemFlaw("name", flaw or "expected a text with more than blanks")
+    if isinstance(description, str):
+        flaw = names.flaw_of_text(description, allowed="\t\n\r")
+        if flaw:
+            yield ItemFlaw("description", flaw)
+
+
+def flaws_of_organization(org: str) -> Iterator[ItemFlaw]:
+    """What is wrong with the name of an organization."""
+    flaw = names.flaw_of_owner(org)
+    if flaw:
+        yield ItemFlaw("org", flaw)
+
+
+def flaw_of_shown(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """Which field of an answer is not what was asked for; what it does not show proves nothing either way."""
+    differing = differences({field: value for field, value in asked.items() if field in shown}, shown)
+    return f"its {differing[0]} is not what was asked for" if differing else ""
+
+
+def proof_in_organization(org: str, configuration_id: int, *about: proofs.About) -> Proof:
+    """What shows that an answer is this configuration, and what else is said of it."""
+    return proofs.entry(CONFIGURATION, proofs.naming(id=configuration_id), proofs.of_kind("orgs", org), *about)
+
+
+def path_in_organization(org: str, configuration_id: int) -> str:
+    """Where a configuration lies in an organization."""
+    return f"/orgs/{urls.segment(org)}/code-security/configurations/{configuration_id}"

@@ -1,0 +1,1 @@
+"""What operations on files of a repository share."""

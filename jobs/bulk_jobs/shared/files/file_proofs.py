@@ -1,0 +1,238 @@
+"""What an answer about a file must show: its kind, content that is whole, and the repository that was asked.
+
+A file object whose content does not have the size that it names was cut on the way; that it is the blob that it names
+is not computed, because that takes as long as a tenth of a read. Bytes say nothing about themselves but their content
+type: plain JSON or, to raw, HTML is somebody else's answer. Every read of a file is looked at, so this is compiled.
+Source: specification, File content object and File write result.
+"""
+
+import unicodedata
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from bulk.model import BodyFile, Media, Reply
+from bulk.proof import Check, Proof
+from bulk_jobs.shared import normal_forms
+
+_LISTS_NOTHING = "it lists nothing, and git knows no empty directory but the root"
+_NOT_FILES = ("dir", "symlink", "submodule")
+
+
+def of_file(identity: Check) -> Proof:
+    """A file object with its content."""
+    return Proof(_flaw_of_file, identity)
+
+
+def of_content(identity: Check, *, is_root: bool) -> Proof:
+    """A file object with its content, a directory's entries, or what a symlink or submodule is. For json and object.
+
+    Only the root of a repository may list nothing, also where a redirect led.
+    """
+    return Proof(_flaw_of_content if is_root else _flaw_of_content_below, identity)
+
+
+def standing(identity: Check) -> Proof:
+    """As `of_content` below the root, where the content itself may be left out: the blob is enough."""
+    return Proof(_flaw_of_standing, identity)
+
+
+def of_directory(identity: Check) -> Proof:
+    """A directory's entries."""
+    return Proof(_flaw_of_directory, identity)
+
+
+def of_bytes(media: Media) -> Proof:
+    """Bytes as raw or html, or the description of something that has none."""
+    return Proof(_flaw_of_raw if media is Media.RAW else _flaw_of_html)
+
+
+def written(owner: str, repo: str, path: str, ours: str) -> Proof:
+    """A file write result whose content is the blob `ours` at this path, with the commit that made it so."""
+    return Proof(partial(_flaw_of_written, path, ours), partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
+
+
+def deleted(owner: str, repo: str) -> Proof:
+    """A file write result whose content is null, with the commit that made it so."""
+    return Proof(_flaw_of_deleted, partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
+
+
+def of_place(owner: str, repo: str, path: str | None) -> Check:
+    """It is in this repository, and at this path; None: wherever it is."""
+    return partial(_flaw_of_place, f"/repos/{owner}/{repo}/", path)
+
+
+def is_described(found: Any) -> bool:
+    """Whether JSON that came instead of bytes says what stands there: a directory, a symlink or a submodule."""
+    if _flaw_of_nothing(found):
+        return False
+    if isinstance(found, list):
+        return not _flaw_of_entries(found)
+    return isinstance(found, dict) and (isinstance(found.get("entries"), list) or found.get("type") in _NOT_FILES)
+
+
+def json_of(data: bytes) -> Any:
+    """The JSON value that `data` is; None where it is none."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def is_plain_json(reply: Reply) -> bool:
+    """Whether an answer's content type is that of JSON, and not the vendor's own."""
+    return _content_type(reply) == "application/json"
+
+
+def _flaw_of_file(reply: Reply) -> str:
+    body = reply.body
+    is_file = isinstance(body, dict) and body.get("type") == "file"
+    return _flaw_of_whole(body) if is_file else "it is not a file"
+
+
+def _flaw_of_content(reply: Reply) -> str:
+    body = reply.body
+    is_file = isinstance(body, dict) and body.get("type") == "file"
+    return _flaw_of_whole(body) if is_file else _flaw_of_other(body)
+
+
+def _flaw_of_content_below(reply: Reply) -> str:
+    return _flaw_of_nothing(reply.body) or _flaw_of_content(reply)
+
+
+def _flaw_of_nothing(body: Any) -> str:
+    entries = body.get("entries") if isinstance(body, dict) else body
+    return _LISTS_NOTHING if isinstance(entries, list) and not entries else ""
+
+
+def _flaw_of_standing(reply: Reply) -> str:
+    body = reply.body
+    if flaw := _flaw_of_nothing(body):
+        return flaw
+    if isinstance(body, dict) and body.get("type") == "file":
+        return "" if isinstance(body.get("sha"), str) else "it names no blob"
+    return _flaw_of_other(body)
+
+
+def _flaw_of_directory(reply: Reply) -> str:
+    return _flaw_of_entries(reply.body) if isinstance(reply.body, list) else "it is not a listing"
+
+
+def _flaw_of_whole(body: dict[str, Any]) -> str:
+    content, encoding, size = body.get("content"), body.get("encoding"), body.get("size")
+    if encoding == "base64" and isinstance(content, str):
+        if not isinstance(size, int) or size == _decoded_bytes(content):
+            return ""
+        return "its content does not have the size that it names"
+    if encoding == "none" or body.get("submodule_git_url") is not None:
+        return ""
+    return "it is a file without content"
+
+
+def _decoded_bytes(text: str) -> int:
+    """How many bytes Base64 text stands for: decoding it would take longer than all else that is looked at."""
+    letters = len(text)
+    if "\n" in text:
+        letters -= text.count("\n") + text.count("\r")
+    padding = text[-3:].count("=")
+    return letters // 4 * 3 - padding if letters % 4 == 0 else -1
+
+
+def _flaw_of_other(body: Any) -> str:
+    if isinstance(body, list):
+        return _flaw_of_entries(body)
+    if not isinstance(body, dict):
+        return "it is neither an object nor a list"
+    entries = body.get("entries")
+    if isinstance(entries, list):
+        return _flaw_of_entries(entries)
+    if body.get("type") in ("symlink", "submodule") and isinstance(body.get("sha"), str):
+        return ""
+    return "it does not say what stands there"
+
+
+def _flaw_of_entries(entries: list[Any]) -> str:
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("type"), str) or "name" not in entry:
+            return "an entry of its listing does not say what it is"
+    return ""
+
+
+def _flaw_of_place(root: str, path: str | None, reply: Reply) -> str:
+    body = reply.body
+    if path is None and isinstance(body, dict):
+        return _flaw_of_one(root, body, None)
+    entries = body.get("entries") if isinstance(body, dict) else body
+    if path and isinstance(entries, list) and not entries:
+        return _LISTS_NOTHING
+    if isinstance(body, list):
+        for entry in body:
+            flaw = _flaw_of_one(root, entry, None)
+            if flaw:
+                return flaw
+            if path and isinstance(entry.get("path"), str) and not _is_at(entry["path"].rpartition("/")[0], path):
+                return "an entry of its listing lies elsewhere"
+        return ""
+    return _flaw_of_one(root, body, path)
+
+
+def _flaw_of_written(path: str, ours: str, reply: Reply) -> str:
+    content = reply.body.get("content")
+    if not isinstance(content, dict):
+        return "it holds no content"
+    sha, at = content.get("sha"), content.get("path")
+    if not isinstance(sha, str) or sha.lower() != ours:
+        return "its content is not the blob that was sent"
+    if not isinstance(at, str) or not _is_at(at, path):
+        return "its path is not the one that was written"
+    return _flaw_of_sha(reply)
+
+
+def _flaw_of_deleted(reply: Reply) -> str:
+    return _flaw_of_sha(reply) if reply.body["content"] is None else "its content is not null"
+
+
+def _flaw_of_sha(reply: Reply) -> str:
+    commit = reply.body.get("commit")
+    return "" if isinstance(commit, dict) and isinstance(commit.get("sha"), str) else "it names no commit"
+
+
+def _flaw_of_commit(root: str, reply: Reply) -> str:
+    return _flaw_of_one(root, reply.body["commit"], None)
+
+
+def _flaw_of_one(root: str, found: dict[str, Any], path: str | None) -> str:
+    url, at = found.get("url"), found.get("path")
+    if isinstance(url, str) and root not in url and "/repos/" in url:
+        wanted = root.casefold()
+        if wanted not in url.casefold() and wanted not in normal_forms.unescaped(url).casefold():
+            return "its url names another repository"
+    if path is not None and isinstance(at, str) and not _is_at(at, path):
+        return "its path is not the one that was asked for"
+    return ""
+
+
+def _is_at(shown: str, asked: str) -> bool:
+    if shown == asked:
+        return True
+    return unicodedata.normalize("NFC", shown).strip("/") == unicodedata.normalize("NFC", asked).strip("/")
+
+
+def _flaw_of_raw(reply: Reply) -> str:
+    if _content_type(reply) == "text/html":
+        return "it is a page of HTML"
+    return _flaw_of_html(reply)
+
+
+def _flaw_of_html(reply: Reply) -> str:
+    body = reply.body
+    if not isinstance(body, bytes | BodyFile):
+        return "it is not the bytes of a file"
+    if not is_plain_json(reply):
+        return ""
+    return "" if isinstance(body, bytes) and is_described(json_of(body)) else "it is JSON, not the file"
+
+
+def _content_type(reply: Reply) -> str:
+    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()

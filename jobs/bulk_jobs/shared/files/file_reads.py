@@ -1,0 +1,164 @@
+"""Reading a file of a repository, in every representation and size: what `readme.get` and `contents.get` share.
+
+Up to 1 MB everything is given; up to 100 MB only raw bytes (or the object form without content), so a larger file is
+asked for again as raw bytes; above 100 MB nothing is. A listing of exactly 1,000 entries may have been cut.
+Source: specification, Limits and File content object; operations.md, GET contents.
+"""
+
+import hashlib
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from bulk.model import RAW_BODY_BYTES, BodyFile, ErrorCode, Media, Outcome, Reply, Request, failed, succeeded, unchanged
+from bulk.operation import Steps
+from bulk.proof import Proof
+from bulk_jobs.shared import refusals
+from bulk_jobs.shared.files import blobs, file_proofs
+
+MOST_ENTRIES = 1_000
+"""Entries of a directory that the platform lists at most (count)."""
+
+INLINE_MOST = "above 1 MB a file comes only as raw bytes or, without its content, as an object"
+
+MediaType = Annotated[
+    Literal["json", "raw", "html", "object"],
+    Meta(
+        description="representation: json and object give the platform's file object, raw and html the size and "
+        "SHA-256 of what was sent, and its bytes to `save`"
+    ),
+]
+
+_SEEN = frozenset((200, 403))
+_MEDIA = {media.value: media for media in Media}
+_AS_BYTES = (Media.RAW, Media.HTML)
+_OF_RAW, _OF_HTML = file_proofs.of_bytes(Media.RAW), file_proofs.of_bytes(Media.HTML)
+
+
+def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: Proof) -> Steps:
+    """The requests of one read: one, and a second one for a file above 1 MB that was asked for as JSON or object.
+
+    Args:
+        path: of the request, percent-encoded.
+        known: fields that go into the result of raw and html, which say nothing about themselves.
+        proof: what an answer as json or object must show.
+    """
+    media = _MEDIA[media_type]
+    if media in _AS_BYTES:
+        reply = yield _as_bytes(path, query, media)
+        return _bytes_outcome(reply, media, known)
+    reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, proof=proof)
+    body = reply.body
+    if reply.status == 403:
+        if not refusals.is_too_large(reply):
+            return _forbidden(reply)
+        return (yield from _large(path, query, known, {}, reply))
+    if isinstance(body, list):
+        return _ended(reply, listing(body))
+    if isinstance(body.get("entries"), list):
+        return _ended(reply, listing(body))
+    if body.get("encoding") == "none":
+        return (yield from _large(path, query, known, body, reply))
+    return _ended(reply, body)
+
+
+def _as_bytes(path: str, query: str, media: Media) -> Request:
+    return Request(
+        method="GET",
+        path=path,
+        query=query,
+        media=media,
+        accept=_SEEN,
+        max_bytes=RAW_BODY_BYTES,
+        takes_file=True,
+        proof=_OF_RAW if media is Media.RAW else _OF_HTML,
+    )
+
+
+def listing(body: Any) -> Any:
+    """The result for a directory: as it came; but one that may have been cut is an object, which says so."""
+    entries = body["entries"] if isinstance(body, dict) else body
+    if len(entries) != MOST_ENTRIES:
+        return body
+    shown = body if isinstance(body, dict) else {"type": "dir", "entries": entries}
+    return {**shown, "maybe_truncated": True}
+
+
+def saved_bytes(outcome: Outcome) -> bytes | None:
+    """The bytes of the file that `outcome` is about; None where it is about something else, or holds no content."""
+    if isinstance(outcome.payload, bytes):
+        return outcome.payload
+    result = outcome.result
+    if not isinstance(result, dict) or result.get("encoding") != "base64" or not isinstance(result.get("content"), str):
+        return None
+    try:
+        return blobs.decode(result["content"])
+    except ValueError:
+        return None
+
+
+def _large(path: str, query: str, known: dict[str, Any], described: dict[str, Any], first: Reply) -> Steps:
+    """A file above 1 MB: its bytes are the payload, its result says what the file object would."""
+    size = described.get("size")
+    if isinstance(size, int) and size > RAW_BODY_BYTES:
+        return failed(ErrorCode.TOO_LARGE, f"the file has {size:,} bytes; the platform gives no more than 100 MB")
+    reply = yield _as_bytes(path, query, Media.RAW)
+    if reply.status == 403:
+        return _too_large(reply) if refusals.is_too_large(reply) else _forbidden(reply)
+    data = _bytes(reply)
+    if data is None:
+        return refusals.bad_answer(reply, "the bytes of a file")
+    result = {
+        "type": "file",
+        **known,
+        **described,
+        "encoding": "none",
+        "content": "",
+        "size": _size(data),
+        "sha": data.blob_sha if isinstance(data, BodyFile) else blobs.blob_sha(data),
+        "sha256": _sha256(data),
+    }
+    is_unchanged = reply.is_unchanged and (first.is_unchanged or first.status == 403)
+    return unchanged(result, payload=data) if is_unchanged else succeeded(result, payload=data)
+
+
+def _bytes_outcome(reply: Reply, media: Media, known: dict[str, Any]) -> Outcome:
+    if reply.status == 403:
+        if not refusals.is_too_large(reply):
+            return _forbidden(reply)
+        if media is Media.HTML:
+            message = f"{refusals.message_of(reply)} ({INLINE_MOST})"
+            return failed(ErrorCode.TOO_LARGE, message, http_status=reply.status)
+        return _too_large(reply)
+    data = _bytes(reply)
+    if data is None:
+        return refusals.bad_answer(reply, "the bytes of a file")
+    if isinstance(data, bytes) and file_proofs.is_plain_json(reply):
+        # no file, so it has no other representation: a directory, a symlink that leads nowhere, a submodule
+        found = file_proofs.json_of(data)
+        return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
+    return _ended(reply, {**known, "size": _size(data), "sha256": _sha256(data)}, data)
+
+
+def _bytes(reply: Reply) -> bytes | BodyFile | None:
+    return reply.body if isinstance(reply.body, bytes | BodyFile) else None
+
+
+def _size(data: bytes | BodyFile) -> int:
+    return len(data) if isinstance(data, bytes) else data.size_bytes
+
+
+def _sha256(data: bytes | BodyFile) -> str:
+    return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else data.sha256
+
+
+def _ended(reply: Reply, result: Any, payload: bytes | BodyFile | None = None) -> Outcome:
+    return unchanged(result, payload=payload) if reply.is_unchanged else succeeded(result, payload=payload)
+
+
+def _too_large(reply: Reply) -> Outcome:
+    return failed(ErrorCode.TOO_LARGE, refusals.message_of(reply), http_status=reply.status)
+
+
+def _forbidden(reply: Reply) -> Outcome:
+    return failed(ErrorCode.FORBIDDEN, refusals.message_of(reply), http_status=reply.status)

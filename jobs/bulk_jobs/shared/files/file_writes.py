@@ -1,0 +1,149 @@
+"""How a write of one file ends: the request, and what its answer, its refusal or its loss mean.
+
+A refused write is judged by what stands at the path now, not by the platform's words: they are for people.
+Source: specification, Repository contents; operations.md, PUT and DELETE contents; failures.md row 22.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+
+from bulk.model import (
+    RAW_BODY_BYTES,
+    Effect,
+    ErrorCode,
+    Lost,
+    NotApplied,
+    Outcome,
+    Reply,
+    Request,
+    Undecided,
+    failed,
+    succeeded,
+)
+from bulk.proof import Proof
+from bulk_jobs.shared import names
+from bulk_jobs.shared.files import blobs
+from bulk_jobs.shared.files.standing import Standing, contents_url, link_sha
+
+LARGEST = "the platform takes at most 100 MB"
+
+_ACCEPT = {"PUT": frozenset((200, 201, 409, 422)), "DELETE": frozenset((200, 404, 409))}
+_LAST_ACCEPT = {"PUT": frozenset((200, 201)), "DELETE": frozenset((200, 404))}
+
+
+class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """One write of one file, as both of its operations know it.
+
+    Attributes:
+        before: the blob that is there now, by the latest read or by the user; None: no file is.
+    """
+
+    method: str
+    owner: str
+    repo: str
+    path: str
+    message: str
+    branch: str | None
+    committer: names.Person | None
+    author: names.Person | None
+    before: str | None
+
+    def request(self, proof: Proof, *, is_last: bool = False, **fields: Any) -> Request:
+        """The write. A refusal that another write may have caused comes back to be looked into, but of the last one:
+        after that it is the engine that waits and starts over, so many times.
+
+        Args:
+            proof: what an answer shows that did it.
+        """
+        body: dict[str, Any] = {"message": self.message, **fields}
+        if self.branch is not None:
+            body["branch"] = self.branch
+        if self.committer is not None:
+            body["committer"] = msgspec.to_builtins(self.committer)
+        if self.author is not None:
+            body["author"] = msgspec.to_builtins(self.author)
+        if self.before is not None:
+            body["sha"] = self.before
+        return Request(
+            method=self.method,
+            path=contents_url(self.owner, self.repo, self.path),
+            body=body,
+            effect=Effect.COMPARE_AND_SWAP,
+            accept=(_LAST_ACCEPT if is_last else _ACCEPT)[self.method],
+            memo={"before": self.before},
+            proof=proof,
+        )
+
+    def symlink_outcome(self) -> Generator[Request, Reply, Outcome | None]:
+        """How it ends where the sha that was refused is right, because it is of the file that a symlink leads to."""
+        own = yield from link_sha(self.owner, self.repo, self.path, self.branch)
+        if own is None:
+            return None
+        return conflict(f"{self.path} is a symlink: name the file that it leads to, or as sha its own blob {own}")
+
+    def third_value(
+        self, found: Standing, lost: Lost, wanted: str | None
+    ) -> Generator[Request, Reply, NotApplied | Undecided]:
+        """A lost write after which neither what was there before stands at the path nor what was asked for.
+
+        It may have been applied before somebody else wrote, or not at all.
+
+        Args:
+            wanted: the blob that was to stand there; None: no file was.
+        """
+        if (
+            self.before is not None
+            and not found.is_absent
+            and (yield from link_sha(self.owner, self.repo, self.path, self.branch)) == self.before
+        ):
+            return NotApplied("the symlink from before is still there")
+        now = "gone" if found.is_absent else f"now {found.obstacle or f'the blob {found.sha}'}"
+        return Undecided(
+            f"the answer of the {lost.method} was lost, and {self.path} is {now}: whether it was done before somebody "
+            "else wrote can't be told",
+            found={"wanted": wanted, "before": self.before, "found": found.sha or found.obstacle or None},
+        )
+
+
+def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
+    """The useful part of a file write result, which shows that the blob is ours."""
+    content = reply.body["content"]
+    result = {
+        "path": path,
+        "sha": ours,
+        "size": content.get("size", size_bytes),
+        "html_url": content.get("html_url"),
+        "commit": _commit(reply),
+    }
+    return succeeded(result)
+
+
+def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
+    """The useful part of the answer to a delete."""
+    return succeeded({"path": path, "sha": before, "commit": _commit(reply)})
+
+
+def file_result(path: str, found: Standing) -> dict[str, Any]:
+    """The result where the file was only read."""
+    return {"path": path, "sha": found.sha, "size": found.size, "html_url": found.html_url}
+
+
+def flaw_of_content(text: str) -> str:
+    """Why Base64 text can't be the content of a file."""
+    try:
+        size_bytes = len(blobs.decode(text))
+    except ValueError as flaw:
+        return f"expected Base64 ({flaw})"
+    return f"has {size_bytes:,} bytes; {LARGEST}" if size_bytes > RAW_BODY_BYTES else ""
+
+
+def conflict(message: str, reply: Reply | None = None) -> Outcome:
+    """What is there is not what the item expects."""
+    return failed(ErrorCode.CONFLICT, message, http_status=reply.status if reply is not None else None)
+
+
+def _commit(reply: Reply) -> dict[str, Any]:
+    commit = reply.body["commit"]
+    return {"sha": commit["sha"], "html_url": commit.get("html_url")}

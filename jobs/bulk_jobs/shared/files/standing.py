@@ -1,0 +1,151 @@
+"""What stands at a path of a repository, as writes need to know it: nothing, a file with its blob, or something else.
+
+It is asked for in the object form, which tells sha and size of files up to 100 MB and has one shape for directories.
+Absence is proven only beside a canary: a 404 also means that there is no such repository or branch, or no permission.
+Source: operations.md, 404 rule.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+
+from bulk import urls
+from bulk.model import Media, Reply, Request
+from bulk_jobs.shared import refusals
+from bulk_jobs.shared.files import file_proofs
+
+_FOUND_OR_NOT = frozenset((200, 404))
+LAG_PAUSE_FIRST_S = 1.0
+"""Before the second look at what a copy that lags may not show yet (seconds)."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What one read found at a path.
+
+    Attributes:
+        sha: blob of the file; None where there is no file.
+        obstacle: what is there instead of a file and can't be written as one, such as `a directory`; else empty.
+        size: bytes of the file; None where it was not said.
+        html_url: its page, where the platform named one.
+        is_visible_absence: the 404 itself proved that the repository can be seen (it is empty).
+    """
+
+    sha: str | None = None
+    obstacle: str = ""
+    size: int | None = None
+    html_url: str | None = None
+    is_visible_absence: bool = False
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether nothing is there, as far as a 404 can tell."""
+        return self.sha is None and not self.obstacle
+
+    @property
+    def now(self) -> str:
+        """What a path is, in words: a file's blob, or not there."""
+        return "is not there" if self.sha is None else f"is the blob {self.sha}"
+
+
+Look = Generator[Request, Reply, Standing]
+
+
+def look(
+    owner: str,
+    repo: str,
+    path: str,
+    branch: str | None,
+    *,
+    is_fresh: bool,
+    left: str | None = None,
+    lag_s: float = 0.0,
+) -> Look:
+    """Read what stands at `path`; after a write always `is_fresh`.
+
+    Args:
+        left: the blob that an item of this run has just left there (empty: no file). Where something else is shown, a
+            copy of the platform may lag: it is believed only after `lag_s` (seconds).
+    """
+    for pause_s in _pauses_s(lag_s):
+        reply = yield Request(
+            method="GET",
+            path=contents_url(owner, repo, path),
+            query=urls.query(ref=branch),
+            media=Media.OBJECT,
+            accept=_FOUND_OR_NOT,
+            is_fresh=is_fresh or pause_s > 0.0,
+            pause_s=pause_s,
+            proof=file_proofs.standing(file_proofs.of_place(owner, repo, path)),
+        )
+        found = standing(reply)
+        if not found.obstacle and (found.sha or "") == left:
+            break
+    return found
+
+
+def _pauses_s(lag_s: float) -> Generator[float]:
+    """Before each look: none, then doubling, `lag_s` together."""
+    yield 0.0
+    pause_s = LAG_PAUSE_FIRST_S
+    while lag_s > 0.0:
+        yield min(pause_s, lag_s)
+        lag_s -= pause_s
+        pause_s *= 2.0
+
+
+def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Reply, bool]:
+    """The canary: whether the root of `branch` can be listed, so that a 404 beside it means absence."""
+    reply = yield _list(owner, repo, "", branch)
+    return reply.status == 200 or refusals.is_empty_repository(reply)
+
+
+def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, str | None]:
+    """The blob of the symlink at `path`, None where none is. A read of `path` shows the file that it leads to."""
+    folder, _, name = path.rpartition("/")
+    reply = yield _list(owner, repo, folder, branch)
+    for entry in reply.body if reply.status == 200 else []:
+        if entry.get("name") == name and entry.get("type") == "symlink":
+            sha = entry.get("sha")
+            return sha.lower() if isinstance(sha, str) else ""
+    return None
+
+
+def _list(owner: str, repo: str, folder: str, branch: str | None) -> Request:
+    """The fresh read of a folder's listing; without `folder` of the root's."""
+    return Request(
+        method="GET",
+        path=contents_url(owner, repo, folder),
+        query=urls.query(ref=branch),
+        accept=_FOUND_OR_NOT,
+        is_fresh=True,
+        proof=file_proofs.of_directory(file_proofs.of_place(owner, repo, folder)),
+    )
+
+
+def contents_url(owner: str, repo: str, path: str = "") -> str:
+    """The path of a request for a file, or without `path` for the root."""
+    root = f"/repos/{urls.segment(owner)}/{urls.segment(repo)}/contents"
+    return f"{root}/{urls.file_path(path)}" if path else root
+
+
+def standing(reply: Reply) -> Standing:
+    """What an answer (200 or 404) to a read in the object form says."""
+    if reply.status == 404:
+        return Standing(is_visible_absence=refusals.is_empty_repository(reply))
+    body: Any = reply.body
+    if isinstance(body, list):
+        return Standing(obstacle="a directory")
+    kind = body.get("type")
+    if kind == "dir" or isinstance(body.get("entries"), list):
+        return Standing(obstacle="a directory")
+    if kind == "symlink":
+        return Standing(obstacle=f"a symlink to {body.get('target')!r}")
+    if kind == "submodule" or body.get("submodule_git_url"):
+        return Standing(obstacle="a submodule")
+    sha, size, html_url = body.get("sha"), body.get("size"), body.get("html_url")
+    return Standing(
+        sha=sha.lower(),
+        size=size if isinstance(size, int) else None,
+        html_url=html_url if isinstance(html_url, str) else None,
+    )

@@ -1,0 +1,262 @@
+"""What a webhook is told to be, and how that compares with one that is there.
+
+A secret is never shown by the platform, so it is never compared, and whoever writes one can't read back whether it
+arrived. What a platform answers is passed on with the secret masked, whether the platform masks it or not. Source:
+specification, Organization webhooks; operations.md, POST org hook and PATCH hook.
+"""
+
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from bulk import urls
+from bulk.operation import Item, ItemFlaw
+from bulk.proof import Proof
+from bulk_jobs.shared import names, normal_forms, proofs
+
+MASK = "********"
+ALL_EVENTS = "*"
+
+_is_event = re.compile(r"[a-z][a-z_]*|\*").fullmatch
+_is_mask = re.compile(r"[*•]+").fullmatch
+_FORMS: Mapping[str, normal_forms.Form] = {
+    "url": normal_forms.url,
+    "content_type": normal_forms.name,
+    "insecure_ssl": normal_forms.switch,
+}
+"""How the fields of a configuration that can be read are compared."""
+
+_DEFAULTS = {"content_type": "form", "insecure_ssl": "0"}
+_INSECURE = (
+    "would let deliveries go to whoever answers at that address, because certificates are not verified; "
+    "allow_insecure_ssl: true insists on it"
+)
+_DROPS = (
+    "is missing: the platform removes a secret that is not sent again with an update, whatever else is updated; "
+    "give it (env:NAME or file:PATH), or say drop_secret: true"
+)
+
+HOOK: proofs.Kinds = {"id": int, "config": dict}
+"""What every webhook has."""
+
+CONFIG_SHOWN = proofs.entry({"url": str})
+"""What shows that an answer is a webhook's configuration."""
+
+HookId = Annotated[int, Meta(ge=1, le=2**53, description="id of the webhook", examples=[4001])]
+Url = Annotated[
+    str, Meta(min_length=1, description="where events are posted to", examples=["https://hooks.example.com/bulk"])
+]
+ContentType = Annotated[Literal["json", "form"], Meta(description="how a payload is written; the platform's own: form")]
+InsecureSsl = Annotated[
+    Literal["0", "1"],
+    Meta(description="1: the receiver's certificate is not verified; the platform's own: 0"),
+]
+Secret = Annotated[str, Meta(min_length=1, description="key of the signature of each delivery")]
+AllowInsecureSsl = Annotated[bool, Meta(description='insists on insecure_ssl: "1"')]
+DropSecret = Annotated[bool, Meta(description="insists on an update without a secret, which removes one that is set")]
+Events = Annotated[
+    list[Annotated[str, Meta(min_length=1)]],
+    Meta(min_length=1, description="kinds of events; * alone means all", examples=[["push"]]),
+]
+
+
+class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where a webhook's events go, and how."""
+
+    url: Url
+    content_type: ContentType | None = None
+    secret: Secret | None = None
+    insecure_ssl: InsecureSsl | None = None
+    username: Annotated[str, Meta(min_length=1, description="for Basic authentication at the receiver")] | None = None
+    password: Annotated[str, Meta(min_length=1, description="for Basic authentication at the receiver")] | None = None
+
+    def __repr__(self) -> str:
+        """Without its secrets."""
+        return f"HookConfig(url={self.url!r})"
+
+
+class OrganizationItem(Item, frozen=True, kw_only=True):
+    """Whose webhooks."""
+
+    org: names.Organization
+
+
+class HookItem(OrganizationItem, frozen=True, kw_only=True):
+    """Which webhook."""
+
+    hook_id: HookId
+
+
+def hooks_path(org: str) -> str:
+    """The path of an organization's webhooks."""
+    return f"/orgs/{urls.segment(org)}/hooks"
+
+
+def hook_path(item: HookItem) -> str:
+    """The path of one webhook."""
+    return f"{hooks_path(item.org)}/{item.hook_id}"
+
+
+def proof_of_hook(item: HookItem, *about: proofs.About) -> Proof:
+    """What shows that an answer is this webhook, and what else is said of it."""
+    return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org), *about)
+
+
+def proof_of_hooks(org: str) -> Proof:
+    """What shows that an answer lists webhooks, none of another organization."""
+    return proofs.listing(HOOK, proofs.of_kind("orgs", org))
+
+
+def given(config: HookConfig) -> dict[str, Any]:
+    """A configuration as it is sent: what was not given is left out."""
+    fields: dict[str, Any] = msgspec.to_builtins(config)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def wanted_events(events: Sequence[str]) -> list[str]:
+    """Kinds of events, each once; all of them swallow single ones."""
+    return [ALL_EVENTS] if ALL_EVENTS in events else list(dict.fromkeys(events))
+
+
+def differences(
+    wanted: Mapping[str, Any], found: Mapping[str, Any], *, may_have_more_events: bool = False
+) -> list[str]:
+    """Dotted names of what is not as wanted. Secret, user name and password are not compared.
+
+    Args:
+        wanted: of `config` (an object), `events` and `active` those that matter.
+        found: a webhook as the platform shows it.
+        may_have_more_events: whether one that is told of more than is wanted is as wanted.
+    """
+    different = [f"config.{name}" for name in config_differences(wanted.get("config") or {}, found.get("config"))]
+    if "events" in wanted:
+        asked, shown = _event_names(wanted_events(wanted["events"])), _event_names(found.get("events"))
+        covers = ALL_EVENTS in shown or asked <= shown
+        if not (covers if may_have_more_events else asked == ({ALL_EVENTS} if ALL_EVENTS in shown else shown)):
+            different.append("events")
+    if "active" in wanted and normal_forms.switch(found.get("active")) != normal_forms.switch(wanted["active"]):
+        different.append("active")
+    return different
+
+
+def _event_names(events: Any) -> set[Hashable]:
+    return {normal_forms.name(each) for each in events} if isinstance(events, list) else set()
+
+
+def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
+    """Names of what is not as wanted in a configuration as the platform shows it, each in its normal form."""
+    shown = found if isinstance(found, dict) else {}
+    different = []
+    for name, form in _FORMS.items():
+        value = shown.get(name)
+        if name in wanted and form(_DEFAULTS.get(name) if value is None else value) != form(wanted[name]):
+            different.append(name)
+    return different
+
+
+def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a configuration shows of the fields that are wanted, and the mask of a secret where it has one."""
+    shown = {name: value for name in _FORMS if name in wanted and (value := config.get(name)) is not None}
+    # what is not shown has the platform's own value
+    image = {**{name: value for name, value in _DEFAULTS.items() if name in wanted}, **shown}
+    return {**image, "secret": MASK} if config.get("secret") else image
+
+
+def shown_otherwise(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
+    """What of an equal webhook the platform writes otherwise than it was asked for."""
+    config = wanted.get("config") or {}
+    found = [f"config.{name}" for name in _FORMS if name in config and hook["config"].get(name) != config[name]]
+    return [*found, "events"] if "events" in wanted and wanted["events"] != hook.get("events") else found
+
+
+def has_secret(config: Any) -> bool:
+    """Whether a configuration as the platform shows it has a secret."""
+    return isinstance(config, dict) and bool(config.get("secret"))
+
+
+def shown(hook: Any) -> Any:
+    """A webhook of an answer, its secret masked for certain."""
+    if isinstance(hook, dict) and isinstance(hook.get("config"), dict):
+        return {**hook, "config": shown_config(hook["config"])}
+    return hook
+
+
+def shown_config(config: Any) -> Any:
+    """A configuration of an answer, its secret masked for certain, without user name and password."""
+    if not isinstance(config, dict):
+        return config
+    kept = {name: value for name, value in config.items() if name not in ("secret", "username", "password")}
+    return {**kept, "secret": MASK} if config.get("secret") else kept
+
+
+def flaws_of_organization(item: OrganizationItem) -> Iterator[ItemFlaw]:
+    """What is wrong with the name."""
+    flaw = names.flaw_of_owner(item.org)
+    if flaw:
+        yield ItemFlaw("org", flaw)
+
+
+def flaws_of_config(
+    url: str | None,
+    insecure_ssl: str | None,
+    texts: Mapping[str, str | None],
+    *,
+    may_be_insecure: bool,
+    prefix: str = "config.",
+) -> Iterator[ItemFlaw]:
+    """What is wrong with a configuration. No message holds a secret.
+
+    Args:
+        texts: secret, username and password, by name.
+    """
+    if url is not None:
+        flaw = flaw_of_url(url)
+        if flaw:
+            yield ItemFlaw(f"{prefix}url", flaw)
+    if insecure_ssl == "1" and not may_be_insecure:
+        yield ItemFlaw(f"{prefix}insecure_ssl", _INSECURE)
+    for name, text in texts.items():
+        if text is None:
+            continue
+        if name != "username" and _is_mask(text):
+            yield ItemFlaw(f"{prefix}{name}", "is the mask that the platform shows instead of it, not the real one")
+        elif name == "username" and ":" in text:
+            yield ItemFlaw(f"{prefix}{name}", "expected a user name without a colon")
+        elif any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+            yield ItemFlaw(f"{prefix}{name}", "holds a lone surrogate, which can't be sent")
+
+
+def flaws_of_dropping(secret: str | None, *, drops: bool, prefix: str = "config.") -> Iterator[ItemFlaw]:
+    """What is wrong with an update's secret: it must be given, or given up."""
+    if secret is None and not drops:
+        yield ItemFlaw(f"{prefix}secret", _DROPS)
+    if secret is not None and drops:
+        yield ItemFlaw("drop_secret", f"contradicts {prefix}secret; give one of them")
+
+
+def flaws_of_events(events: Sequence[str] | None) -> Iterator[ItemFlaw]:
+    """What is wrong with kinds of events; their names are not specified."""
+    for number, event in enumerate(events or ()):
+        if not _is_event(event):
+            yield ItemFlaw(f"events[{number}]", f"expected the name of an event, such as push, or *; got {event!r}")
+
+
+def flaw_of_url(url: str) -> str:
+    """Why events can't be posted to `url`."""
+    flaw = names.flaw_of_text(url)
+    if flaw:
+        return flaw
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "expected a URL; this one can't be read"
+    if " " in url or parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return "expected the http or https URL of a receiver, as https://hooks.example.com/bulk"
+    if "@" in parts.netloc:
+        return "holds a user name or password, which would be shown; they have fields of their own"
+    return ""

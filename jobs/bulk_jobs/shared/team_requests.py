@@ -1,0 +1,155 @@
+"""An enterprise team's organizations: the items that name them, the requests about them, and how answers are read.
+
+What a list or an answer says is compared without case, as the platform does. Source: specification, Enterprise team
+organization assignments.
+"""
+
+from collections.abc import Container, Generator, Iterable, Iterator
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from bulk import urls
+from bulk.model import Effect, Reply, Request
+from bulk.operation import Item, ItemFlaw
+from bulk.proof import Proof
+from bulk_jobs.shared import enterprises, names, proofs
+
+MOST_SLUGS = 100
+"""Organizations of one call; more are sent in several."""
+
+_SHOWN = ("login", "id", "node_id", "url", "description")
+_FOUND_OR_NOT = frozenset((200, 404))
+_ANSWERED = {"add": frozenset((200,)), "remove": frozenset((204,))}
+_ORGANIZATION: proofs.Kinds = {"login": str}
+
+ORGANIZATIONS = proofs.listing(_ORGANIZATION)
+"""What shows that an answer lists organizations."""
+
+
+class TeamItem(Item, frozen=True, kw_only=True, rename={"enterprise_team": "enterprise-team"}):
+    """Which team."""
+
+    enterprise: enterprises.Enterprise
+    enterprise_team: enterprises.Team
+
+
+class AssignmentItem(TeamItem, frozen=True, kw_only=True):
+    """Which team and which organization."""
+
+    org: names.Organization
+
+
+class OrganizationsItem(TeamItem, frozen=True, kw_only=True):
+    """Which team and which organizations."""
+
+    organization_slugs: Annotated[
+        list[names.Organization],
+        Meta(min_length=1, description="names of the organizations", examples=[["acme-eng", "acme-ops"]]),
+    ]
+
+
+def flaws_of_team(item: TeamItem) -> Iterator[ItemFlaw]:
+    """What is wrong with the names of a team."""
+    yield from enterprises.flaws_of_enterprise(item.enterprise)
+    yield from enterprises.flaws_of_team(item.enterprise_team)
+
+
+def flaws_of_assignment(item: AssignmentItem) -> Iterator[ItemFlaw]:
+    """What is wrong with the names of a team and an organization."""
+    yield from flaws_of_team(item)
+    flaw = names.flaw_of_owner(item.org)
+    if flaw:
+        yield ItemFlaw("org", flaw)
+
+
+def flaws_of_organizations(item: OrganizationsItem) -> Iterator[ItemFlaw]:
+    """What is wrong with the names of a team and its organizations."""
+    yield from flaws_of_team(item)
+    for place, slug in enumerate(item.organization_slugs):
+        flaw = names.flaw_of_owner(slug)
+        if flaw:
+            yield ItemFlaw(f"organization_slugs[{place}]", flaw)
+
+
+def lanes_of(item: TeamItem) -> tuple[str, ...]:
+    """One change at a time for each team."""
+    return (f"{item.enterprise}/{item.enterprise_team}",)
+
+
+def path(item: TeamItem) -> str:
+    """Where the team's list is."""
+    root = enterprises.enterprise_path(item.enterprise)
+    return f"{root}/teams/{urls.segment(item.enterprise_team)}/organizations"
+
+
+def path_of(item: AssignmentItem) -> str:
+    """Where one assignment is."""
+    return f"{path(item)}/{urls.segment(item.org)}"
+
+
+def look(item: AssignmentItem, *, is_fresh: bool = False) -> Request:
+    """The read of one assignment: 200 where it is there."""
+    return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof_of(item.org))
+
+
+def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
+    """The canary: whether the team's list can be read, so that a 404 beside it means "not assigned"."""
+    reply = yield Request(
+        method="GET",
+        path=path(item),
+        query="per_page=1",
+        accept=_FOUND_OR_NOT,
+        is_fresh=True,
+        proof=ORGANIZATIONS,
+    )
+    return reply.status == 200
+
+
+def proof_of(org: str) -> Proof:
+    """What shows that an answer is this organization."""
+    return proofs.entry(_ORGANIZATION, proofs.naming(login=org))
+
+
+def write(
+    item: TeamItem, verb: Literal["add", "remove"], slugs: list[str], *, shared_by: tuple[int, ...] = ()
+) -> Request:
+    """POST `add` or `remove`. `shared_by`: as in `Request`."""
+    return Request(
+        method="POST",
+        path=f"{path(item)}/{verb}",
+        body={"organization_slugs": slugs},
+        effect=Effect.SET,
+        accept=_ANSWERED[verb],
+        memo={},
+        shared_by=shared_by,
+        proof=ORGANIZATIONS if verb == "add" else None,
+    )
+
+
+def divided(slugs: Iterable[str], logins: Container[str]) -> tuple[list[str], list[str]]:
+    """Which of `slugs`, each once, are among `logins` (folded), and which are not."""
+    unique = {slug.casefold(): slug for slug in slugs}
+    inside = [slug for folded, slug in unique.items() if folded in logins]
+    return inside, [slug for folded, slug in unique.items() if folded not in logins]
+
+
+def by_login(organizations: Any) -> dict[str, Any]:
+    """An answer's organizations by their names, folded."""
+    entries = organizations if isinstance(organizations, list) else []
+    objects = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("login"), str)]
+    return {entry["login"].casefold(): entry for entry in objects}
+
+
+def chunks(slugs: list[str]) -> Iterator[list[str]]:
+    """Not more at once than one call takes."""
+    rest = iter(slugs)
+    while chunk := list(islice(rest, MOST_SLUGS)):
+        yield chunk
+
+
+def shown(login: str, body: Any) -> dict[str, Any]:
+    """What results show of an organization; `login` where the answer had none."""
+    found = {name: body[name] for name in _SHOWN if name in body} if isinstance(body, dict) else {}
+    return {"login": login, **found}

@@ -1,0 +1,379 @@
+"""Which organizations an enterprise team is assigned to: read, and changed one by one or many at a time.
+
+Assignments are a set: every write looks first, sends only what is not so yet, and may be repeated. A 404 alone proves
+nothing about an assignment, because it also means that there is no such team or no permission; the team's own list
+beside it does. Changes of one team that stand one behind the other are sent together. Source: specification, Enterprise
+team organization assignments; operations.md, 404 rule.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
+
+from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
+from bulk.operation import CombinedSteps, ItemFlaw, Operation, Settling, Steps
+from bulk_jobs.shared import pages
+from bulk_jobs.shared import team_requests as teams
+from bulk_jobs.shared.team_requests import MOST_SLUGS, AssignmentItem, OrganizationsItem, TeamItem, by_login
+
+_EXAMPLE_TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
+
+
+class ListTeamOrganizations(Operation[TeamItem]):
+    """Read all organizations that an enterprise team is assigned to.
+
+    Requests:  1 for every 100 organizations.
+    Category:  core. Lane: none.
+    Result:    the organizations, as an array.
+    Lost answer: a read is repeated.
+    Source:    Enterprise team organization assignments, GET …/teams/{enterprise-team}/organizations.
+    """
+
+    name = "team-organization.list"
+    Item = TeamItem
+    example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform"}
+
+    def check(self, item: TeamItem) -> Iterator[ItemFlaw]:
+        return teams.flaws_of_team(item)
+
+    def steps(self, item: TeamItem) -> Steps:
+        return pages.outcome_of((yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS)))
+
+
+class GetTeamOrganization(Operation[AssignmentItem]):
+    """Read one organization that an enterprise team is assigned to; one that it is not assigned to is not found.
+
+    Requests:  1.
+    Category:  core. Lane: none.
+    Result:    the organization.
+    Lost answer: a read is repeated.
+    Source:    Enterprise team organization assignments, GET …/teams/{enterprise-team}/organizations/{org}.
+    """
+
+    name = "team-organization.get"
+    Item = AssignmentItem
+    example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "org": "acme-eng"}
+
+    def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
+        return teams.flaws_of_assignment(item)
+
+    def steps(self, item: AssignmentItem) -> Steps:
+        reply = yield teams.look(item)
+        if reply.status == 404:
+            message = f"{item.enterprise_team} is not assigned to {item.org}, or this credential can't see it"
+            return failed(ErrorCode.NOT_FOUND, message, http_status=404)
+        return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
+
+
+class AssignTeamOrganization(Operation[AssignmentItem]):
+    """Assign an enterprise team to one organization.
+
+    Requests:  1 where it is assigned already, otherwise 2.
+    Category:  core. Lane: the team.
+    Combined:  up to 100 items of a team, one behind the other: its list is read, what it lacks is sent in one POST
+               …/add.
+    Result:    login, id, node_id, url and description of the organization.
+    Lost answer: the assignment is read; there it was made, otherwise the request is repeated.
+    Source:    Enterprise team organization assignments, PUT …/teams/{enterprise-team}/organizations/{org}.
+    """
+
+    name = "team-organization.assign"
+    Item = AssignmentItem
+    is_read = False
+    most_requests = 2
+    most_combined = MOST_SLUGS
+    settled_by = (
+        "The assignment is read: where it is there, it was made. Where it is not, the request is sent again; assigning "
+        "twice is assigning once."
+    )
+    example: ClassVar = {**_EXAMPLE_TEAM, "org": "acme-ops"}
+
+    def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
+        return teams.flaws_of_assignment(item)
+
+    def lanes(self, item: AssignmentItem) -> tuple[str, ...]:
+        return teams.lanes_of(item)
+
+    def steps(self, item: AssignmentItem) -> Steps:
+        found = yield teams.look(item)
+        if found.status == 200:
+            return unchanged(teams.shown(item.org, found.body))
+        reply = yield Request(
+            method="PUT",
+            path=teams.path_of(item),
+            effect=Effect.SET,
+            accept=frozenset((200, 201)),
+            memo={},
+            proof=teams.proof_of(item.org),
+        )
+        return succeeded(teams.shown(item.org, reply.body))
+
+    def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
+        # a list of more pages than there are items is no saving
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
+        if listing.flaw is not None:
+            return [None] * len(items)
+        before = by_login(listing.entries)
+        first = _first_places(items, lambda org: org not in before)
+        assigned = {}
+        if first:
+            slugs = [items[place].org for place in first.values()]
+            reply = yield teams.write(items[0], "add", slugs, shared_by=tuple(first.values()))
+            assigned = by_login(reply.body)
+
+        def outcome_of(place: int, org: str) -> Outcome | None:
+            """None: by itself it learns why."""
+            found = before.get(org, assigned.get(org))
+            if found is None:
+                return None
+            result = teams.shown(items[place].org, found)
+            return succeeded(result) if first.get(org) == place else unchanged(result)
+
+        return [outcome_of(place, item.org.casefold()) for place, item in enumerate(items)]
+
+    def settle(self, item: AssignmentItem, lost: Lost) -> Settling:
+        found = yield teams.look(item, is_fresh=True)
+        if found.status == 404:
+            return NotApplied("the team is not assigned to the organization")
+        return succeeded(teams.shown(item.org, found.body), note="the answer was lost; the team is assigned")
+
+
+class UnassignTeamOrganization(Operation[AssignmentItem]):
+    """Remove an enterprise team from one organization.
+
+    Requests:  2: a look, then the removal, or the team's list where it is not assigned.
+    Category:  core. Lane: the team.
+    Combined:  up to 100 items of a team, one behind the other: its list is read, what it has is sent in one POST
+               …/remove.
+    Result:    login of the organization.
+    Lost answer: the assignment is read; where it is gone and the team's list can be seen, it was removed.
+    Source:    Enterprise team organization assignments, DELETE …/teams/{enterprise-team}/organizations/{org}.
+    """
+
+    name = "team-organization.unassign"
+    Item = AssignmentItem
+    is_read = False
+    least_requests = 2
+    most_requests = 2
+    most_combined = MOST_SLUGS
+    settled_by = (
+        "The assignment is read: where it is gone, and the team's list can be seen, it was removed. Where it is there, "
+        "the request is sent again; removing twice is removing once."
+    )
+    example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "org": "acme-eng"}
+
+    def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
+        return teams.flaws_of_assignment(item)
+
+    def lanes(self, item: AssignmentItem) -> tuple[str, ...]:
+        return teams.lanes_of(item)
+
+    def steps(self, item: AssignmentItem) -> Steps:
+        found = yield teams.look(item)
+        if found.status == 200:
+            reply = yield Request(
+                method="DELETE",
+                path=teams.path_of(item),
+                effect=Effect.SET,
+                accept=frozenset((204, 404)),
+                memo={},
+            )
+            if reply.status != 404:
+                return succeeded({"login": item.org})
+            if (yield teams.look(item, is_fresh=True)).status == 200:
+                message = f"{item.enterprise_team} is assigned to {item.org}, and this credential may not change that"
+                return failed(ErrorCode.NOT_FOUND, message, http_status=404)
+        if (yield from teams.can_see(item)):
+            return unchanged({"login": item.org})
+        message = f"{item.enterprise_team} is not there, or this credential can't see it"
+        return failed(ErrorCode.NOT_FOUND, message, http_status=404)
+
+    def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
+        if listing.flaw is not None or not listing.entries:
+            return [None] * len(items)  # that there is nothing to remove at all is looked at for each
+        before = by_login(listing.entries)
+        first = _first_places(items, lambda org: org in before)
+        if first:
+            slugs = [items[place].org for place in first.values()]
+            yield teams.write(items[0], "remove", slugs, shared_by=tuple(first.values()))
+        return [
+            (succeeded if first.get(item.org.casefold()) == place else unchanged)({"login": item.org})
+            for place, item in enumerate(items)
+        ]
+
+    def settle(self, item: AssignmentItem, lost: Lost) -> Settling:
+        found = yield teams.look(item, is_fresh=True)
+        if found.status == 200:
+            return NotApplied("the team is still assigned to the organization")
+        if not (yield from teams.can_see(item)):
+            return Undecided("the team can't be seen any more")
+        return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
+
+
+class AddTeamOrganizations(Operation[OrganizationsItem]):
+    """Assign an enterprise team to several organizations at once.
+
+    Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
+    Category:  core. Lane: the team.
+    Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it lacks is sent
+               in one POST …/add.
+    Result:    added and present (names as given: assigned now, and before); missing, if any, in a failure.
+    Lost answer: the team's list is read; what it lacks is sent again.
+    Source:    Enterprise team organization assignments, POST …/teams/{enterprise-team}/organizations/add.
+    """
+
+    name = "team-organization.add"
+    Item = OrganizationsItem
+    is_read = False
+    most_requests = 2
+    most_combined = MOST_SLUGS
+    settled_by = (
+        "The team's list is read, all pages of it: where it holds all the organizations, they were added. What it "
+        "lacks is sent again; assigning twice is assigning once."
+    )
+    example: ClassVar = {**_EXAMPLE_TEAM, "organization_slugs": ["acme-ops", "acme-labs"]}
+
+    def check(self, item: OrganizationsItem) -> Iterator[ItemFlaw]:
+        return teams.flaws_of_organizations(item)
+
+    def lanes(self, item: OrganizationsItem) -> tuple[str, ...]:
+        return teams.lanes_of(item)
+
+    def size_combined(self, item: OrganizationsItem) -> int:
+        return len(item.organization_slugs)
+
+    def steps(self, item: OrganizationsItem) -> Steps:
+        (outcome,) = yield from self.steps_combined([item])
+        assert outcome is not None, "every item gets one"
+        return outcome
+
+    def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS)
+        if listing.flaw is not None:
+            return [listing.flaw] * len(items)
+        before = set(by_login(listing.entries))
+        own, lacking = _shared_out(items, lambda org: org not in before)
+        shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        assigned = set(before)
+        for chunk in teams.chunks(lacking):
+            reply = yield teams.write(items[0], "add", chunk, shared_by=shared_by)
+            assigned |= by_login(reply.body).keys()
+        if teams.divided(lacking, assigned)[1]:
+            # an answer that says less than was done is not yet a failure
+            listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
+            if listing.flaw is not None:
+                return [listing.flaw] * len(items)
+            assigned |= by_login(listing.entries).keys()
+        return [_added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
+
+    def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
+        listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
+        if listing.flaw is not None:
+            return Undecided(listing.why)
+        added, missing = teams.divided(item.organization_slugs, by_login(listing.entries).keys())
+        if missing:
+            return NotApplied(f"the team is not assigned to {', '.join(missing)}")
+        note = "the answer was lost; the team is assigned to all of them"
+        return succeeded({"added": added, "present": []}, note=note)
+
+
+class RemoveTeamOrganizations(Operation[OrganizationsItem]):
+    """Remove an enterprise team from several organizations at once.
+
+    Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are assigned.
+    Category:  core. Lane: the team.
+    Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it has is sent
+               in one POST …/remove.
+    Result:    removed and absent (names as given: removed now, and not assigned before).
+    Lost answer: the team's list is read; what it still holds is sent again.
+    Source:    Enterprise team organization assignments, POST …/teams/{enterprise-team}/organizations/remove.
+    """
+
+    name = "team-organization.remove"
+    Item = OrganizationsItem
+    is_read = False
+    most_requests = 2
+    most_combined = MOST_SLUGS
+    settled_by = (
+        "The team's list is read, all pages of it: where it holds none of the organizations, they were removed. What "
+        "it still holds is sent again; removing twice is removing once."
+    )
+    example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "organization_slugs": ["acme-eng"]}
+
+    def check(self, item: OrganizationsItem) -> Iterator[ItemFlaw]:
+        return teams.flaws_of_organizations(item)
+
+    def lanes(self, item: OrganizationsItem) -> tuple[str, ...]:
+        return teams.lanes_of(item)
+
+    def size_combined(self, item: OrganizationsItem) -> int:
+        return len(item.organization_slugs)
+
+    def steps(self, item: OrganizationsItem) -> Steps:
+        (outcome,) = yield from self.steps_combined([item])
+        assert outcome is not None, "every item gets one"
+        return outcome
+
+    def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
+        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS)
+        if listing.flaw is None and not listing.entries:
+            # an empty list says so little that a second one has to say the same
+            listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
+        if listing.flaw is not None:
+            return [listing.flaw] * len(items)
+        before = set(by_login(listing.entries))
+        own, held = _shared_out(items, lambda org: org in before)
+        shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        for chunk in teams.chunks(held):
+            yield teams.write(items[0], "remove", chunk, shared_by=shared_by)
+        return [_removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
+
+    def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
+        listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
+        if listing.flaw is not None:
+            return Undecided(listing.why)
+        left, removed = teams.divided(item.organization_slugs, by_login(listing.entries).keys())
+        if left:
+            return NotApplied(f"the team is still assigned to {', '.join(left)}")
+        note = "the answer was lost; the team is assigned to none of them"
+        return succeeded({"removed": removed, "absent": []}, note=note)
+
+
+def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bool]) -> dict[str, int]:
+    """The organizations (folded) that have to be sent, and the first item of each: the one that it is sent for."""
+    first: dict[str, int] = {}
+    for place, item in enumerate(items):
+        if is_wanted(item.org.casefold()):
+            first.setdefault(item.org.casefold(), place)
+    return first
+
+
+def _shared_out(
+    items: Sequence[OrganizationsItem], is_wanted: Callable[[str], bool]
+) -> tuple[list[list[str]], list[str]]:
+    """What has to be sent for each item, names folded, each for the first that has it; and all of it as it is given."""
+    own: list[list[str]] = []
+    sent: dict[str, str] = {}
+    for item in items:
+        new = {slug.casefold(): slug for slug in item.organization_slugs if slug.casefold() not in sent}
+        own.append([org for org in new if is_wanted(org)])
+        sent.update((org, new[org]) for org in own[-1])
+    return own, list(sent.values())
+
+
+def _added(item: OrganizationsItem, own: set[str], assigned: set[str]) -> Outcome:
+    """`own`: what was sent for this item. `assigned`: what the team has now. All folded."""
+    there, missing = teams.divided(item.organization_slugs, assigned)
+    added, present = teams.divided(there, own)
+    result = {"added": added, "present": present}
+    if missing:
+        message = f"the platform did not assign {item.enterprise_team} to {', '.join(missing)}: no such organization?"
+        return failed(ErrorCode.NOT_FOUND, message, http_status=200, result={**result, "missing": missing})
+    return succeeded(result) if added else unchanged(result)
+
+
+def _removed(item: OrganizationsItem, own: set[str]) -> Outcome:
+    """`own`: what was sent for this item, folded."""
+    removed, absent = teams.divided(item.organization_slugs, own)
+    result = {"removed": removed, "absent": absent}
+    return succeeded(result) if removed else unchanged(result)

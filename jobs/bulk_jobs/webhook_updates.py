@@ -1,0 +1,259 @@
+"""Webhooks of an organization, changed. Every update overwrites the secret: one that is not sent again is gone.
+
+So an update gives the secret, or says that it shall be dropped. The webhook is looked at first: one that gives no
+secret is sent only where something differs. One that gives it is always sent, and sent again after a lost answer,
+because a secret can't be read back; sending it twice is sending it once. But where a webhook is then neither as it was
+before nor as asked for, somebody else has changed it, and it is left alone. Source: specification, Organization
+webhooks; operations.md, PATCH hook / hook config, third value.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
+from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk.proof import Proof
+from bulk_jobs.shared import hook_settings, proofs
+from bulk_jobs.shared.hook_settings import HookItem, hook_path
+
+_KEPT = "the platform kept the secret, which it should have removed"
+_LOST = "the answer was lost; everything is as asked for"
+_UNREADABLE = "secret, user name and password can't be read back"
+_UNSEEN = "the webhook can't be seen"
+_MORE = "the platform shows more events than were asked for"
+_SETTLED_BY = (
+    "The webhook is read. Where it is as it was before, or where a secret was sent, which can't be read back, the "
+    "request is sent again; updating twice is updating once. Where it is neither as before nor as asked for, once the "
+    "settle time is over, nobody knows whether the update was made before somebody else's: it ends as unknown, with "
+    "what was found, and a retry does not overwrite that."
+)
+
+
+class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
+    """Which webhook, and what shall change."""
+
+    config: hook_settings.HookConfig | None = None
+    name: Annotated[Literal["web"], Meta(description="the only kind there is")] | None = None
+    events: hook_settings.Events | None = None
+    active: Annotated[bool, Meta(description="whether it is told of events")] | None = None
+    drop_secret: hook_settings.DropSecret = False
+    allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+
+
+class UpdateWebhook(Operation[UpdateWebhookItem]):
+    """Change a webhook of an organization.
+
+    Requests:  2: a look, then the update; without a secret 1 where it is already so.
+    Category:  core. Lane: the webhook.
+    Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
+               insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
+    Result:    the webhook, its secret masked; a note where the platform added events to those that were asked for.
+    Lost answer: the webhook is read; where it is as before, or where a secret was sent, the request is repeated; where
+               it is otherwise, nobody knows.
+    Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}.
+    """
+
+    name = "webhook.update"
+    Item = UpdateWebhookItem
+    is_read = False
+    most_requests = 2
+    secret_fields = frozenset(("config.secret", "config.password"))
+    settled_by = _SETTLED_BY
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "events": ["push", "repository"], "drop_secret": True}
+
+    def check(self, item: UpdateWebhookItem) -> Iterator[ItemFlaw]:
+        config = item.config
+        yield from hook_settings.flaws_of_organization(item)
+        if config is not None:
+            texts = {"secret": config.secret, "username": config.username, "password": config.password}
+            yield from hook_settings.flaws_of_config(
+                config.url, config.insecure_ssl, texts, may_be_insecure=item.allow_insecure_ssl
+            )
+        secret = config.secret if config is not None else None
+        yield from hook_settings.flaws_of_dropping(secret, drops=item.drop_secret)
+        yield from hook_settings.flaws_of_events(item.events)
+        if not _body(item):
+            yield ItemFlaw("", "expected at least one of config, events and active: there is nothing to change")
+
+    def lanes(self, item: UpdateWebhookItem) -> tuple[str, ...]:
+        return _lanes(item)
+
+    def steps(self, item: UpdateWebhookItem) -> Steps:
+        wanted = _body(item)
+        found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
+        if _is_readable(wanted) and _is_so(wanted, found.body):
+            return unchanged(hook_settings.shown(found.body))
+        reply = yield Request(
+            method="PATCH",
+            path=hook_path(item),
+            body=wanted if item.name is None else {**wanted, "name": item.name},
+            effect=Effect.SET,
+            memo={"before": _image(wanted, found.body)},
+            proof=hook_settings.proof_of_hook(item, partial(_flaw_of_hook, wanted)),
+        )
+        return succeeded(hook_settings.shown(reply.body), note=_note(wanted, reply.body, drops=item.drop_secret))
+
+    def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
+        found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
+        if found.status == 404:
+            return Undecided(_UNSEEN)
+        wanted = _body(item)
+        trace, more = _trace(wanted, found.body, lost), _note(wanted, found.body, drops=False)
+        note = f"{_LOST}; {more}" if more else _LOST
+        return succeeded(hook_settings.shown(found.body), note=note) if trace is None else trace
+
+
+class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
+    """Which webhook, and what of its configuration shall change."""
+
+    url: hook_settings.Url | None = None
+    content_type: hook_settings.ContentType | None = None
+    secret: hook_settings.Secret | None = None
+    insecure_ssl: hook_settings.InsecureSsl | None = None
+    drop_secret: hook_settings.DropSecret = False
+    allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+
+    def __repr__(self) -> str:
+        """Without its secret."""
+        return f"UpdateWebhookConfigItem(org={self.org!r}, hook_id={self.hook_id!r}, url={self.url!r})"
+
+
+class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
+    """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
+
+    Requests:  2: a look, then the update; without a secret 1 where it is already so.
+    Category:  core. Lane: the webhook.
+    Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
+               insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
+    Result:    url, content_type, insecure_ssl, and secret (masked) where there is one.
+    Lost answer: the configuration is read; where it is as before, or where a secret was sent, the request is repeated;
+               where it is otherwise, nobody knows.
+    Source:    Organization webhooks, PATCH /orgs/{org}/hooks/{hook_id}/config.
+    """
+
+    name = "webhook.update-config"
+    Item = UpdateWebhookConfigItem
+    is_read = False
+    most_requests = 2
+    secret_fields = frozenset(("secret",))
+    settled_by = _SETTLED_BY
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "content_type": "form", "drop_secret": True}
+
+    def check(self, item: UpdateWebhookConfigItem) -> Iterator[ItemFlaw]:
+        yield from hook_settings.flaws_of_organization(item)
+        yield from hook_settings.flaws_of_config(
+            item.url, item.insecure_ssl, {"secret": item.secret}, may_be_insecure=item.allow_insecure_ssl, prefix=""
+        )
+        yield from hook_settings.flaws_of_dropping(item.secret, drops=item.drop_secret, prefix="")
+
+    def lanes(self, item: UpdateWebhookConfigItem) -> tuple[str, ...]:
+        return _lanes(item)
+
+    def steps(self, item: UpdateWebhookConfigItem) -> Steps:
+        path, wanted = f"{hook_path(item)}/config", {"config": _config_body(item)}
+        found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
+        if _is_readable(wanted) and _is_so(wanted, {"config": found.body}):
+            return unchanged(hook_settings.shown_config(found.body))
+        reply = yield Request(
+            method="PATCH",
+            path=path,
+            body=wanted["config"],
+            effect=Effect.SET,
+            memo={"before": _image(wanted, {"config": found.body})},
+            proof=proofs.entry({"url": str}, partial(_flaw_of_config, wanted["config"])),
+        )
+        note = _note(wanted, {"config": reply.body}, drops=item.drop_secret)
+        return succeeded(hook_settings.shown_config(reply.body), note=note)
+
+    def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
+        found = yield _look(f"{hook_path(item)}/config", hook_settings.CONFIG_SHOWN)
+        if found.status == 404:
+            return Undecided(_UNSEEN)
+        trace = _trace({"config": _config_body(item)}, {"config": found.body}, lost)
+        return succeeded(hook_settings.shown_config(found.body), note=_LOST) if trace is None else trace
+
+
+def _lanes(item: HookItem) -> tuple[str, ...]:
+    return (f"{item.org}/{item.hook_id}",)
+
+
+def _look(path: str, proof: Proof, *, may_be_absent: bool = True) -> Request:
+    accept = frozenset((200, 404)) if may_be_absent else frozenset((200,))
+    return Request(method="GET", path=path, accept=accept, is_fresh=True, proof=proof)
+
+
+def _body(item: UpdateWebhookItem) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    if item.config is not None:
+        body["config"] = hook_settings.given(item.config)
+    if item.events is not None:
+        body["events"] = hook_settings.wanted_events(item.events)
+    if item.active is not None:
+        body["active"] = item.active
+    return body
+
+
+def _config_body(item: UpdateWebhookConfigItem) -> dict[str, Any]:
+    fields = {name: getattr(item, name) for name in ("url", "content_type", "secret", "insecure_ssl")}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _flaw_of_hook(body: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
+    # a platform may add kinds of events to those that were asked for
+    return _flaw_of(hook_settings.differences(body, hook, may_have_more_events=True))
+
+
+def _flaw_of_config(body: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    return _flaw_of(hook_settings.config_differences(body, config))
+
+
+def _flaw_of(differing: list[str]) -> str:
+    return f"its {' and '.join(differing)} are not what was asked for" if differing else ""
+
+
+def _is_readable(wanted: Mapping[str, Any]) -> bool:
+    """Whether the platform shows all that would be sent."""
+    return not {"secret", "username", "password"}.intersection(wanted.get("config") or {})
+
+
+def _is_so(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
+    """Whether a webhook is what an update without a secret would make of it."""
+    return not hook_settings.differences(wanted, hook) and not hook_settings.has_secret(hook.get("config"))
+
+
+def _note(wanted: Mapping[str, Any], hook: Mapping[str, Any], *, drops: bool) -> str | None:
+    """What an answer shows that was not asked for."""
+    notes = [_KEPT] if drops and hook_settings.has_secret(hook["config"]) else []
+    return "; ".join([*notes, _MORE] if "events" in hook_settings.differences(wanted, hook) else notes) or None
+
+
+def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
+    """What a webhook shows of all that an update changes: the fields that it gives, and whether there is a secret."""
+    config = hook_settings.image_of_config(wanted.get("config") or {}, hook["config"])
+    return {"config": config, **{name: hook.get(name) for name in ("events", "active") if name in wanted}}
+
+
+def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> NotApplied | Undecided | None:
+    """What an update whose answer was lost has left of a webhook; None: it is as asked for."""
+    before = lost.memo.get("before")
+    if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
+        if hook_settings.differences(wanted, hook):
+            return NotApplied("the webhook is not as asked for")
+    elif hook_settings.differences(wanted, hook, may_have_more_events=True):
+        asked = _image(wanted, {**wanted, "config": wanted.get("config") or {}})
+        return Undecided(
+            f"the answer of the {lost.method} was lost, and the webhook is neither as before nor as asked for: whether "
+            "it was changed before somebody else changed it can't be told",
+            found={"wanted": asked, "before": before, "found": _image(wanted, hook)},
+        )
+    if not _is_readable(wanted):
+        return Undecided(_UNREADABLE)
+    return NotApplied("the secret is still there") if hook_settings.has_secret(hook["config"]) else None
+
+
+def _is_as_before(before: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
+    had_secret, has_secret = (hook_settings.has_secret(each["config"]) for each in (before, hook))
+    return had_secret is has_secret and not hook_settings.differences(before, hook)

@@ -1,0 +1,341 @@
+"""Webhooks of an organization: listed, read, made and removed. Updates are in `webhook_updates.py`.
+
+Nothing in the specification says that two webhooks must differ, so a creation looks first, remembers the ids that it
+saw, and after a lost answer looks for a new one. Webhooks of OAuth applications are shown to those alone: that one is
+not listed does not say that it is not there for somebody else. Source: specification, Organization webhooks;
+operations.md, rows of hooks; open-points.md (deliveries).
+"""
+
+from collections.abc import Generator, Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bulk.model import (
+    Effect,
+    ErrorCode,
+    Lost,
+    NotApplied,
+    Outcome,
+    Reply,
+    Request,
+    Undecided,
+    failed,
+    succeeded,
+    unchanged,
+)
+from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk_jobs.shared import creations, hook_settings, pages, proofs, refusals
+from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
+
+_DELIVERIES = proofs.listing({})
+_NOT_COMPARED = "it exists; its secret, user name and password can't be compared"
+
+
+class ListWebhooks(Operation[OrganizationItem]):
+    """Read all webhooks of an organization that the credential may see. Secrets are masked.
+
+    Requests:  1 for every 100 webhooks.
+    Category:  core. Lane: none.
+    Result:    the webhooks, as an array.
+    Lost answer: a read is repeated.
+    Source:    Organization webhooks, GET /orgs/{org}/hooks.
+    """
+
+    name = "webhook.list"
+    Item = OrganizationItem
+    example: ClassVar = {"org": "acme-ops"}
+
+    def check(self, item: OrganizationItem) -> Iterator[ItemFlaw]:
+        return hook_settings.flaws_of_organization(item)
+
+    def steps(self, item: OrganizationItem) -> Steps:
+        listing = yield from pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
+        entries = [hook_settings.shown(entry) for entry in listing.entries]
+        return pages.outcome_of(msgspec.structs.replace(listing, entries=entries))
+
+
+class GetWebhook(Operation[HookItem]):
+    """Read one webhook of an organization. Its secret is masked.
+
+    Requests:  1.
+    Category:  core. Lane: none.
+    Result:    the webhook.
+    Lost answer: a read is repeated.
+    Source:    Organization webhooks, GET /orgs/{org}/hooks/{hook_id}.
+    """
+
+    name = "webhook.get"
+    Item = HookItem
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
+
+    def check(self, item: HookItem) -> Iterator[ItemFlaw]:
+        return hook_settings.flaws_of_organization(item)
+
+    def steps(self, item: HookItem) -> Steps:
+        reply = yield Request(method="GET", path=hook_path(item), proof=hook_settings.proof_of_hook(item))
+        return _read(reply, hook_settings.shown(reply.body))
+
+
+class GetWebhookConfig(Operation[HookItem]):
+    """Read the configuration of a webhook: where its events go, and how. Its secret is masked.
+
+    Requests:  1.
+    Category:  core. Lane: none.
+    Result:    url, content_type, insecure_ssl, and secret where there is one.
+    Lost answer: a read is repeated.
+    Source:    Organization webhooks, GET /orgs/{org}/hooks/{hook_id}/config.
+    """
+
+    name = "webhook.get-config"
+    Item = HookItem
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
+
+    def check(self, item: HookItem) -> Iterator[ItemFlaw]:
+        return hook_settings.flaws_of_organization(item)
+
+    def steps(self, item: HookItem) -> Steps:
+        reply = yield Request(method="GET", path=f"{hook_path(item)}/config", proof=hook_settings.CONFIG_SHOWN)
+        return _read(reply, hook_settings.shown_config(reply.body))
+
+
+class DeliveriesItem(HookItem, frozen=True, kw_only=True):
+    """Which webhook, and which of its deliveries."""
+
+    status: (
+        Annotated[Literal["success", "failure"], Meta(description="only deliveries that ended like this")] | None
+    ) = None
+
+
+class ListDeliveries(Operation[DeliveriesItem]):
+    """Read what a webhook was sent and how that went, newest first.
+
+    Requests:  1 for every 100 deliveries.
+    Category:  core. Lane: none.
+    Result:    the deliveries, as an array.
+    Lost answer: a read is repeated.
+    Source:    Organization webhooks, GET /orgs/{org}/hooks/{hook_id}/deliveries.
+    """
+
+    name = "webhook.deliveries"
+    Item = DeliveriesItem
+    is_momentary = True
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "status": "failure"}
+
+    def check(self, item: DeliveriesItem) -> Iterator[ItemFlaw]:
+        return hook_settings.flaws_of_organization(item)
+
+    def steps(self, item: DeliveriesItem) -> Steps:
+        return pages.outcome_of(
+            (yield from pages.read_all(f"{hook_path(item)}/deliveries", _DELIVERIES, status=item.status))
+        )
+
+
+class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
+    """Which organization, and what the webhook shall be."""
+
+    config: hook_settings.HookConfig
+    name: Annotated[Literal["web"], Meta(description="the only kind there is")] = "web"
+    events: hook_settings.Events | None = None
+    active: Annotated[bool, Meta(description="whether it is told of events; the platform's own: true")] | None = None
+    allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+    if_exists: Annotated[
+        Literal["fail", "unchanged"],
+        Meta(description="what one that is there with the same URL, content type and events counts as"),
+    ] = "fail"
+
+
+class CreateWebhook(Operation[CreateWebhookItem]):
+    """Create a webhook in an organization, unless an equal one is there.
+
+    Requests:  2: the list (1 for every 100 webhooks), then the creation; 1 where an equal one is there.
+    Category:  core. Lane: the organization.
+    Refused:   insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
+    Result:    the webhook, its secret masked.
+    Lost answer: the list is read: the only new webhook in it with the same URL, content type and events, or more of
+               them, is this one. Where another one is new, nobody knows.
+    Source:    Organization webhooks, POST /orgs/{org}/hooks.
+    """
+
+    name = "webhook.create"
+    Item = CreateWebhookItem
+    is_read = False
+    most_requests = 2
+    secret_fields = frozenset(("config.secret", "config.password"))
+    settled_by = (
+        "The webhooks are listed: the only one that was not there before, with the same URL, content type and events "
+        "in the platform's normal form, is the one that was created. Where none is new until the settle time is over, "
+        "the request is sent again; where another one is new, or several equal ones, the outcome is unknown."
+    )
+    example: ClassVar = {
+        "org": "acme-eng",
+        "config": {"url": "http://127.0.0.1:9/hooks/eng", "content_type": "json"},
+        "events": ["push", "repository"],
+    }
+
+    def check(self, item: CreateWebhookItem) -> Iterator[ItemFlaw]:
+        config = item.config
+        texts = {"secret": config.secret, "username": config.username, "password": config.password}
+        yield from hook_settings.flaws_of_organization(item)
+        yield from hook_settings.flaws_of_config(
+            config.url, config.insecure_ssl, texts, may_be_insecure=item.allow_insecure_ssl
+        )
+        yield from hook_settings.flaws_of_events(item.events)
+
+    def lanes(self, item: CreateWebhookItem) -> tuple[str, ...]:
+        return (item.org,)
+
+    def collection(self, item: CreateWebhookItem) -> str:
+        return hooks_path(item.org)
+
+    def steps(self, item: CreateWebhookItem) -> Steps:
+        before = yield from _list(item)
+        if before.flaw is not None:
+            return before.flaw
+        equal = _equal(item, before.entries)
+        if equal:
+            return _exists_already(item, equal[0], None)
+        body: dict[str, Any] = {"name": item.name, "config": hook_settings.given(item.config)}
+        if item.events is not None:
+            body["events"] = hook_settings.wanted_events(item.events)
+        if item.active is not None:
+            body["active"] = item.active
+        reply = yield Request(
+            method="POST",
+            path=hooks_path(item.org),
+            body=body,
+            effect=Effect.CREATE,
+            accept=frozenset((201, 422)),
+            memo={"before": creations.ids(before.entries)},
+            proof=proofs.entry(
+                hook_settings.HOOK, proofs.of_kind("orgs", item.org), partial(_flaw_of_url, item.config.url)
+            ),
+        )
+        if reply.status == 422:
+            return (yield from _refused(item, reply))
+        return succeeded(hook_settings.shown(reply.body))
+
+    def settle(self, item: CreateWebhookItem, lost: Lost) -> Settling:
+        listing = yield from _list(item)
+        if listing.flaw is not None:
+            return Undecided(f"the webhooks can't be listed: {listing.why}")
+        wanted = _wanted(item)
+        return creations.settled(
+            "a webhook",
+            self.collection(item),
+            listing.entries,
+            lost,
+            partial(_differences, wanted),
+            partial(hook_settings.shown_otherwise, wanted),
+            hook_settings.shown,
+        )
+
+
+class DeleteWebhook(Operation[HookItem]):
+    """Remove a webhook from an organization; one that is not there is unchanged.
+
+    Requests:  1; where it was not there also the list (1 for every 100 webhooks).
+    Category:  core. Lane: the webhook.
+    Result:    id.
+    Lost answer: the list is read: where the webhook is not in it any more, it was removed.
+    Source:    Organization webhooks, DELETE /orgs/{org}/hooks/{hook_id}.
+    """
+
+    name = "webhook.delete"
+    Item = HookItem
+    is_read = False
+    most_requests = 2
+    settled_by = (
+        "The webhooks are listed: where this one is not among them, it was removed; a 404 alone is no proof. Where it "
+        "is, the request is sent again."
+    )
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
+
+    def check(self, item: HookItem) -> Iterator[ItemFlaw]:
+        return hook_settings.flaws_of_organization(item)
+
+    def lanes(self, item: HookItem) -> tuple[str, ...]:
+        return (f"{item.org}/{item.hook_id}",)
+
+    def steps(self, item: HookItem) -> Steps:
+        reply = yield Request(
+            method="DELETE",
+            path=hook_path(item),
+            effect=Effect.COMPARE_AND_SWAP,
+            accept=frozenset((204, 404)),
+            memo={},
+        )
+        if reply.status == 204:
+            return succeeded({"id": item.hook_id})
+        listing = yield from _list(item)
+        if listing.flaw is not None:
+            return listing.flaw
+        if _is_listed(item, listing):
+            message = f"webhook {item.hook_id} of {item.org} is there, and this credential may not remove it"
+            return failed(ErrorCode.NOT_FOUND, message, http_status=404)
+        return unchanged({"id": item.hook_id}, note="it is not among the webhooks that this credential can see")
+
+    def settle(self, item: HookItem, lost: Lost) -> Settling:
+        listing = yield from _list(item)
+        if listing.flaw is not None:
+            return Undecided(f"the webhooks can't be listed: {listing.why}")
+        if _is_listed(item, listing):
+            return NotApplied("the webhook is there")
+        return succeeded({"id": item.hook_id}, note="the answer was lost; the webhook is not there any more")
+
+
+def _flaw_of_url(url: str, hook: Mapping[str, Any]) -> str:
+    is_same = not hook_settings.config_differences({"url": url}, hook["config"])
+    return "" if is_same else "its config.url is not what was asked for"
+
+
+def _list(item: OrganizationItem) -> Generator[Request, Reply, pages.Listing]:
+    return pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org), is_fresh=True)
+
+
+def _is_listed(item: HookItem, listing: pages.Listing) -> bool:
+    return any(hook.get("id") == item.hook_id for hook in listing.entries)
+
+
+def _equal(item: CreateWebhookItem, hooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those with the same URL and content type that are told of the same events, or of more."""
+    wanted = _wanted(item)
+    return [hook for hook in hooks if not _differences(wanted, hook)]
+
+
+def _wanted(item: CreateWebhookItem) -> dict[str, Any]:
+    """What makes a webhook the same one."""
+    config = {"url": item.config.url, "content_type": item.config.content_type or "form"}
+    return {"config": config, "events": hook_settings.wanted_events(item.events or ["push"])}
+
+
+def _differences(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
+    # a platform may add kinds of events to those that were asked for
+    return hook_settings.differences(wanted, hook, may_have_more_events=True)
+
+
+def _exists_already(item: CreateWebhookItem, hook: dict[str, Any], refusal: Reply | None) -> Outcome:
+    wanted = {"config": {"insecure_ssl": item.config.insecure_ssl or "0"}, "active": item.active is not False}
+    different = hook_settings.differences(wanted, hook)
+    if different or item.if_exists == "fail":
+        but = f", which differs in {' and '.join(different)}" if different else ""
+        message = f"webhook {hook.get('id')} of {item.org} is equal to it{but}"
+        return failed(ErrorCode.CONFLICT, message, http_status=refusal.status if refusal is not None else None)
+    otherwise = " and ".join(hook_settings.shown_otherwise(_wanted(item), hook))
+    form = f"; the platform shows its {otherwise} otherwise than asked for" if otherwise else ""
+    return unchanged(hook_settings.shown(hook), note=f"{_NOT_COMPARED}{form}")
+
+
+def _refused(item: CreateWebhookItem, reply: Reply) -> Generator[Request, Reply, Outcome]:
+    """A 422: a platform that takes no two alike refuses what somebody else, or an earlier send, has made meanwhile."""
+    after = yield from _list(item)
+    equal = _equal(item, after.entries)
+    if equal:
+        return _exists_already(item, equal[0], reply)
+    return refusals.refused(reply)
+
+
+def _read(reply: Reply, result: Any) -> Outcome:
+    return unchanged(result) if reply.is_unchanged else succeeded(result)

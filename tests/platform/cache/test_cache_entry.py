@@ -1,0 +1,120 @@
+"""Answers that were kept as the results that they became: who gets them undecoded, and when nobody does."""
+
+import sqlite3
+
+import pytest
+
+from bulk.model import Encoded, ErrorCode, Outcome, Reply, failed, succeeded
+from bulk.platform.bodies.body_values import Unreadable
+from bulk.platform.cache.validators import ValidatorStore
+from tests.platform.cache.kept_answers import BODY, GET, RAW, reply, store
+
+CONFIRMED = Reply(status=304, headers={})
+READ = "readme.get"
+
+
+def kept_as(one: ValidatorStore, answered: Reply, outcome: Outcome) -> Outcome:
+    """Keep an answer, and tell how an item ended with it."""
+    key = one.key_of(GET)
+    assert key is not None
+    assert one.keep(GET, answered, key)
+    return one.note_result(key, READ, answered, outcome)
+
+
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_a_result_is_written_again_as_it_was(tmp_path, is_flushed):
+    """A 304 gives the operation whose result the answer became its text, on one line; others get the value."""
+    one, answered = store(tmp_path), reply(raw=b'{\n  "name": "README.md",\r\n  "size": 3\n}\n')
+    outcome = kept_as(one, answered, succeeded(answered.body))
+    assert type(outcome.result) is Encoded
+    if is_flushed:
+        one.flush()
+    found = one.find(GET)
+    assert found is not None
+    again = one.reply_from(found, CONFIRMED, READ)
+    assert (again.status, again.is_unchanged) == (200, True)
+    assert (again.body.text, again.body.decoded()) == (b'{"name":"README.md","size":3}', BODY)
+    assert one.reply_from(found, CONFIRMED, "contents.get").body == BODY
+    assert one.reply_from(found, CONFIRMED).body == BODY
+    assert found.etag == '"e1"'
+    one.close()
+
+
+def deep(levels: int) -> object:
+    """Lists within lists."""
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+NOT_AS_IT_CAME = {
+    "another value": lambda body: succeeded(dict(body)),
+    "a note": lambda body: succeeded(body, note="not verified"),
+    "bytes to save": lambda body: succeeded(body, payload=b"x"),
+    "a failure": lambda body: failed(ErrorCode.REJECTED, "no", result=body),
+}
+
+
+@pytest.mark.parametrize("ends", NOT_AS_IT_CAME.values(), ids=NOT_AS_IT_CAME)
+def test_only_what_is_the_answer_is_kept_as_a_result(tmp_path, ends):
+    """What an operation made of an answer, or ended with beside it, is not what the next 304 stands for."""
+    one, answered = store(tmp_path), reply()
+    outcome = ends(answered.body)
+    assert kept_as(one, answered, outcome) is outcome
+    found = one.find(GET)
+    assert found is not None
+    assert one.reply_from(found, CONFIRMED, READ).body == BODY
+    one.close()
+
+
+@pytest.mark.parametrize(("levels", "is_kept"), [(200, True), (300, False)])
+def test_what_is_nested_too_deeply_is_decoded(tmp_path, levels, is_kept):
+    """A value that a line can't hold as it is (ledger/results.py) is not kept as if it could."""
+    raw = b"[" * levels + b"1" + b"]" * levels
+    one, answered = store(tmp_path), reply(body=deep(levels), raw=raw)
+    kept_as(one, answered, succeeded(answered.body))
+    found = one.find(GET)
+    assert found is not None
+    body = one.reply_from(found, CONFIRMED, READ).body
+    assert type(body) is (Encoded if is_kept else list)
+    one.close()
+
+
+def test_what_is_on_its_way_to_disk_stays_as_it_came(tmp_path):
+    """Told too late, the store goes on with the body as it was."""
+    one, answered = store(tmp_path), reply()
+    key = one.key_of(GET)
+    assert key is not None
+    one.keep(GET, answered, key)
+    one.flush()
+    one.note_result(key, READ, answered, succeeded(answered.body))
+    found = one.find(GET)
+    assert found is not None
+    assert (found.body, one.reply_from(found, CONFIRMED, READ).body) == (RAW, BODY)
+    one.close()
+
+
+def test_a_damaged_result_never_becomes_a_line(tmp_path):
+    """failures.md row 13: text that is not what was kept is read as any body, and forgotten where it can't be."""
+    one, answered = store(tmp_path), reply()
+    kept_as(one, answered, succeeded(answered.body))
+    one.close()
+    (path,) = tmp_path.glob("*.db")
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE answer SET body = ?", (b'{"name":"README.md","size":3\n',))
+    database.close()
+    again = store(tmp_path)
+    found = again.find(GET)
+    assert found is not None
+    assert isinstance(again.reply_from(found, CONFIRMED, READ).body, Unreadable)
+    assert again.find(GET) is None
+    again.close()
+
+
+def test_the_text_of_a_result_counts_where_memory_is_bounded(tmp_path):
+    """What waits to be written is counted as it will be written."""
+    one, answered = store(tmp_path), reply(raw=RAW + b" " * 1_000)
+    kept_as(one, answered, succeeded(answered.body))
+    assert one._pending_bytes == len(b'{"name":"README.md","size":3}')
+    one.close()
