@@ -46,7 +46,7 @@ SCENARIOS = (
 )
 
 
-def judge(scenario: Scenario, told: Told) -> bool:
+def classify(scenario: Scenario, told: Told) -> bool:
     """Print the scenario's row; whether all of it holds."""
     errors = [told.live_error(share) for share in AT]
     is_live_right = all(abs(error) <= LIVE_SHARE for error in errors)
@@ -74,7 +74,7 @@ def main() -> int:
     is_good = True
     for scenario in chosen:
         with tempfile.TemporaryDirectory(prefix="bulk-forecast-") as folder:
-            is_good = judge(scenario, measure(scenario, Path(folder), REPOSITORIES)) and is_good
+            is_good = classify(scenario, measure(scenario, Path(folder), REPOSITORIES)) and is_good
     return 0 if is_good else 1
 
 

@@ -14,9 +14,9 @@ from functools import partial
 
 from benchmarks.knee import before, scenarios
 from benchmarks.knee.simulation import Measured, Rule, Simulation
-from bulk.govern.concurrency.adaptive_limit import Concurrency
+from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 
-RULES: dict[str, Callable[[int], Rule]] = {"before": before.Concurrency, "now": Concurrency}
+RULES: dict[str, Callable[[int], Rule]] = {"before": before.AdaptiveLimit, "now": AdaptiveLimit}
 GROUPS = {"named": scenarios.named, "more": scenarios.more}
 
 

@@ -21,7 +21,7 @@ MEMORY = 0.05
 
 
 @dataclass(slots=True)
-class Concurrency:
+class AdaptiveLimit:
     """Attributes:
     most: the user's limit (count). limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
     best_s: best latency seen; it forgets slowly, so that a platform that got slower for good is not throttled for ever.

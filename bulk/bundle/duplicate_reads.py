@@ -40,7 +40,7 @@ def has_copies(job: Job) -> bool:
     return operation.is_read and not operation.is_momentary and job.save is None
 
 
-class CopyFinder:
+class DuplicateFinder:
     """Takes the items of one job in their order; `found` tells which are copies. A context manager."""
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +54,7 @@ class CopyFinder:
         self._fd = -1
         self._end = 0
 
-    def __enter__(self) -> "CopyFinder":
+    def __enter__(self) -> "DuplicateFinder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +103,7 @@ class CopyFinder:
         self._until_written = _HELD_BYTES // _RECORD_BYTES
 
 
-class CopiesBuilder:
+class DuplicatesBuilder:
     """Builds `copies.db`, which gets its name when it is complete. A context manager."""
 
     def __init__(self, workspace: Path, name: str = COPIES) -> None:
@@ -112,7 +112,7 @@ class CopiesBuilder:
         self._path.unlink(missing_ok=True)
         self._database: sqlite3.Connection | None = None
 
-    def __enter__(self) -> "CopiesBuilder":
+    def __enter__(self) -> "DuplicatesBuilder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -120,7 +120,7 @@ class CopiesBuilder:
             self._database.close()
         self._part.unlink(missing_ok=True)
 
-    def add(self, job: int, finder: CopyFinder) -> int:
+    def add(self, job: int, finder: DuplicateFinder) -> int:
         """What was found in one job; returns how many copies there are."""
         count = 0
         rows = finder.found(job)

@@ -17,11 +17,11 @@ import msgspec
 from bulk.bundle import checked as summary
 from bulk.bundle import item_secrets
 from bulk.bundle.checked import Checked, JobCheck, Marks, SourceCheck, load_checked
-from bulk.bundle.duplicate_reads import CopiesBuilder, CopyFinder, has_copies
+from bulk.bundle.duplicate_reads import DuplicateFinder, DuplicatesBuilder, has_copies
 from bulk.bundle.index import IndexBuilder, lane_key, payload_of
 from bulk.bundle.item_files import FileCheck
 from bulk.check import notes, request_savings
-from bulk.check.conflicts import Crossings, Spot, conflicts, decides, notes_on_names, told
+from bulk.check.conflicts import ConflictFinder, Spot, conflicts, decides, notes_on_names, told
 from bulk.check.request_savings import Indexed
 from bulk.check.saved_names import SavedPaths, same_file
 from bulk.errors import RunDirectoryError, RunStopped
@@ -102,8 +102,8 @@ class _Checking:
         self.salt = os.urandom(16)
         self.index: IndexBuilder | None = None
         self.saved: SavedPaths | None = None
-        self.crossings: Crossings | None = None
-        self.copies: CopiesBuilder | None = None
+        self.crossings: ConflictFinder | None = None
+        self.copies: DuplicatesBuilder | None = None
 
     def run(self) -> Checked:
         jobs = self.manifest.jobs
@@ -116,8 +116,8 @@ class _Checking:
             if any(job.save is not None for job in jobs):
                 self.saved = stack.enter_context(SavedPaths())
             if any(decides(job) for job in jobs):
-                self.crossings = stack.enter_context(Crossings())
-            self.copies = stack.enter_context(CopiesBuilder(self.workspace))
+                self.crossings = stack.enter_context(ConflictFinder())
+            self.copies = stack.enter_context(DuplicatesBuilder(self.workspace))
             found = [_JobChecking(self, job).run() for job in jobs]
             self._progress(self._items)
             self._note_collisions()
@@ -152,7 +152,7 @@ class _Checking:
             other = f"item {index:,}" if number == job.number else f"item {index:,} of job {jobs[number].name}"
             self.flaws.add(_place(self.manifest, job), collision.line, "save", same_file(other))
 
-    def _note_conflicts(self, crossings: Crossings, checked: Checked) -> None:
+    def _note_conflicts(self, crossings: ConflictFinder, checked: Checked) -> None:
         jobs = self.manifest.jobs
         for earlier, later, found in conflicts(crossings, checked, self.workspace):
             job, other = jobs[later.job], f"item {earlier.item:,}"
@@ -182,7 +182,7 @@ class _JobChecking:
         self._decides = decides(job)
         self._makes = type(job.operation).new_names is not Operation.new_names
         self._resource = job.operation.resource
-        self._copies: CopyFinder | None = None
+        self._copies: DuplicateFinder | None = None
         self._spool: BinaryIO | None = None
         self._spooled_bytes = self._withheld = 0
 
@@ -193,7 +193,7 @@ class _JobChecking:
         copies = 0
         with contextlib.ExitStack() as stack:
             if has_copies(self._job):
-                self._copies = stack.enter_context(CopyFinder(self._whole.workspace))
+                self._copies = stack.enter_context(DuplicateFinder(self._whole.workspace))
             if self._job.items is not None:
                 self._check_rows(self._inline())
             else:

@@ -46,7 +46,7 @@ class Alike(NamedTuple):
     later: str
 
 
-class Crossings:
+class ConflictFinder:
     """Takes what every item decides; `pairs` and `alike` tell. A context manager."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Crossings:
         self._rows: list[_Row] = []
         self._number = 0
 
-    def __enter__(self) -> "Crossings":
+    def __enter__(self) -> "ConflictFinder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -125,7 +125,7 @@ def decides(job: Job) -> bool:
     return kind.identities is not Operation.identities or kind.new_names is not Operation.new_names
 
 
-def conflicts(crossings: Crossings, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
+def conflicts(crossings: ConflictFinder, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
     """Pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
 
     Args:
@@ -164,7 +164,7 @@ def _before(jobs: Sequence[Job]) -> list[int]:
     return found
 
 
-def notes_on_names(crossings: Crossings, jobs: Sequence[Job]) -> Iterator[str]:
+def notes_on_names(crossings: ConflictFinder, jobs: Sequence[Job]) -> Iterator[str]:
     """A sentence for each pair of new names that look alike."""
     found, more = crossings.alike(MOST_ALIKE)
     for pair in found:

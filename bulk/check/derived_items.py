@@ -15,11 +15,11 @@ from typing import Any, BinaryIO
 import msgspec
 
 from bulk.bundle.checked import derived_path, index_name
-from bulk.bundle.duplicate_reads import CopiesBuilder, CopyFinder, copies_name, has_copies
+from bulk.bundle.duplicate_reads import DuplicateFinder, DuplicatesBuilder, copies_name, has_copies
 from bulk.bundle.index import IndexBuilder, lane_key, payload_of
 from bulk.bundle.item_files import FileCheck
 from bulk.bundle.streams import LaneIndex
-from bulk.check.conflicts import Crossings, Spot, decides, told
+from bulk.check.conflicts import ConflictFinder, Spot, decides, told
 from bulk.check.request_savings import kept_together
 from bulk.check.saved_names import SavedPaths, same_file
 from bulk.items.decoding import UNREADABLE, ItemReader
@@ -67,7 +67,7 @@ def make(
         with (
             IndexBuilder(workspace, index_name(job)) as index,
             _Against(job, index, workspace) as against,
-            CopiesBuilder(workspace, copies_name(job)) as copies,
+            DuplicatesBuilder(workspace, copies_name(job)) as copies,
         ):
             items = _Indexing(job, manifest, index, against).run(file)
             against.refuse(file)
@@ -168,8 +168,8 @@ class _Against:
         with contextlib.ExitStack() as stack:
             self._saved = stack.enter_context(SavedPaths()) if job.save is not None else None
             self._template = Template(job.save, job.operation) if job.save is not None else None
-            self._crossings = stack.enter_context(Crossings()) if decides(job) else None
-            self.copies = stack.enter_context(CopyFinder(workspace)) if has_copies(job) else None
+            self._crossings = stack.enter_context(ConflictFinder()) if decides(job) else None
+            self.copies = stack.enter_context(DuplicateFinder(workspace)) if has_copies(job) else None
             self._stack = stack.pop_all()
 
     def __enter__(self) -> "_Against":

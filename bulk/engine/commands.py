@@ -23,7 +23,7 @@ from bulk.engine.run import ASK_LIMITS, Ended, Listener, Run, Surroundings
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.execute.resume_state import begin
 from bulk.forecast import window_length
-from bulk.govern.server_clock import PlatformTime
+from bulk.govern.server_clock import ServerClock
 from bulk.ledger.companion_files import note_making, refuse_changed_parts
 from bulk.ledger.directory import Claim
 from bulk.ledger.ledger import Ledger
@@ -33,7 +33,7 @@ from bulk.manifest.manifest import Manifest, Platform
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
 from bulk.model import ErrorCode, Failure, FailureKind, OutcomeKind, Reply
 from bulk.platform.auth.credentials import Credential
-from bulk.platform.classification import Limits, VerdictKind, date_from_headers, judge, limits_from_body
+from bulk.platform.classification import Limits, VerdictKind, classify, date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
 from bulk.redaction import redact
 from bulk.report.fold import Report, fold, tally_of_a_running
@@ -183,7 +183,7 @@ async def _ask_limits(
     """Ask for each credential; for the first one `asks` times, and the one that opens the connection is not timed."""
     buckets: list[BucketStatus] = []
     took_s: list[float] = []
-    time = PlatformTime.from_local(clock.now(), clock.monotonic())
+    time = ServerClock.from_local(clock.now(), clock.monotonic())
     tokens = {name: sources[name].read() for name in names}
     async with Transport(
         base_url=platform.base_url,
@@ -208,7 +208,7 @@ async def _ask_limits(
                     time.observe(date, sent, clock.monotonic())
             if isinstance(answer, Failure):
                 raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
-            verdict = judge(ASK_LIMITS, answer, platform.vendor)
+            verdict = classify(ASK_LIMITS, answer, platform.vendor)
             if verdict.kind is VerdictKind.UNAUTHORIZED:
                 raise CredentialRefused(name, f"the platform refused the credential {name!r} (401): {verdict.message}")
             if verdict.kind is not VerdictKind.ACCEPTED:
@@ -223,7 +223,7 @@ async def _ask_limits(
     return _Told(buckets, statistics.median(took_s[1:asks] or took_s or [0.0]))
 
 
-def _ahead_s(time: PlatformTime, clock: Clock) -> float:
+def _ahead_s(time: ServerClock, clock: Clock) -> float:
     """How far the platform's clock is ahead of this machine's (seconds); 0.0 where they may be the same."""
     now, monotonic = clock.now(), clock.monotonic()
     if not time.is_known or time.earliest(monotonic) <= now <= time.latest(monotonic):
@@ -280,7 +280,7 @@ async def execute(
             if is_retry:
                 ledger.reopen(RETRIED, below=manifest.limit)
             settle_s, clock = checked.manifest.limits.settle_s, around.clock
-            beginning, tally = await _beside(
+            resume_state, tally = await _beside(
                 around.disk,
                 lambda: (
                     begin(checked, ledger, settle_s, clock.monotonic()),
@@ -288,8 +288,8 @@ async def execute(
                 ),
             )
             if overwrites:
-                beginning = beginning.without_comparing()
-            run = Run(checked, run_dir, ledger, beginning, credentials, display, around, listener, tally)
+                resume_state = resume_state.without_comparing()
+            run = Run(checked, run_dir, ledger, resume_state, credentials, display, around, listener, tally)
             ended, failure = await _to_its_end(run)
             await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
             if failure is not None:

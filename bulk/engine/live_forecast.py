@@ -1,4 +1,4 @@
-"""When this run ends, by what it has measured so far: items' times and costs, latency, lanes, budgets, closed gates.
+"""When this run ends, by what it has measured so far: times and costs of items, latency, lanes, budgets, pauses.
 
 An item's time is taken from how many are under way and how many end (Little's law), so that nothing is noted for each
 item. Called a few times a second, it works a few milliseconds. Source: design.md §4, last point.
@@ -7,10 +7,10 @@ item. Called a few times a second, it works a few milliseconds. Source: design.m
 import math
 from dataclasses import dataclass
 
-from bulk.execute.request_sender import Exchange
+from bulk.execute.request_sender import RequestSender
 from bulk.execute.settle import Settler
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
-from bulk.govern.accounts import Gate
+from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
 from bulk.manifest.manifest import Job
 from bulk.schedule.job_progress import JobState
@@ -56,11 +56,11 @@ class _Pace:
         return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * self.newness)
 
 
-class Outlook:
+class LiveForecast:
     """`sample` is called whenever a status is made; `end_at` then says when the run ends."""
 
-    def __init__(self, scheduler: Scheduler, governor: Governor, exchange: Exchange, settler: Settler, now: float):
-        self._scheduler, self._governor, self._exchange, self._settler = scheduler, governor, exchange, settler
+    def __init__(self, scheduler: Scheduler, governor: Governor, sender: RequestSender, settler: Settler, now: float):
+        self._scheduler, self._governor, self._sender, self._settler = scheduler, governor, sender, settler
         self._paces = [_Pace() for _ in scheduler.jobs]
         self._lane_paces = [_Pace() for _ in scheduler.jobs]
         self._began = self._sampled = now
@@ -94,7 +94,7 @@ class Outlook:
         """Items that wait for an answer or for the disk, not for a permit (count, >= 0)."""
         scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
         queue = scheduler.queue_of(job)
-        waiters = len(self._governor.gate(queue.credential, queue.category).waiters)
+        waiters = len(self._governor.queue(queue.credential, queue.category).waiters)
         if not waiters:
             return progress.in_flight
         together = sum(
@@ -104,13 +104,13 @@ class Outlook:
         )
         return max(0, round(progress.in_flight * (1.0 - min(1.0, waiters / max(1, together)))))
 
-    def waiting(self, gate: Gate) -> int:
-        """Items that wait for permits of `gate`: those under way that want one, and all that could begin (count)."""
-        if not gate.waiting:
+    def waiting(self, permit_queue: PermitQueue) -> int:
+        """Items that wait for permits of this queue: those under way that want one, and all that could begin."""
+        if not permit_queue.waiting:
             return 0
-        waiting = len(gate.waiters)
+        waiting = len(permit_queue.waiters)
         for job in self._scheduler.jobs:
-            if (job.credential, job.operation.category) == (gate.account.name, gate.category):
+            if (job.credential, job.operation.category) == (permit_queue.account.name, permit_queue.category):
                 waiting += self._startable(job)
         return waiting
 
@@ -134,11 +134,13 @@ class Outlook:
         known = [each for each in work if each is not None]
         if len(known) < len(work):
             return None
-        gates = [gate for account in governor.accounts.values() for gate in account.gates.values()]
+        permit_queues = [
+            permit_queue for account in governor.accounts.values() for permit_queue in account.queues.values()
+        ]
         budgets = {
-            (gate.account.name, gate.category): budget
-            for gate in gates
-            if (budget := self._budget(gate, now, wall)) is not None
+            (permit_queue.account.name, permit_queue.category): budget
+            for permit_queue in permit_queues
+            if (budget := self._budget(permit_queue, now, wall)) is not None
         }
         is_young = now - self._began < YOUNG_ROUNDS * latency_s + 1.0
         is_full = concurrency.in_flight >= concurrency.allowed - 1
@@ -152,10 +154,14 @@ class Outlook:
         moments = [
             until for until in self._settler.under_way.values() if until > now and until - settle_s + SETTLES_S < now
         ]
-        moments += [poll.not_before for _, poll in self._exchange.polls.waits(now)]
-        moments += [until for _, until, _ in self._exchange.pauses.waits()]
+        moments += [poll.not_before for _, poll in self._sender.polls.waits(now)]
+        moments += [until for _, until, _ in self._sender.wait_reasons.waits()]
         for account in self._governor.accounts.values():
-            moments += [gate.obstacle_until or now for gate in account.gates.values() if gate.waiting and gate.obstacle]
+            moments += [
+                permit_queue.obstacle_until or now
+                for permit_queue in account.queues.values()
+                if permit_queue.waiting and permit_queue.obstacle
+            ]
         return [wall, *(wall + moment - now for moment in moments)]
 
     def _work(self, job: Job, latency_s: float) -> Work | None:
@@ -194,7 +200,7 @@ class Outlook:
         queue = scheduler.queue_of(job)
         mine = [other for other in scheduler.jobs if scheduler.queue_of(other) is queue]
         progress = [scheduler.progress[other.number] for other in mine]
-        paid = self._governor.gate(queue.credential, queue.category).used - sum(each.paid for each in progress)
+        paid = self._governor.queue(queue.credential, queue.category).used - sum(each.paid for each in progress)
         under_way = sum(each.in_flight for each in progress)
         return max(0, paid) * scheduler.progress[job.number].in_flight / under_way if under_way else 0.0
 
@@ -204,12 +210,16 @@ class Outlook:
         lanes = math.inf if self._scheduler.queue_of(job).tiers[job.priority].cursors else float(len(left))
         return lanes, max(left, default=0)
 
-    def _budget(self, gate: Gate, now: float, wall: float) -> Budget | None:
+    def _budget(self, permit_queue: PermitQueue, now: float, wall: float) -> Budget | None:
         """None: it has no limit, and nothing keeps it closed."""
-        governor, bucket = self._governor, gate.bucket
-        closed = [gate.account.paused_until, governor.quiet_until]
-        if gate.obstacle and gate.obstacle_until is not None and not gate.obstacle.startswith("bucket "):
-            closed.append(gate.obstacle_until)
+        governor, bucket = self._governor, permit_queue.bucket
+        closed = [permit_queue.account.paused_until, governor.quiet_until]
+        if (
+            permit_queue.obstacle
+            and permit_queue.obstacle_until is not None
+            and not permit_queue.obstacle.startswith("bucket ")
+        ):
+            closed.append(permit_queue.obstacle_until)
         opens_at = wall + max(0.0, max(closed) - now)
         if bucket is None:
             is_open = opens_at <= wall
@@ -218,22 +228,22 @@ class Outlook:
         return Budget(
             limit=float(max(0, bucket.limit - bucket.reserve)),
             left=float(bucket.available),
-            window_s=self.window_s(gate, now),
+            window_s=self.window_s(permit_queue, now),
             reset_at=wall + reset_s,
             opens_at=opens_at,
             is_even=governor.policy.is_even,
         )
 
-    def window_s(self, gate: Gate, now: float) -> float:
-        """How long the windows of a gate are (seconds): as a new one has shown, or else as it must be judged."""
-        bucket, key = gate.bucket, (gate.account.name, gate.category)
+    def window_s(self, permit_queue: PermitQueue, now: float) -> float:
+        """How long the windows of a bucket are (seconds): as a new one has shown, or else as it must be judged."""
+        bucket, key = permit_queue.bucket, (permit_queue.account.name, permit_queue.category)
         assert bucket is not None, "asked where there is one"
         if bucket.window > 1:
             return max(1.0, math.ceil(bucket.window_s - 0.05))
         if key not in self._windows:
             is_whole = bucket.free + bucket.sent - bucket.given_back >= bucket.limit
             left = bucket.limit if is_whole else bucket.free
-            self._windows[key] = window_length(gate.category, bucket.limit, left, bucket.window_s)
+            self._windows[key] = window_length(permit_queue.category, bucket.limit, left, bucket.window_s)
         return self._windows[key]
 
 

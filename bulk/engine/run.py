@@ -1,7 +1,7 @@
 """One run of a checked manifest: puts the stages together, starts them, stops them, and says how it ended.
 
     outer group:   recorder (the last outcome always finds its reader), status, signals, time limit
-      services:    watcher of each credential, attendant of each gate
+      services:    watcher of each credential, attendant of each permit queue
         workers:   fixed ones for each bucket, and one that records the items of skipped jobs
 
 A stop is a value: nothing new is offered, what is in flight ends, then everything is recorded. Cancelling is the
@@ -23,29 +23,29 @@ import anyio
 from bulk.bundle.streams import LaneIndex
 from bulk.check.checking import Checked
 from bulk.clock import Clock
-from bulk.engine.snapshot import Overview
+from bulk.engine.snapshot import Snapshot
 from bulk.engine.tuning import quiet_collector
-from bulk.engine.warnings import Streak
+from bulk.engine.warnings import FailureWarnings
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
-from bulk.execute.combined_run import Together
-from bulk.execute.item_runner import Drive
+from bulk.execute.combined_run import CombinedRun
+from bulk.execute.item_runner import ItemRunner
 from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import Exchange
-from bulk.execute.resume_state import Beginning
+from bulk.execute.request_sender import RequestSender
+from bulk.execute.resume_state import ResumeState
 from bulk.execute.settle import Settler
-from bulk.execute.unsent_items import Passing
+from bulk.execute.unsent_items import UnsentItems
 from bulk.execute.workers import Workers
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
-from bulk.govern.rate_limit_poller import Watch
+from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Record, StoredTally
 from bulk.manifest.manifest import Job
 from bulk.model import Effect, Encoded, Failure, Finished, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.credentials import Credential, Secret
-from bulk.platform.bodies.body_reader import Intake
+from bulk.platform.bodies.body_reader import BodyReader
 from bulk.platform.cache.validators import ValidatorStore
-from bulk.platform.classification import Verdict, judge
+from bulk.platform.classification import Verdict, classify
 from bulk.platform.transport import Transport
 from bulk.report.tally import Tally
 from bulk.schedule.scheduler import Scheduler
@@ -101,7 +101,7 @@ class Run:
         checked: Checked,
         workspace: Path,
         ledger: Ledger,
-        beginning: Beginning,
+        resume_state: ResumeState,
         credentials: Mapping[str, Credential],
         display: Display,
         surroundings: Surroundings,
@@ -116,32 +116,32 @@ class Run:
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
         self._is_complete = False
-        self._beginning, self._progress = beginning, beginning.progress
+        self._resume_state, self._progress = resume_state, resume_state.progress
         self._index = LaneIndex(checked, workspace)
-        self._passing = Passing(
+        self._unsent_items = UnsentItems(
             checked, workspace, ledger, self._progress, self._index, self._clock, surroundings.disk, self.stop
         )
         self.scheduler = Scheduler(
             manifest.jobs,
             self._progress,
-            self._passing.offered,
+            self._unsent_items.offered,
             self._index,
             limits.concurrency,
-            self._passing.skip,
+            self._unsent_items.skip,
         )
         for number, check in enumerate(checked.jobs):
             if check.copies:
-                self._progress[number].set_copies(self._passing.copies[number].bits(number, check.items))
-        self.scheduler.on_make, self.scheduler.on_copy = self._passing.make, self._passing.copy
-        self.scheduler.on_far = self._passing.look_far
-        self._passing.scheduler = self.scheduler
+                self._progress[number].set_copies(self._unsent_items.copies[number].bits(number, check.items))
+        self.scheduler.on_make, self.scheduler.on_copy = self._unsent_items.make, self._unsent_items.copy
+        self.scheduler.on_far = self._unsent_items.look_far
+        self._unsent_items.scheduler = self.scheduler
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
         self.scheduler.on_stop = self._offers_nothing
-        self._intake = Intake(workspace, self._clock, surroundings.disk)
+        self._body_reader = BodyReader(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
-        self._streaks = [Streak() for _ in manifest.jobs]
+        self._streaks = [FailureWarnings() for _ in manifest.jobs]
         now = self._clock.now()
         self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
 
@@ -157,7 +157,7 @@ class Run:
 
     def _offers_nothing(self) -> None:
         self.governor.drain()
-        self._passing.wake()
+        self._unsent_items.wake()
 
     def _on_refused(self, refusal: CredentialRefused) -> None:
         if self._refused is None:
@@ -193,8 +193,8 @@ class Run:
             self.governor.open_account(self._credentials[name], sorted(categories))
         for job, progress in zip(self._manifest.jobs, self._progress, strict=True):
             if not progress.is_known:
-                self.governor.gate(job.credential, job.operation.category).awaits_items = True
-        self._intake.clear()
+                self.governor.queue(job.credential, job.operation.category).awaits_items = True
+        self._body_reader.clear()
         stores = self._open_stores()
         try:
             async with Transport(
@@ -207,7 +207,7 @@ class Run:
                 trust_env=platform.trust_env,
                 clock=self._clock,
                 connector=self._around.connector,
-                intake=self._intake,
+                body_reader=self._body_reader,
             ) as transport:
                 await self._with(transport, stores)
         finally:
@@ -215,8 +215,8 @@ class Run:
                 for store in stores.values():
                     await self._around.disk(store.close)  # what it still has to write may take a while
             self._index.close()
-            self._passing.close()
-            self._intake.clear()
+            self._unsent_items.close()
+            self._body_reader.clear()
         return self._ended()
 
     def _open_stores(self) -> dict[str, ValidatorStore]:
@@ -228,11 +228,11 @@ class Run:
 
     async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
         platform, clock = self._manifest.platform, self._clock
-        exchange = Exchange(
+        sender = RequestSender(
             transport, self.governor, stores, platform.vendor, platform.base_url, clock, self._around.dice
         )
-        exchange.draining = self._draining
-        settler = Settler(exchange, clock, self._limits.settle_s)
+        sender.draining = self._draining
+        settler = Settler(sender, clock, self._limits.settle_s)
 
         def flush() -> None:
             for store in stores.values():
@@ -248,29 +248,29 @@ class Run:
             lambda: self.scheduler.in_flight,
             flush_too,
             self._add_to_tally,
-            self._intake.end,
+            self._body_reader.end,
         )
-        base_dir, beginning = self._manifest.path.parent, self._beginning
-        drive = Drive(
-            exchange, settler, recorder, base_dir, beginning, clock, around.dice, around.environ, self._began_at
+        base_dir, resume_state = self._manifest.path.parent, self._resume_state
+        item_runner = ItemRunner(
+            sender, settler, recorder, base_dir, resume_state, clock, around.dice, around.environ, self._began_at
         )
         workers = Workers(
             self.scheduler,
             self.governor,
-            drive,
-            Together(drive, exchange, recorder, clock),
+            item_runner,
+            CombinedRun(item_runner, sender, recorder, clock),
             recorder,
-            self._intake,
+            self._body_reader,
             clock,
             self._on_ended,
             self._on_refused,
             self.stop,
         )
-        overview = Overview(self._manifest.name, self.scheduler, self.governor, exchange, settler, clock)
+        snapshot = Snapshot(self._manifest.name, self.scheduler, self.governor, sender, settler, clock)
         async with anyio.create_task_group() as outer:
             if self._around.handles_signals:
                 await outer.start(self._watch_signals)
-            outer.start_soon(self._tell, overview, recorder)
+            outer.start_soon(self._tell, snapshot, recorder)
             if self._limits.max_duration_s is not None:
                 outer.start_soon(self._limit_time, self._limits.max_duration_s)
             outer.start_soon(self._limit_drain)
@@ -284,7 +284,7 @@ class Run:
         # what ended in memory and could not be written has not ended: a resume settles it
         self._is_complete = self.scheduler.is_complete and recorder.failure is None
         state = "complete" if self._is_complete else "stopped"
-        self.last_status = overview.status(state, str(self._stopped_by or self._refused or ""))
+        self.last_status = snapshot.status(state, str(self._stopped_by or self._refused or ""))
         self._display.update(self.last_status)
         if recorder.failure is not None and self._stopped_by is None:
             raise recorder.failure
@@ -296,21 +296,21 @@ class Run:
 
     async def _work(self, workers: Workers, transport: Transport) -> None:
         async with anyio.create_task_group() as services:
-            services.start_soon(self.governor.pulse.run)
+            services.start_soon(self.governor.loop_load.run)
             for account in self.governor.accounts.values():
-                watch = Watch(self.governor, account, lambda token: self._ask(transport, token))
+                watch = RateLimitPoller(self.governor, account, lambda token: self._ask(transport, token))
                 services.start_soon(watch.run)
-                for gate in account.gates.values():
-                    services.start_soon(self.governor.attend, gate)
+                for permit_queue in account.queues.values():
+                    services.start_soon(self.governor.attend, permit_queue)
             with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:
                     self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()
-                    group.start_soon(self._passing.run, workers)
+                    group.start_soon(self._unsent_items.run, workers)
                     for queue in self.scheduler.queues.values():
-                        gate = self.governor.gate(queue.credential, queue.category)
+                        permit_queue = self.governor.queue(queue.credential, queue.category)
                         for _ in range(self._limits.concurrency):
-                            group.start_soon(workers.work, queue, gate)
+                            group.start_soon(workers.work, queue, permit_queue)
             services.cancel_scope.cancel()
 
     async def _ask(self, transport: Transport, token: Secret) -> tuple[Reply, Verdict] | Failure:
@@ -318,7 +318,7 @@ class Run:
         answer = await transport.send(ASK_LIMITS, token, None)
         if isinstance(answer, Failure):
             return answer
-        return answer, judge(ASK_LIMITS, answer, self._manifest.platform.vendor)
+        return answer, classify(ASK_LIMITS, answer, self._manifest.platform.vendor)
 
     async def _durable(self, records: Sequence[Record]) -> None:
         if self._listener is not None:
@@ -327,11 +327,11 @@ class Run:
     def _add_to_tally(self, records: Sequence[Record]) -> Mapping[int, StoredTally]:
         return self._tally.add(record.finished for record in records) if self._tally is not None else {}
 
-    async def _tell(self, overview: Overview, recorder: Recorder) -> None:
+    async def _tell(self, snapshot: Snapshot, recorder: Recorder) -> None:
         stored = -STORE_STATUS_S
         while True:
             state = "draining" if self._stopped_by is not None else "running"
-            status = overview.status(state, str(self._stopped_by or ""))
+            status = snapshot.status(state, str(self._stopped_by or ""))
             self._display.update(status)
             now = self._clock.monotonic()
             if now - stored >= STORE_STATUS_S:

@@ -8,10 +8,10 @@ import os
 from collections import deque
 
 from bulk.clock import Clock
-from bulk.engine.live_forecast import Outlook, lanes_in_memory
-from bulk.execute.request_sender import Exchange
+from bulk.engine.live_forecast import LiveForecast, lanes_in_memory
+from bulk.execute.request_sender import RequestSender
 from bulk.execute.settle import Settler
-from bulk.govern.accounts import Gate, Trust
+from bulk.govern.accounts import PermitQueue, Trust
 from bulk.govern.governor import Governor
 from bulk.schedule.job_progress import JobState
 from bulk.schedule.scheduler import Scheduler
@@ -23,7 +23,7 @@ WAITS_MOST = 20
 LANES_MOST = 3
 
 
-class Overview:
+class Snapshot:
     """Makes a RunStatus whenever one is asked for."""
 
     def __init__(
@@ -31,13 +31,13 @@ class Overview:
         name: str,
         scheduler: Scheduler,
         governor: Governor,
-        exchange: Exchange,
+        sender: RequestSender,
         settler: Settler,
         clock: Clock,
     ) -> None:
         self._name, self._scheduler, self._governor = name, scheduler, governor
-        self._exchange, self._settler, self._clock = exchange, settler, clock
-        self._outlook = Outlook(scheduler, governor, exchange, settler, clock.monotonic())
+        self._sender, self._settler, self._clock = sender, settler, clock
+        self._live_forecast = LiveForecast(scheduler, governor, sender, settler, clock.monotonic())
         self._started_at = clock.now()
         self._seen: deque[tuple[float, int]] = deque([(clock.monotonic(), self._done())])
 
@@ -48,8 +48,8 @@ class Overview:
         """The run now."""
         now, wall = self._clock.monotonic(), self._clock.now()
         per_second = self._throughput(now)
-        self._outlook.sample(now)
-        gates = [gate for account in self._governor.accounts.values() for gate in account.gates.values()]
+        self._live_forecast.sample(now)
+        queues = [queue for account in self._governor.accounts.values() for queue in account.queues.values()]
         return RunStatus(
             name=self._name,
             state=state,
@@ -57,15 +57,15 @@ class Overview:
             started_at=self._started_at,
             pid=os.getpid() if state in ("checking", "running", "draining") else None,
             jobs=tuple(self._job(number) for number in range(len(self._scheduler.jobs))),
-            buckets=tuple(self._bucket(gate, now, wall) for gate in gates),
-            waits=tuple(self._waits(gates, now, wall)),
-            requests=self._exchange.requests,
-            retries=self._exchange.retries,
-            settled=self._exchange.settled,
+            buckets=tuple(self._bucket(queue, now, wall) for queue in queues),
+            waits=tuple(self._waits(queues, now, wall)),
+            requests=self._sender.requests,
+            retries=self._sender.retries,
+            settled=self._sender.settled,
             per_second=per_second,
             concurrency=self._governor.concurrency.allowed,
             in_flight=self._governor.concurrency.in_flight,
-            finish_at=self._outlook.end_at(now, wall) if state == "running" else None,
+            finish_at=self._live_forecast.end_at(now, wall) if state == "running" else None,
             why=why,
         )
 
@@ -90,41 +90,45 @@ class Overview:
             waits_for=scheduler.waits_for(job),
         )
 
-    def _bucket(self, gate: Gate, now: float, wall: float) -> BucketStatus:
-        bucket = gate.bucket
-        opens_at = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
+    def _bucket(self, queue: PermitQueue, now: float, wall: float) -> BucketStatus:
+        bucket = queue.bucket
+        opens_at = wall + queue.obstacle_until - now if queue.obstacle_until is not None else None
         offset = wall - self._governor.time.middle(now)
         return BucketStatus(
-            credential=gate.account.name,
-            category=gate.category,
+            credential=queue.account.name,
+            category=queue.category,
             limit=bucket.limit if bucket is not None else None,
             remaining=bucket.free if bucket is not None else None,
             reserve=bucket.reserve if bucket is not None else 0,
             reset_at=bucket.reset_at + offset if bucket is not None else None,
-            used=gate.used,
-            pace=gate.rate,
-            waiting=self._outlook.waiting(gate),
-            closed_because=gate.obstacle if gate.waiting else "",
+            used=queue.used,
+            pace=queue.rate,
+            waiting=self._live_forecast.waiting(queue),
+            closed_because=queue.obstacle if queue.waiting else "",
             opens_at=opens_at,
-            window_s=self._outlook.window_s(gate, now) if bucket is not None else None,
+            window_s=self._live_forecast.window_s(queue, now) if bucket is not None else None,
         )
 
-    def _waits(self, gates: list[Gate], now: float, wall: float) -> list[Wait]:
+    def _waits(self, queues: list[PermitQueue], now: float, wall: float) -> list[Wait]:
         waits: list[Wait] = []
-        for gate in gates:
-            if gate.account.trust in (Trust.FROZEN, Trust.REFUSED):
+        for queue in queues:
+            if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
                 waits.append(
-                    Wait(f"credential {gate.account.name} refused (401)", None, max(1, self._outlook.waiting(gate)))
+                    Wait(
+                        f"credential {queue.account.name} refused (401)",
+                        None,
+                        max(1, self._live_forecast.waiting(queue)),
+                    )
                 )
-            elif self._outlook.waiting(gate) and (gate.obstacle or gate.is_paced):
-                until = wall + gate.obstacle_until - now if gate.obstacle_until is not None else None
-                what = gate.obstacle or f"pace of {gate.category}, {gate.rate or 0.0:.1f}/s"
-                waits.append(Wait(what, until, self._outlook.waiting(gate)))
+            elif self._live_forecast.waiting(queue) and (queue.obstacle or queue.is_paced):
+                until = wall + queue.obstacle_until - now if queue.obstacle_until is not None else None
+                what = queue.obstacle or f"pace of {queue.category}, {queue.rate or 0.0:.1f}/s"
+                waits.append(Wait(what, until, self._live_forecast.waiting(queue)))
         for (operation, index), until in list(self._settler.under_way.items())[:WAITS_MOST]:
             waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
-        for path, poll in self._exchange.polls.waits(now):
+        for path, poll in self._sender.polls.waits(now):
             waits.append(Wait(f"poll interval of {path}", wall + poll.not_before - now, poll.waiting))
-        for why, until, count in self._exchange.pauses.waits():
+        for why, until, count in self._sender.wait_reasons.waits():
             waits.append(Wait(why, wall + until - now, count))
         left = sum(progress.left for progress in self._scheduler.progress)
         longest = heapq.nlargest(LANES_MOST, lanes_in_memory(self._scheduler), key=lambda lane: lane.left)

@@ -18,7 +18,7 @@ _CAUSES = {
 
 
 @dataclass(slots=True)
-class Streak:
+class FailureWarnings:
     """Items of one job that ended alike, one after the other (count)."""
 
     code: ErrorCode | None = None

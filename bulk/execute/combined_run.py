@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_run import NOT_SENT_PAUSE_S
-from bulk.execute.item_runner import Drive
+from bulk.execute.item_runner import ItemRunner
 from bulk.execute.item_tally import Tally
-from bulk.execute.permit_slot import Hold
+from bulk.execute.permit_slot import PermitSlot
 from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import LIMITED_TRIES, WAITED_FOR, Exchange
-from bulk.execute.settle import doubt_about
-from bulk.execute.wait_reasons import Why
+from bulk.execute.request_sender import LIMITED_TRIES, WAITED_FOR, RequestSender
+from bulk.execute.settle import lost_write_of
+from bulk.execute.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import folded
-from bulk.govern.accounts import Gate, Permit
+from bulk.govern.accounts import Permit, PermitQueue
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, FailureKind, Outcome, Reply, Request
@@ -33,43 +33,48 @@ from bulk.platform.classification import VerdictKind
 log = logging.getLogger("bulk.execute")
 
 
-class Together:
+class CombinedRun:
     """Brings items that share their requests to their outcomes, for all workers."""
 
-    def __init__(self, drive: Drive, exchange: Exchange, recorder: Recorder, clock: Clock) -> None:
-        self._drive, self._exchange, self._recorder, self._clock = drive, exchange, recorder, clock
+    def __init__(self, item_runner: ItemRunner, sender: RequestSender, recorder: Recorder, clock: Clock) -> None:
+        self._item_runner, self._sender, self._recorder, self._clock = item_runner, sender, recorder, clock
 
     async def run(
-        self, operation: AnyOperation, entries: Sequence[Entry], gate: Gate, permit: Permit, tally: Tally
+        self, operation: AnyOperation, entries: Sequence[Entry], queue: PermitQueue, permit: Permit, tally: Tally
     ) -> list[Outcome | None]:
         """An outcome for each item, or None where it has to be tried by itself.
 
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; open intents are settled by the next run.
         """
-        hold = Hold(permit)
+        permit_slot = PermitSlot(permit)
         try:
-            if any(self._drive.is_in_doubt(entry) for entry in entries):
+            if any(self._item_runner.is_in_doubt(entry) for entry in entries):
                 return [None] * len(entries)
-            return await self._steps(operation, entries, gate, hold, tally)
+            return await self._steps(operation, entries, queue, permit_slot, tally)
         finally:
-            self._drive.return_unused(hold)
+            self._item_runner.return_unused(permit_slot)
 
     async def _steps(
-        self, operation: AnyOperation, entries: Sequence[Entry], gate: Gate, hold: Hold, tally: Tally
+        self,
+        operation: AnyOperation,
+        entries: Sequence[Entry],
+        queue: PermitQueue,
+        permit_slot: PermitSlot,
+        tally: Tally,
     ) -> list[Outcome | None]:
         nothing: list[Outcome | None] = [None] * len(entries)
         written: Request | None = None
         try:
-            steps = operation.steps_combined([self._drive.complete(operation, entry) for entry in entries])
+            steps = operation.steps_combined([self._item_runner.complete(operation, entry) for entry in entries])
             request = advance(steps, None, list)
             while isinstance(request, Request):
                 answer: Reply | Outcome | None
                 if request.effect is Effect.READ:
-                    answer = await self._exchange.read(request, gate, tally, hold.take())
+                    answer = await self._sender.read(request, queue, tally, permit_slot.take())
                 else:
-                    await self._let_echoes_pass(operation, entries, request, hold)
-                    answer = await self._write(request, entries, gate, hold, tally)
+                    await self._let_late_writes_pass(operation, entries, request, permit_slot)
+                    answer = await self._write(request, entries, queue, permit_slot, tally)
                     written = request
                 if not isinstance(answer, Reply):
                     steps.close()
@@ -83,23 +88,28 @@ class Together:
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             log.warning("%s can't combine %d items", operation.name, len(entries), exc_info=flaw)
             if written is not None:
-                self._doubt(written, entries, tally.http_status)
+                self._lost_write(written, entries, tally.http_status)
             return nothing
 
-    async def _let_echoes_pass(
-        self, operation: AnyOperation, entries: Sequence[Entry], request: Request, hold: Hold
+    async def _let_late_writes_pass(
+        self, operation: AnyOperation, entries: Sequence[Entry], request: Request, permit_slot: PermitSlot
     ) -> None:
-        echoes, first = self._drive.echoes, entries[0]
-        if echoes:
+        late_writes, first = self._item_runner.late_writes, entries[0]
+        if late_writes:
             lanes = folded(operation.resource, operation.lanes(first.item))
             owner, path = (first.job, first.index), request.path.casefold()
-            seconds = echoes.wait_s(owner, lanes, path, self._clock.monotonic())
+            seconds = late_writes.wait_s(owner, lanes, path, self._clock.monotonic())
             if seconds > 0.0:
-                self._drive.return_unused(hold)
-                await self._exchange.pause(seconds, Why.MAY_ARRIVE)
+                self._item_runner.return_unused(permit_slot)
+                await self._sender.pause(seconds, WaitReason.MAY_ARRIVE)
 
     async def _write(
-        self, request: Request, entries: Sequence[Entry], gate: Gate, hold: Hold, tally: Tally
+        self,
+        request: Request,
+        entries: Sequence[Entry],
+        queue: PermitQueue,
+        permit_slot: PermitSlot,
+        tally: Tally,
     ) -> Reply | None:
         """Send a write until it is decided; None where it was refused or its answer was lost."""
         sharing = [entries[place] for place in request.shared_by]
@@ -108,19 +118,19 @@ class Together:
         await self._recorder.intend(*(self._intent(entry, request) for entry in sharing))
         tally.sends = 0
         for _ in range(LIMITED_TRIES):
-            tried = await self._exchange.once(request, gate, tally, hold.take())
+            tried = await self._sender.once(request, queue, tally, permit_slot.take())
             reply, failure = tried.reply, tried.failure
             if reply is not None and tried.kind is VerdictKind.ACCEPTED and not reply.is_truncated:
                 return reply
             if failure is not None and failure.kind is FailureKind.NOT_SENT:
-                await self._exchange.pause(NOT_SENT_PAUSE_S)
+                await self._sender.pause(NOT_SENT_PAUSE_S)
             elif tried.kind not in WAITED_FOR:
                 if tried.kind is not VerdictKind.REFUSED:
-                    self._doubt(request, entries, reply.status if reply is not None else None)
+                    self._lost_write(request, entries, reply.status if reply is not None else None)
                 return None
-            self._exchange.retries += 1
+            self._sender.retries += 1
             tally.retries += 1
-        self._doubt(request, entries, tally.http_status)
+        self._lost_write(request, entries, tally.http_status)
         return None
 
     def _intent(self, entry: Entry, request: Request) -> Intent:
@@ -134,7 +144,7 @@ class Together:
             sent_at=self._clock.now(),
         )
 
-    def _doubt(self, request: Request, entries: Sequence[Entry], status: int | None) -> None:
-        doubt = doubt_about(request, self._clock, status)
+    def _lost_write(self, request: Request, entries: Sequence[Entry], status: int | None) -> None:
+        lost_write = lost_write_of(request, self._clock, status)
         for place in request.shared_by:
-            self._drive.doubt(entries[place], doubt)
+            self._item_runner.lost_write(entries[place], lost_write)

@@ -19,16 +19,16 @@ import msgspec
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_tally import Tally
-from bulk.execute.permit_slot import Hold
+from bulk.execute.permit_slot import PermitSlot
 from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, Exchange, Tried, outcome_of
-from bulk.execute.retry_budget import Rounds, pause_s, unexplained_pause_s
-from bulk.execute.settle import Doubt, Settler, doubt_about, lost_again
-from bulk.execute.wait_reasons import Why
-from bulk.execute.writes.late_writes import Echo, Echoes, folded
-from bulk.execute.writes.recent_creations import Newborn
-from bulk.execute.writes.recent_writes import LastWrites
-from bulk.govern.accounts import Gate
+from bulk.execute.request_sender import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, RequestSender, Tried, outcome_of
+from bulk.execute.retry_budget import RetryBudget, pause_s, unexplained_pause_s
+from bulk.execute.settle import LostWrite, Settler, lost_again, lost_write_of
+from bulk.execute.wait_reasons import WaitReason
+from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
+from bulk.execute.writes.recent_creations import RecentCreations
+from bulk.execute.writes.recent_writes import RecentWrites
+from bulk.govern.accounts import PermitQueue
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -72,24 +72,25 @@ class Shared:
     """What all items of a run share.
 
     Attributes:
-        echoes: writes that may still arrive. newborn, last_writes: what this run has just created, and written.
+        late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
+            written.
         dice: for jitter.
     """
 
-    exchange: Exchange
+    sender: RequestSender
     settler: Settler
     recorder: Recorder
-    echoes: Echoes
-    newborn: Newborn
-    last_writes: LastWrites
+    late_writes: LateWrites
+    recent_creations: RecentCreations
+    recent_writes: RecentWrites
     clock: Clock
     dice: random.Random
 
-    def return_unused(self, hold: Hold) -> None:
+    def return_unused(self, permit_slot: PermitSlot) -> None:
         """Give an item's first permit back, if no request has taken it."""
-        permit = hold.take()
+        permit = permit_slot.take()
         if permit is not None:
-            self.exchange.return_unused(permit)
+            self.sender.return_unused(permit)
 
 
 class _Waited:
@@ -106,13 +107,13 @@ class ItemRun:
 
     __slots__ = (
         "_asked",
-        "_doubt",
         "_entry",
-        "_gate",
-        "_hold",
         "_item",
         "_limited",
+        "_lost_write",
         "_operation",
+        "_permit_slot",
+        "_queue",
         "_shared",
         "_tally",
         "effect",
@@ -124,73 +125,78 @@ class ItemRun:
         operation: AnyOperation,
         entry: Entry,
         item: Item,
-        gate: Gate,
+        queue: PermitQueue,
         tally: Tally,
-        hold: Hold,
-        doubt: Doubt | None,
+        permit_slot: PermitSlot,
+        lost_write: LostWrite | None,
     ) -> None:
         self._shared, self._operation, self._entry, self._item = shared, operation, entry, item
-        self._gate, self._tally, self._hold, self._doubt = gate, tally, hold, doubt
+        self._queue, self._tally, self._permit_slot, self._lost_write = (
+            queue,
+            tally,
+            permit_slot,
+            lost_write,
+        )
         self._asked = ""
         self._limited = 0
-        self.effect: Effect | None = None if doubt is None else doubt.effect
+        self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether a write was sent and what came back does not say what became of it."""
-        return self._doubt is not None
+        return self._lost_write is not None
 
     async def settled_first(self) -> Outcome | None:
         """The outcome, where reading back shows that of what an earlier process has sent; else the steps come next."""
         # reading back takes permits of its own; keeping this one meanwhile could block them
-        self._shared.return_unused(self._hold)
+        self._shared.return_unused(self._permit_slot)
         return await self._settle()
 
-    async def go_on(self, ended: "Outcome | Doubt | _Again", rounds: Rounds) -> Outcome:
+    async def go_on(self, ended: "Outcome | LostWrite | _Again", retry_budget: RetryBudget) -> Outcome:
         """The outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
         ended = await self._when_it_is_there(ended)
         refusal: Outcome | None = None
         while True:
             is_limited = False
-            if isinstance(ended, Doubt):
-                if self._doubt is not None:
+            if isinstance(ended, LostWrite):
+                if self._lost_write is not None:
                     self._may_still_arrive(ended)
-                self._doubt = lost_again(self._doubt, ended)
+                self._lost_write = lost_again(self._lost_write, ended)
                 outcome = await self._settle()
                 if outcome is not None:
                     return outcome
                 is_limited = ended.lost.status in _LIMITED_STATUSES
             elif isinstance(ended, _Again):
                 refusal = ended.refusal
-                self._shared.last_writes.forget(self._operation, self._item)
-                if self._doubt is not None:
+                self._shared.recent_writes.forget(self._operation, self._item)
+                if self._lost_write is not None:
                     outcome = await self._settle(refusal)
                     if outcome is not None and outcome is not refusal:
                         return outcome
             else:
                 return await self._in_the_light_of_doubt(ended)
-            if not is_limited and not rounds.is_another(self._shared.exchange.served):
+            if not is_limited and not retry_budget.is_another(self._shared.sender.served):
                 break
-            await self._pause(rounds.number, Why.ROUND)
+            await self._pause(retry_budget.number, WaitReason.ROUND)
             ended = await self._when_it_is_there(await self.steps())
-        if refusal is not None and self._doubt is None:
+        if refusal is not None and self._lost_write is None:
             return refusal
-        return unknown(f"sent {rounds.number + 1} times, each answer was lost, and reading back did not show it")
+        return unknown(f"sent {retry_budget.number + 1} times, each answer was lost, and reading back did not show it")
 
-    async def _when_it_is_there(self, ended: "Outcome | Doubt | _Again") -> "Outcome | Doubt | _Again":
+    async def _when_it_is_there(self, ended: "Outcome | LostWrite | _Again") -> "Outcome | LostWrite | _Again":
         """How the steps end once they no longer come too early to what this run has just created."""
         shared, tries = self._shared, 0
         while isinstance(ended, Outcome):
-            pause_s = shared.newborn.pause_s(ended, self._asked, tries, shared.clock.monotonic())
+            pause_s = shared.recent_creations.pause_s(ended, self._asked, tries, shared.clock.monotonic())
             if not pause_s:
                 break
             tries += 1
-            await shared.exchange.pause(pause_s, Why.NOT_VISIBLE)
+            await shared.sender.pause(pause_s, WaitReason.NOT_VISIBLE)
             ended = await self.steps()
         return ended
 
     async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
-        if self._doubt is None:
+        if self._lost_write is None:
             return outcome
         if outcome.kind is OutcomeKind.UNCHANGED:
             return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
@@ -201,49 +207,51 @@ class ItemRun:
         return outcome
 
     async def _settle(self, refusal: Outcome | None = None) -> Outcome | None:
-        assert self._doubt is not None, "settling needs a doubt"
+        assert self._lost_write is not None, "settling needs a doubt"
         shared, settler = self._shared, self._shared.settler
-        stale_until = shared.last_writes.until(self._operation, self._item)
+        stale_until = shared.recent_writes.until(self._operation, self._item)
         key = (self._operation.name, self._entry.index)
-        settler.under_way[key] = self._doubt.since + settler.settle_s
+        settler.under_way[key] = self._lost_write.since + settler.settle_s
         try:
             outcome = await settler.settle(
-                self._operation, self._item, self._doubt, self._gate, self._tally, refusal, stale_until
+                self._operation, self._item, self._lost_write, self._queue, self._tally, refusal, stale_until
             )
         finally:
             settler.under_way.pop(key, None)
         if outcome is None:
-            self._may_still_arrive(self._doubt)
+            self._may_still_arrive(self._lost_write)
         return outcome
 
-    def _may_still_arrive(self, doubt: Doubt) -> None:
-        shared, lost = self._shared, doubt.lost
+    def _may_still_arrive(self, lost_write: LostWrite) -> None:
+        shared, lost = self._shared, lost_write.lost
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
-        until = doubt.since + shared.settler.settle_s
-        echo = Echo(self._owner, self._operation.resource, lanes, lost.path.casefold(), doubt.effect, until)
-        shared.echoes.add(echo, shared.clock.monotonic())
-        self._tally.may_echo = True
+        until = lost_write.since + shared.settler.settle_s
+        late_write = LateWrite(
+            self._owner, self._operation.resource, lanes, lost.path.casefold(), lost_write.effect, until
+        )
+        shared.late_writes.add(late_write, shared.clock.monotonic())
+        self._tally.may_arrive_late = True
 
     @property
     def _owner(self) -> tuple[int, int]:
         return self._entry.job, self._entry.index
 
-    async def _let_echoes_pass(self, request: Request) -> None:
+    async def _let_late_writes_pass(self, request: Request) -> None:
         """Wait until no earlier send of another item can apply because of this write."""
         shared = self._shared
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
-        seconds = shared.echoes.wait_s(self._owner, lanes, request.path.casefold(), shared.clock.monotonic())
+        seconds = shared.late_writes.wait_s(self._owner, lanes, request.path.casefold(), shared.clock.monotonic())
         if seconds > 0.0:
-            shared.return_unused(self._hold)
-            await shared.exchange.pause(seconds, Why.MAY_ARRIVE)
+            shared.return_unused(self._permit_slot)
+            await shared.sender.pause(seconds, WaitReason.MAY_ARRIVE)
 
-    async def steps(self) -> Outcome | Doubt | _Again:
+    async def steps(self) -> Outcome | LostWrite | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
         shared, operation = self._shared, self._operation
         if operation.is_read or self._tally.is_alone:
             steps = operation.steps(self._item)
         else:
-            steps = shared.last_writes.steps(operation, self._item, shared.clock.monotonic())
+            steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
         self._tally.has_read = False
         written: Request | None = None
         done: tuple[Request, int] | None = None  # a write that was accepted, and no refusal that is looked into
@@ -252,7 +260,7 @@ class ItemRun:
             while isinstance(request, Request):
                 self._asked = request.path
                 if request.effect is _READ:
-                    reply = await shared.exchange.read(request, self._gate, self._tally, self._hold.take())
+                    reply = await shared.sender.read(request, self._queue, self._tally, self._permit_slot.take())
                     if isinstance(reply, Outcome):
                         steps.close()
                         return reply if done is None else replace(self._lost(*done), followed_by=reply)
@@ -269,7 +277,7 @@ class ItemRun:
                     done = (request, reply.status) if reply.status < 400 else done
                 request = advance(steps, reply, Outcome)
                 if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
-                    return shared.exchange.note_result(request, reply, self._gate, self._tally)
+                    return shared.sender.note_result(request, reply, self._queue, self._tally)
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             log.warning("%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw)
@@ -278,14 +286,14 @@ class ItemRun:
             message = f"the answer can't be used ({flaw})"
             return failed(ErrorCode.BAD_RESPONSE, message, http_status=self._tally.http_status)
 
-    async def _write(self, request: Request) -> Reply | Outcome | Doubt | _Again:
+    async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
         shared, tally = self._shared, self._tally
-        shared.exchange.step_aside(tally)
-        if shared.echoes:
-            await self._let_echoes_pass(request)
-        doubt = self._doubt
-        if doubt is None or (doubt.lost.method, doubt.lost.path) != (request.method, request.path):
+        shared.sender.step_aside(tally)
+        if shared.late_writes:
+            await self._let_late_writes_pass(request)
+        lost_write = self._lost_write
+        if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
             intent = Intent(
                 job=self._entry.job,
                 index=self._entry.index,
@@ -298,12 +306,12 @@ class ItemRun:
             await shared.recorder.intend(intent)
         tally.sends, waited = 0, _Waited(shared.clock.monotonic())
         while True:
-            tried = await shared.exchange.once(request, self._gate, tally, self._hold.take())
+            tried = await shared.sender.once(request, self._queue, tally, self._permit_slot.take())
             reply, failure = tried.reply, tried.failure
             if reply is None:
                 if failure is not None and failure.kind is FailureKind.LOST:
                     return self._lost(request, None)
-                await shared.exchange.pause(NOT_SENT_PAUSE_S)
+                await shared.sender.pause(NOT_SENT_PAUSE_S)
                 continue
             if tried.kind is _ACCEPTED:
                 return self._lost(request, reply.status) if reply.is_truncated else reply
@@ -312,7 +320,7 @@ class ItemRun:
                 return self._lost(request, reply.status)
             if not await self._is_again(tried, waited):
                 return self._decided(request, tried, reply.status)
-            shared.exchange.retries += 1
+            shared.sender.retries += 1
             tally.retries += 1
 
     async def _is_again(self, tried: Tried, waited: "_Waited") -> bool:
@@ -322,21 +330,23 @@ class ItemRun:
             self._limited += 1
             return True
         if kind is VerdictKind.UNEXPLAINED and waited.unexplained + 1 < UNEXPLAINED_TRIES:
-            await shared.exchange.pause(unexplained_pause_s(waited.unexplained, shared.dice.random()), Why.UNEXPLAINED)
+            await shared.sender.pause(
+                unexplained_pause_s(waited.unexplained, shared.dice.random()), WaitReason.UNEXPLAINED
+            )
             waited.unexplained += 1
             return True
         if _is_in_progress(tried) and shared.clock.monotonic() - waited.since < BUSY_MOST_S:
-            await self._pause(min(6, self._tally.sends), Why.BUSY)
+            await self._pause(min(6, self._tally.sends), WaitReason.BUSY)
             return True
         return False
 
-    def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | Doubt | _Again:
+    def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | LostWrite | _Again:
         """What an answer means that is no success and not waited for."""
         if tried.kind in _IN_DOUBT and not _is_in_progress(tried):
             if not 300 <= status < 400:
                 return self._lost(request, status)
             # led elsewhere, where no write is sent: who did so may have carried it out before
-            self._doubt = lost_again(self._doubt, self._lost(request, status))
+            self._lost_write = lost_again(self._lost_write, self._lost(request, status))
         return self._refused(request, tried)
 
     def _is_to_be_settled(self, request: Request, reply: Reply) -> bool:
@@ -344,7 +354,7 @@ class ItemRun:
         they limit. Where a second application can't happen, the doubt alone is noted."""
         if not request.effect.may_repeat_at_once:
             return True
-        self._doubt = lost_again(self._doubt, self._lost(request, reply.status))
+        self._lost_write = lost_again(self._lost_write, self._lost(request, reply.status))
         return False
 
     def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
@@ -353,11 +363,11 @@ class ItemRun:
         is_conflict = tried.reply is not None and tried.reply.status == 409
         return _Again(outcome) if is_conflict and request.effect is Effect.COMPARE_AND_SWAP else outcome
 
-    def _lost(self, request: Request, status: int | None) -> Doubt:
-        return doubt_about(request, self._shared.clock, status, self._shared.newborn.names())
+    def _lost(self, request: Request, status: int | None) -> LostWrite:
+        return lost_write_of(request, self._shared.clock, status, self._shared.recent_creations.names())
 
-    async def _pause(self, round_number: int, why: Why) -> None:
-        await self._shared.exchange.pause(pause_s(round_number, self._shared.dice.random()), why)
+    async def _pause(self, round_number: int, why: WaitReason) -> None:
+        await self._shared.sender.pause(pause_s(round_number, self._shared.dice.random()), why)
 
 
 def _is_in_progress(tried: Tried) -> bool:

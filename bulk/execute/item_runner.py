@@ -15,14 +15,14 @@ from bulk.bundle.secret_fields import load_secrets
 from bulk.clock import Clock
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.item_tally import Tally
-from bulk.execute.permit_slot import Hold
+from bulk.execute.permit_slot import PermitSlot
 from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import Exchange
-from bulk.execute.resume_state import Beginning
-from bulk.execute.retry_budget import Rounds
-from bulk.execute.settle import Doubt, Settler, memo_of
+from bulk.execute.request_sender import RequestSender
+from bulk.execute.resume_state import ResumeState
+from bulk.execute.retry_budget import RetryBudget
+from bulk.execute.settle import LostWrite, Settler, memo_of
 from bulk.execute.writes.recent_creations import may_create, names_made
-from bulk.govern.accounts import Gate, Permit
+from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
 from bulk.operation import AnyOperation, FileError, Item, Operation
@@ -33,7 +33,7 @@ log = logging.getLogger("bulk.execute")
 _FAILED = OutcomeKind.FAILED
 
 
-class Drive:
+class ItemRunner:
     """Brings items to their outcome, for all workers.
 
     Args:
@@ -45,11 +45,11 @@ class Drive:
 
     def __init__(
         self,
-        exchange: Exchange,
+        sender: RequestSender,
         settler: Settler,
         recorder: Recorder,
         base_dir: Path,
-        beginning: Beginning,
+        resume_state: ResumeState,
         clock: Clock,
         dice: random.Random,
         environ: Mapping[str, str],
@@ -57,45 +57,54 @@ class Drive:
     ) -> None:
         self._base_dir, self._clock = base_dir, clock
         self._environ, self._began_at = environ, functools.cache(began_at)
-        self.echoes = beginning.echoes
+        self.late_writes = resume_state.late_writes
         self._shared = Shared(
-            exchange, settler, recorder, beginning.echoes, beginning.newborn, beginning.last_writes, clock, dice
+            sender,
+            settler,
+            recorder,
+            resume_state.late_writes,
+            resume_state.recent_creations,
+            resume_state.recent_writes,
+            clock,
+            dice,
         )
         since = clock.monotonic()
-        self._doubts = {
-            key: Doubt(
+        self._lost_writes = {
+            key: LostWrite(
                 Lost(
                     method=sent.method,
                     path=sent.path,
                     memo=memo_of(sent.memo),
                     sent_at=sent.sent_at,
-                    made=beginning.newborn.names(),
+                    made=resume_state.recent_creations.names(),
                 ),
                 sent.effect,
                 since,
             )
-            for key, sent in beginning.open_intents.items()
+            for key, sent in resume_state.open_intents.items()
         }
 
-    async def run(self, operation: AnyOperation, entry: Entry, gate: Gate, permit: Permit, tally: Tally) -> Outcome:
+    async def run(
+        self, operation: AnyOperation, entry: Entry, queue: PermitQueue, permit: Permit, tally: Tally
+    ) -> Outcome:
         """The outcome of one item. `permit` is for its first request, and is used or returned here.
 
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
         """
-        hold = Hold(permit)
+        permit_slot = PermitSlot(permit)
         try:
             item = self.complete(operation, entry)
-            doubt = self._doubt_of(entry, tally) if self._doubts else None
-            life = ItemRun(self._shared, operation, entry, item, gate, tally, hold, doubt)
-            outcome = None if doubt is None else await life.settled_first()
+            lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
+            life = ItemRun(self._shared, operation, entry, item, queue, tally, permit_slot, lost_write)
+            outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
-                served = self._shared.exchange.served
+                served = self._shared.sender.served
                 ended = await life.steps()
                 if not life.is_in_doubt and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # nearly always
                     outcome = ended
                 else:
-                    outcome = await life.go_on(ended, Rounds(served))
+                    outcome = await life.go_on(ended, RetryBudget(served))
             if not operation.is_read:
                 self._remember(operation, item, life.effect, outcome, tally)
             return outcome
@@ -104,17 +113,17 @@ class Drive:
                 return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
-            if hold.permit is not None:
-                self.return_unused(hold)
+            if permit_slot.permit is not None:
+                self.return_unused(permit_slot)
 
     def _remember(
         self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: Tally
     ) -> None:
         """What a write has changed, for those who come to it after this item."""
         if may_create(operation, effect):
-            self._shared.newborn.add(names_made(operation, item, effect, outcome), self._clock.monotonic())
+            self._shared.recent_creations.add(names_made(operation, item, effect, outcome), self._clock.monotonic())
         if not tally.is_alone:
-            self._shared.last_writes.add(operation, item, effect, outcome, self._clock.monotonic())
+            self._shared.recent_writes.add(operation, item, effect, outcome, self._clock.monotonic())
 
     def complete(self, operation: AnyOperation, entry: Entry) -> Item:
         """The item as it is sent: files and secrets inline, and what the plan fixes.
@@ -129,20 +138,20 @@ class Drive:
             item = operation.planned(item, self._began_at())
         return item
 
-    def return_unused(self, hold: Hold) -> None:
+    def return_unused(self, permit_slot: PermitSlot) -> None:
         """Give the item's first permit back, if no request has taken it."""
-        self._shared.return_unused(hold)
+        self._shared.return_unused(permit_slot)
 
     def is_in_doubt(self, entry: Entry) -> bool:
         """Whether a write of this item was sent and its answer lost."""
-        return (entry.job, entry.index) in self._doubts
+        return (entry.job, entry.index) in self._lost_writes
 
-    def doubt(self, entry: Entry, doubt: Doubt) -> None:
+    def lost_write(self, entry: Entry, lost_write: LostWrite) -> None:
         """A write that this item shares was lost: it is settled when the item is next worked on."""
-        self._doubts[entry.job, entry.index] = doubt
+        self._lost_writes[entry.job, entry.index] = lost_write
 
-    def _doubt_of(self, entry: Entry, tally: Tally) -> Doubt | None:
-        doubt = self._doubts.pop((entry.job, entry.index), None)
-        if doubt is not None:
-            tally.started_at, tally.started = doubt.lost.sent_at, self._clock.monotonic()
-        return doubt
+    def _doubt_of(self, entry: Entry, tally: Tally) -> LostWrite | None:
+        lost_write = self._lost_writes.pop((entry.job, entry.index), None)
+        if lost_write is not None:
+            tally.started_at, tally.started = lost_write.lost.sent_at, self._clock.monotonic()
+        return lost_write

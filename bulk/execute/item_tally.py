@@ -29,7 +29,7 @@ class Tally:
     body_bytes: int = 0
     has_written: bool = False
     has_read: bool = False
-    may_echo: bool = False
+    may_arrive_late: bool = False
     is_saved: bool = False
     is_alone: bool = False
     result_of: str = ""

@@ -3,7 +3,7 @@
 from bulk.govern.accounts import Permit
 
 
-class Hold:
+class PermitSlot:
     """The permit that came with the item, until its first request takes it."""
 
     __slots__ = ("permit",)

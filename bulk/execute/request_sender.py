@@ -19,14 +19,14 @@ from bulk.clock import Clock
 from bulk.execute.item_tally import Tally
 from bulk.execute.redirects import REDIRECTS, judged_elsewhere, led_astray
 from bulk.execute.retry_budget import Served, is_enough, unexplained_pause_s, weight
-from bulk.execute.wait_reasons import Pauses, Why
-from bulk.govern.accounts import Gate, Permit
+from bulk.execute.wait_reasons import WaitReason, WaitReasons
+from bulk.govern.accounts import Permit, PermitQueue
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
-from bulk.govern.poll_intervals import Polls
+from bulk.govern.poll_intervals import PollIntervals
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
 from bulk.platform.cache.validators import ValidatorStore
-from bulk.platform.classification import Verdict, VerdictKind, judge, within_base
+from bulk.platform.classification import Verdict, VerdictKind, classify, within_base
 from bulk.platform.transport import Transport
 
 READ_TRIES = 6
@@ -67,7 +67,7 @@ class Tried:
         return self.verdict.kind if self.verdict is not None else None
 
 
-class Exchange:
+class RequestSender:
     """Sends requests for all workers.
 
     Args:
@@ -89,24 +89,24 @@ class Exchange:
         self._transport, self._governor, self._stores = transport, governor, stores
         self._vendor, self._base_url, self._clock, self._dice = vendor, base_url, clock, dice
         governor.concurrency.cap(transport.most_in_flight)
-        self.polls = Polls()
-        self.pauses = Pauses()
+        self.polls = PollIntervals()
+        self.wait_reasons = WaitReasons()
         self.draining = anyio.Event()
         self.requests = 0
         self.retries = 0
         self.settled = 0
         self.from_store = 0
 
-    async def once(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None = None) -> Tried:
+    async def once(self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None = None) -> Tried:
         """Send `request` once, with `permit` or one that is waited for; raises what `Governor.permit` raises."""
         governor = self._governor
         if permit is None:
             self.step_aside(tally)
-            permit = governor.permit_nowait(gate) or await governor.permit(gate)
+            permit = governor.permit_nowait(queue) or await governor.permit(queue)
         # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
         store = stored = key = None
         if self._stores and not request.is_fresh and permit.generation == 1 and request.method == "GET":
-            store = self._stores.get(gate.account.name)
+            store = self._stores.get(queue.account.name)
             key = store.key_of(request) if store is not None else None
             stored = store.find(request, key) if store is not None and key is not None else None
         if not tally.requests:
@@ -128,7 +128,7 @@ class Exchange:
                 governor.return_unused(permit)
                 tally.requests -= 1
                 tally.sends -= 1
-                return await self.once(request, gate, tally)
+                return await self.once(request, queue, tally)
             # the limit of open files may have been met all the same (failures.md row 51)
             governor.concurrency.cap(self._transport.most_in_flight)
             governor.failed(permit, answer)
@@ -143,17 +143,17 @@ class Exchange:
                 tally.body_bytes += len(stored.body)
                 # of what was asked for first: what comes later, the operation has to look at
                 reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
-                governor.answered(permit, answer, verdict := judge(request, reply, self._vendor))
+                governor.answered(permit, answer, verdict := classify(request, reply, self._vendor))
                 return Tried(reply=reply, verdict=verdict)
-            governor.answered(permit, answer, judge(request, answer, self._vendor))
+            governor.answered(permit, answer, classify(request, answer, self._vendor))
             # a 304 that was not asked for: once more without conditions (failures.md row 13)
             fresh = replace(request, is_fresh=True)
             return (
-                Tried(reply=answer, verdict=judge(request, answer, self._vendor))
+                Tried(reply=answer, verdict=classify(request, answer, self._vendor))
                 if request.is_fresh
-                else (await self.once(fresh, gate, tally))
+                else (await self.once(fresh, queue, tally))
             )
-        verdict = judge(request, answer, self._vendor)
+        verdict = classify(request, answer, self._vendor)
         governor.answered(permit, answer, verdict)
         if (
             store is not None
@@ -165,9 +165,9 @@ class Exchange:
             tally.kept_as = key if store.keep(request, answer, key) else None
         return Tried(reply=answer, verdict=verdict)
 
-    def note_result(self, outcome: Outcome, reply: Reply, gate: Gate, tally: Tally) -> Outcome:
+    def note_result(self, outcome: Outcome, reply: Reply, queue: PermitQueue, tally: Tally) -> Outcome:
         """How an item ended after `reply`, which was kept: where it is the answer as it came, the store is told."""
-        store, key = self._stores.get(gate.account.name), tally.kept_as
+        store, key = self._stores.get(queue.account.name), tally.kept_as
         if store is None or key is None or tally.requests != 1:
             return outcome
         return store.note_result(key, tally.result_of, reply, outcome)
@@ -186,43 +186,45 @@ class Exchange:
         """No request was made with this permit after all."""
         self._governor.return_unused(permit)
 
-    async def read(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None = None) -> Reply | Outcome:
+    async def read(
+        self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None = None
+    ) -> Reply | Outcome:
         """A read until it is decided: a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
             self.step_aside(tally)
-            await self.pause(request.pause_s, Why.LOOK)
+            await self.pause(request.pause_s, WaitReason.LOOK)
         if request.is_poll:
             self.step_aside(tally)
-            return await self._poll(request, gate, tally, permit)
+            return await self._poll(request, queue, tally, permit)
         tally.sends = 0
-        tried = await self.once(request, gate, tally, permit)
+        tried = await self.once(request, queue, tally, permit)
         reply, verdict = tried.reply, tried.verdict
         if reply is not None and verdict is not None and verdict.kind is _ACCEPTED and not reply.is_truncated:
             return reply  # as nearly always
-        return await self._decided(request, gate, tally, tried)
+        return await self._decided(request, queue, tally, tried)
 
-    async def _poll(self, request: Request, gate: Gate, tally: Tally, permit: Permit | None) -> Reply | Outcome:
+    async def _poll(self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None) -> Reply | Outcome:
         """`read`, when it is this credential's turn to poll this list."""
         if permit is not None:
             self.return_unused(permit)  # the wait may be long
-        poll = self.polls.of(gate.account.name, request.path)
+        poll = self.polls.of(queue.account.name, request.path)
         with poll.counted():
             async with poll.turn:
                 await self.pause(poll.wait_s(self._clock.monotonic()))
                 tally.sends = 0
-                answer = await self._decided(request, gate, tally, await self.once(request, gate, tally))
+                answer = await self._decided(request, queue, tally, await self.once(request, queue, tally))
                 if isinstance(answer, Reply):
                     poll.answered(answer.headers, self._clock.monotonic())
                 return answer
 
-    async def _decided(self, request: Request, gate: Gate, tally: Tally, first: Tried) -> Reply | Outcome:
+    async def _decided(self, request: Request, queue: PermitQueue, tally: Tally, first: Tried) -> Reply | Outcome:
         """What a read ends with whose first send ended so."""
-        tried = await self._followed(request, gate, tally, first)
+        tried = await self._followed(request, queue, tally, first)
         if _is_decided(tried):
             return _result(tried)
-        return _result(await self._read_again(request, gate, tally, tried))
+        return _result(await self._read_again(request, queue, tally, tried))
 
-    async def _followed(self, request: Request, gate: Gate, tally: Tally, tried: Tried) -> Tried:
+    async def _followed(self, request: Request, queue: PermitQueue, tally: Tally, tried: Tried) -> Tried:
         """What came of one send, and where the platform leads elsewhere on itself, of one there: at most `REDIRECTS`
         times."""
         for _ in range(REDIRECTS):
@@ -238,7 +240,7 @@ class Exchange:
             path, _, query = target.partition("?")
             proof = request.proof.elsewhere() if request.proof is not None else None
             request = replace(request, path=path, query=query, proof=proof)
-            tried = await self.once(request, gate, tally)
+            tried = await self.once(request, queue, tally)
             if tried.reply is not None and tried.verdict is not None:
                 tried = Tried(tried.reply, judged_elsewhere(request, tried.reply, tried.verdict))
         is_still = tried.kind is VerdictKind.REDIRECTED
@@ -258,19 +260,19 @@ class Exchange:
             return Tried(failure=answer)
         tally.http_status = answer.status
         tally.body_bytes += len(answer.raw)
-        verdict = judge(replace(request, proof=None), answer, self._vendor)  # another server, and a file's bytes
+        verdict = classify(replace(request, proof=None), answer, self._vendor)  # another server, and a file's bytes
         if verdict.kind is not _ACCEPTED:
             why = f"what the platform led to for a download answered {answer.status}"
             return Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=why))
         return Tried(reply=answer, verdict=verdict)
 
-    async def _read_again(self, request: Request, gate: Gate, tally: Tally, first: Tried) -> Tried:
+    async def _read_again(self, request: Request, queue: PermitQueue, tally: Tally, first: Tried) -> Tried:
         patience = Patience(self._governor, first)
 
         async def again() -> Tried:
             self.retries += 1
             tally.retries += 1
-            tried = await self._followed(request, gate, tally, await self.once(request, gate, tally))
+            tried = await self._followed(request, queue, tally, await self.once(request, queue, tally))
             patience.note(tried)
             return tried
 
@@ -278,7 +280,7 @@ class Exchange:
             return patience.pause_s(self._dice)
 
         async def pause(seconds: float) -> None:
-            await self.pause(seconds, Why.READ)
+            await self.pause(seconds, WaitReason.READ)
 
         await pause(patience.pause_s(self._dice))
         retrying = AsyncRetrying(
@@ -291,7 +293,7 @@ class Exchange:
         tried: Tried = await retrying(again)
         return tried
 
-    async def pause(self, seconds: float, why: Why | None = None) -> None:
+    async def pause(self, seconds: float, why: WaitReason | None = None) -> None:
         """Wait before another try.
 
         Args:
@@ -300,7 +302,7 @@ class Exchange:
         Raises:
             Draining: the run is ending, so there will be none.
         """
-        with self.pauses.told(why, seconds, self._clock.monotonic()), anyio.move_on_after(seconds):
+        with self.wait_reasons.told(why, seconds, self._clock.monotonic()), anyio.move_on_after(seconds):
             await self.draining.wait()
         if self.draining.is_set():
             raise Draining
@@ -316,7 +318,7 @@ class Patience:
         self._tries = 0
         self._unexplained = 0
         self._limited = 0
-        self._pauses = 0
+        self._wait_reasons = 0
         self._is_last_waited_for = self._is_last_unexplained = False
         self.note(first, is_first=True)
 
@@ -346,8 +348,8 @@ class Patience:
             return 0.01 * dice.random()
         if self._is_last_unexplained:
             return unexplained_pause_s(self._unexplained - 1, dice.random())
-        self._pauses += 1
-        capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._pauses - 1))
+        self._wait_reasons += 1
+        capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._wait_reasons - 1))
         return capped * (0.5 + 0.5 * dice.random())
 
 

@@ -8,9 +8,9 @@ import msgspec
 import orjson
 
 from bulk.check.checking import Checked
-from bulk.execute.writes.late_writes import Echo, Echoes, folded
-from bulk.execute.writes.recent_creations import Newborn, names_made
-from bulk.execute.writes.recent_writes import LastWrites
+from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
+from bulk.execute.writes.recent_creations import RecentCreations, names_made
+from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent
 from bulk.ledger.view import LedgerView
@@ -26,24 +26,24 @@ TAIL_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class ResumeState:
     """What a process of a run finds.
 
     Attributes:
         progress: how far each job is.
         open_intents: what was sent without seeing how it ended, by (job, index).
-        echoes: what was sent twice, and may still arrive.
+        late writes: what was sent twice, and may still arrive.
         last_writes: what was changed last, which a copy of the platform may not show yet.
-        newborn: what was created last, likewise.
+        recent creations: what was created last, likewise.
     """
 
     progress: Sequence[JobProgress]
     open_intents: Mapping[tuple[int, int], Intent]
-    echoes: Echoes
-    last_writes: LastWrites
-    newborn: Newborn
+    late_writes: LateWrites
+    recent_writes: RecentWrites
+    recent_creations: RecentCreations
 
-    def without_comparing(self) -> "Beginning":
+    def without_comparing(self) -> "ResumeState":
         """The same, where writes that change what is there begin anew: whatever stands there now is overwritten. What
         creates something is still looked for before it is sent again."""
         changes = (Effect.COMPARE_AND_SWAP, Effect.SET)
@@ -61,7 +61,7 @@ class _Ended:
     is_sent: bool
 
 
-def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> Beginning:
+def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> ResumeState:
     """Read it; blocks, for some tenths of a second where millions of items are done.
 
     Args:
@@ -73,15 +73,15 @@ def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> Begi
     view = LedgerView(ledger.run_dir)
     progress = _progress(checked, ledger, view)
     jobs = checked.manifest.jobs
-    beginning = Beginning(
+    resume_state = ResumeState(
         progress,
         ledger.open_intents(),
-        Echoes(_earlier(jobs, ledger.echoes(), view, now + settle_s)),
-        LastWrites(settle_s),
-        Newborn(settle_s),
+        LateWrites(_earlier(jobs, ledger.late_writes(), view, now + settle_s)),
+        RecentWrites(settle_s),
+        RecentCreations(settle_s),
     )
-    _remember(beginning, jobs, view, now)
-    return beginning
+    _remember(resume_state, jobs, view, now)
+    return resume_state
 
 
 def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobProgress]:
@@ -99,7 +99,7 @@ def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobPro
 
 def _earlier(
     jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: LedgerView, until: float
-) -> Iterator[Echo]:
+) -> Iterator[LateWrite]:
     """What was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
     for job in jobs:
         indexes = [index for number, index in sent if number == job.number]
@@ -108,18 +108,18 @@ def _earlier(
             intent, resource = sent[job.number, index], job.operation.resource
             ended = _ended(lines[index], {job.name: job.operation}) if index in lines else None
             lanes = None if ended is None else folded(resource, job.operation.lanes(ended.item))
-            yield Echo((job.number, index), resource, lanes, intent.path.casefold(), intent.effect, until)
+            yield LateWrite((job.number, index), resource, lanes, intent.path.casefold(), intent.effect, until)
 
 
-def _remember(beginning: Beginning, jobs: Sequence[Job], view: LedgerView, now: float) -> None:
+def _remember(resume_state: ResumeState, jobs: Sequence[Job], view: LedgerView, now: float) -> None:
     """What the newest lines of the results say was written and created."""
     writes = {job.name: job.operation for job in jobs if not job.operation.is_read}
     for line in view.newest_lines(TAIL_BYTES) if writes else ():
         ended = _ended(line, writes)
         if ended is not None:
             effect = Effect.CREATE if ended.is_sent else None  # which one it was is not said: each may have created
-            beginning.newborn.add(names_made(ended.operation, ended.item, effect, ended.outcome), now)
-            beginning.last_writes.add(ended.operation, ended.item, effect, ended.outcome, now)
+            resume_state.recent_creations.add(names_made(ended.operation, ended.item, effect, ended.outcome), now)
+            resume_state.recent_writes.add(ended.operation, ended.item, effect, ended.outcome, now)
 
 
 def _ended(line: bytes, operations: Mapping[str, AnyOperation]) -> _Ended | None:

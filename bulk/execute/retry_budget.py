@@ -27,7 +27,7 @@ def is_enough(weights: float, most: int) -> bool:
     return weights >= most - 0.5
 
 
-class Rounds:
+class RetryBudget:
     """Those of one item. Each counts by its `weight`. `served`: before the first one."""
 
     __slots__ = ("_served", "_weights", "number")

@@ -14,8 +14,8 @@ from typing import Any
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_tally import Tally
-from bulk.execute.request_sender import Exchange
-from bulk.govern.accounts import Gate
+from bulk.execute.request_sender import RequestSender
+from bulk.govern.accounts import PermitQueue
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, OutcomeKind, Request, Undecided, succeeded, unknown
 from bulk.operation import AnyOperation, Item
 
@@ -30,7 +30,7 @@ READINGS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class LostWrite:
     """A write that may have happened.
 
     Attributes:
@@ -46,7 +46,7 @@ class Doubt:
     followed_by: Outcome | None = None
 
 
-def doubt_about(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> Doubt:
+def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
     """That of a write whose answer was lost just now; `status`: what came back, if anything did; `made`: see Lost."""
     lost = Lost(
         method=request.method,
@@ -56,22 +56,22 @@ def doubt_about(request: Request, clock: Clock, status: int | None, made: frozen
         status=status,
         made=made,
     )
-    return Doubt(lost, request.effect, clock.monotonic())
+    return LostWrite(lost, request.effect, clock.monotonic())
 
 
 class Settler:
     """Reads back for all workers. `settle_s`: how long until "not there" is believed (seconds)."""
 
-    def __init__(self, exchange: Exchange, clock: Clock, settle_s: float) -> None:
-        self._exchange, self._clock, self.settle_s = exchange, clock, settle_s
+    def __init__(self, sender: RequestSender, clock: Clock, settle_s: float) -> None:
+        self._sender, self._clock, self.settle_s = sender, clock, settle_s
         self.under_way: dict[tuple[str, int], float] = {}
 
     async def settle(
         self,
         operation: AnyOperation,
         item: Item,
-        doubt: Doubt,
-        gate: Gate,
+        lost_write: LostWrite,
+        queue: PermitQueue,
         tally: Tally,
         refusal: Outcome | None = None,
         stale_until: float = 0.0,
@@ -85,38 +85,38 @@ class Settler:
         """
         pause_s, readings = PAUSE_FIRST_S, 0
         # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
-        may_repeat = doubt.effect.may_repeat_at_once and doubt.followed_by is None
+        may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
         while True:
             began = self._clock.monotonic()
-            found = await self._read_back(operation, item, doubt.lost, gate, tally)
+            found = await self._read_back(operation, item, lost_write.lost, queue, tally)
             readings += 1
             # all of its requests count: a bucket may have held the second one up
-            is_believed = readings >= READINGS and began - doubt.since >= self.settle_s
+            is_believed = readings >= READINGS and began - lost_write.since >= self.settle_s
             match found:
                 case Outcome():
                     if is_believed or (found.kind is not OutcomeKind.FAILED and began >= stale_until):
                         tally.settled += 1
-                        self._exchange.settled += 1
+                        self._sender.settled += 1
                         return found
                 case NotApplied():
                     if refusal is None and (may_repeat or is_believed):
                         return None
                     if is_believed:
-                        return refusal and inferred(doubt, refusal)
+                        return refusal and inferred(lost_write, refusal)
                 case _:  # Undecided
                     # what somebody else has left there is not written over
-                    is_repeated = doubt.effect in (Effect.SET, Effect.ORDERED) and found.found is None
+                    is_repeated = lost_write.effect in (Effect.SET, Effect.ORDERED) and found.found is None
                     if refusal is None and may_repeat and is_repeated:
                         return None
                     if refusal is not None and found.found is None and _is_the_same_for_all(refusal):
                         return refusal
                     if is_believed:
-                        return _unknown(doubt, found, refusal or doubt.followed_by)
-            await self._exchange.pause(pause_s)
+                        return _unknown(lost_write, found, refusal or lost_write.followed_by)
+            await self._sender.pause(pause_s)
             pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
 
     async def _read_back(
-        self, operation: AnyOperation, item: Item, lost: Lost, gate: Gate, tally: Tally
+        self, operation: AnyOperation, item: Item, lost: Lost, queue: PermitQueue, tally: Tally
     ) -> Outcome | NotApplied | Undecided:
         reading = operation.settle(item, lost)
         try:
@@ -125,7 +125,7 @@ class Settler:
                 if request.effect is not Effect.READ:
                     reading.close()
                     return Undecided(f"{operation.name} tried to write while reading back")
-                reply = await self._exchange.read(request, gate, tally)
+                reply = await self._sender.read(request, queue, tally)
                 if isinstance(reply, Outcome):
                     reading.close()
                     message = reply.error.message if reply.error else "no answer"
@@ -137,23 +137,23 @@ class Settler:
             return Undecided(f"reading back failed ({flaw})")
 
 
-def _unknown(doubt: Doubt, found: Undecided, last: Outcome | None) -> Outcome:
+def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> Outcome:
     """Nobody can know; where something else stands there now, what to do about it is the user's to decide."""
     why, status = found.why, None
     if last is not None and last.error is not None:
         why, status = f"{why}; what came last: {last.error.message}", last.http_status
-    if found.found is not None and doubt.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
+    if found.found is not None and lost_write.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
 
 
-def inferred(doubt: Doubt, refusal: Outcome) -> Outcome:
+def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
     """What a refusal means that stands: a unique name that was free before the lost request, and is taken now, is ours.
 
     The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that
     does not say what it is about may be about the name as well, and then nobody knows.
     """
-    was_free = doubt.effect is Effect.CREATE_UNIQUE and doubt.lost.memo.get("preflight") == 404
+    was_free = lost_write.effect is Effect.CREATE_UNIQUE and lost_write.lost.memo.get("preflight") == 404
     if not was_free or refusal.error is None:
         return refusal
     if refusal.error.code is ErrorCode.CONFLICT:
@@ -168,11 +168,11 @@ def _is_the_same_for_all(refusal: Outcome) -> bool:
     return refusal.gives_codes and refusal.error is not None and refusal.error.code is not ErrorCode.CONFLICT
 
 
-def lost_again(doubt: Doubt | None, newest: Doubt) -> Doubt:
+def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
     """Which loss to remember: the first of the same write, because its before-image is from before any of them."""
-    if doubt is None or (doubt.lost.method, doubt.lost.path) != (newest.lost.method, newest.lost.path):
+    if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
-    return Doubt(doubt.lost, doubt.effect, newest.since, newest.followed_by)
+    return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)
 
 
 def memo_of(memo: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -44,7 +44,7 @@ LOOK_S = 0.25
 """How often it looks whether the run is over, though it is told (seconds)."""
 
 
-class Passing:
+class UnsentItems:
     """`scheduler` and `index` are set by the run that it is part of."""
 
     scheduler: Scheduler

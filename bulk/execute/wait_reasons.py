@@ -11,7 +11,7 @@ SHORTEST_TOLD_S = 1.0
 """A shorter pause is over before anybody has read of it (seconds)."""
 
 
-class Why(StrEnum):
+class WaitReason(StrEnum):
     """What the status says of a pause."""
 
     NOT_VISIBLE = "just created, not visible yet"
@@ -23,14 +23,14 @@ class Why(StrEnum):
     LOOK = "next look at what takes its time"
 
 
-class Pauses:
+class WaitReasons:
     """Those that last right now."""
 
     def __init__(self) -> None:
-        self._lasting: dict[object, tuple[Why, float]] = {}
+        self._lasting: dict[object, tuple[WaitReason, float]] = {}
 
     @contextlib.contextmanager
-    def told(self, why: Why | None, seconds: float, now: float) -> Iterator[None]:
+    def told(self, why: WaitReason | None, seconds: float, now: float) -> Iterator[None]:
         """One of `seconds` from `now` on, for the time of the block. `why`: None where something else tells it."""
         if why is None or seconds < SHORTEST_TOLD_S:
             yield
@@ -42,9 +42,9 @@ class Pauses:
         finally:
             del self._lasting[pause]
 
-    def waits(self) -> list[tuple[Why, float, int]]:
+    def waits(self) -> list[tuple[WaitReason, float, int]]:
         """Each reason, when the last one of it is over (monotonic seconds), and how many there are."""
-        found: dict[Why, tuple[float, int]] = {}
+        found: dict[WaitReason, tuple[float, int]] = {}
         for why, until in self._lasting.values():
             last, count = found.get(why, (until, 0))
             found[why] = (max(last, until), count + 1)

@@ -12,11 +12,11 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, CredentialRefused, RunDirectoryError, RunStopped
-from bulk.execute.combined_run import Together
-from bulk.execute.item_runner import Drive
+from bulk.execute.combined_run import CombinedRun
+from bulk.execute.item_runner import ItemRunner
 from bulk.execute.item_tally import Tally
 from bulk.execute.recorder import Recorder
-from bulk.govern.accounts import Gate, Permit
+from bulk.govern.accounts import Permit, PermitQueue
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.ledger.records import Record
@@ -25,7 +25,7 @@ from bulk.manifest.save_template import saved_path
 from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, Finished, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
 from bulk.platform.auth.credentials import redact
-from bulk.platform.bodies.body_reader import Intake
+from bulk.platform.bodies.body_reader import BodyReader
 from bulk.schedule.scheduler import Queue, Scheduler, Work
 
 RESULT_BYTES = 1_500
@@ -45,27 +45,27 @@ class Workers:
         self,
         scheduler: Scheduler,
         governor: Governor,
-        drive: Drive,
-        together: Together,
+        item_runner: ItemRunner,
+        together: CombinedRun,
         recorder: Recorder,
-        intake: Intake,
+        body_reader: BodyReader,
         clock: Clock,
         on_ended: Callable[[Job, Outcome], None],
         on_refused: Callable[[CredentialRefused], None],
         stop: Callable[[BulkError], None],
     ) -> None:
-        self._scheduler, self._governor, self._drive, self._recorder = scheduler, governor, drive, recorder
-        self._together, self._intake = together, intake
+        self._scheduler, self._governor, self._item_runner, self._recorder = scheduler, governor, item_runner, recorder
+        self._combined_run, self._body_reader = together, body_reader
         self._clock, self._on_ended, self._on_refused, self._stop = clock, on_ended, on_refused, stop
 
-    async def work(self, queue: Queue, gate: Gate) -> None:
+    async def work(self, queue: Queue, permit_queue: PermitQueue) -> None:
         """Work until nothing is left, the run ends, or the credential is refused."""
         scheduler, governor, recorder = self._scheduler, self._governor, self._recorder
         try:
             while scheduler.has_work(queue) or await scheduler.wait_work(queue):
                 if recorder.is_full:
                     await recorder.wait_room()
-                permit = governor.permit_nowait(gate) or await governor.permit(gate, is_new=True)
+                permit = governor.permit_nowait(permit_queue) or await governor.permit(permit_queue, is_new=True)
                 work = scheduler.take(queue)
                 if work is None:
                     governor.return_unused(permit)
@@ -76,13 +76,13 @@ class Workers:
                 result_of = job.operation.name if job.operation.result_is_reply and job.save is None else ""
                 tally = Tally(is_saved=job.save is not None, is_alone=is_alone, result_of=result_of)
                 if work.behind:
-                    await self._work_together(job, work, gate, permit, tally)
+                    await self._work_together(job, work, permit_queue, permit, tally)
                     continue
                 try:
-                    outcome = await self._drive.run(job.operation, work.entry, gate, permit, tally)
+                    outcome = await self._item_runner.run(job.operation, work.entry, permit_queue, permit, tally)
                 except BaseException:
                     scheduler.abandoned(work)
-                    self._intake.abandon(tally)
+                    self._body_reader.abandon(tally)
                     raise
                 self.end(job, work, outcome, tally)
                 del outcome  # nobody who waits for work keeps what the last one brought
@@ -94,26 +94,28 @@ class Workers:
         except (RunStopped, RunDirectoryError) as flaw:
             self._stop(flaw)
 
-    async def _work_together(self, job: Job, work: Work, gate: Gate, permit: Permit, tally: Tally) -> None:
+    async def _work_together(
+        self, job: Job, work: Work, permit_queue: PermitQueue, permit: Permit, tally: Tally
+    ) -> None:
         """Bring items that share their requests to their outcomes; the scheduler keeps those that have none."""
         try:
-            outcomes = await self._together.run(job.operation, work.entries, gate, permit, tally)
+            outcomes = await self._combined_run.run(job.operation, work.entries, permit_queue, permit, tally)
         except BaseException:
             self._scheduler.abandoned(work)
-            self._intake.abandon(tally)
+            self._body_reader.abandon(tally)
             raise
         tally.body_bytes //= work.items  # what was answered is in memory once
         for entry, outcome in zip(work.entries, outcomes, strict=True):
             if outcome is not None:
                 self._hand_over(job, entry, outcome, tally)
-        if self._intake.holds(tally):
+        if self._body_reader.holds(tally):
             self._recorder.hold(tally)
         self._scheduler.ended_together(work, outcomes, tally.paid)
 
     def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
         """Hand an outcome to the recorder, free its lane."""
         self._hand_over(job, work.entry, outcome, tally)
-        if self._intake.holds(tally):
+        if self._body_reader.holds(tally):
             self._recorder.hold(tally)
         self._scheduler.ended(work, outcome, tally.paid)
 
@@ -200,7 +202,7 @@ class Workers:
             payload = outcome.payload
             content = payload if isinstance(payload, BodyFile) else job.operation.saved_bytes(outcome)
             save = (saved_path(job, entry.item), content)
-        return Record(job=job.number, finished=finished, save=save, may_echo=tally.may_echo)
+        return Record(job=job.number, finished=finished, save=save, may_arrive_late=tally.may_arrive_late)
 
 
 def item_fields(operation: AnyOperation, item: Item) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """From event to event until nothing is left: the end of a run, as far as it can be known.
 
 Work flows through what holds it up: requests that may be in flight, lanes of one item at a time, budgets with their
-windows, gates that are closed, jobs that need others. Between two events (a job ends, a budget is spent, a window
-opens, a gate reopens) everything flows evenly, so that there are as many steps as events; a long row of windows that
-are all spent to the end is one of them. What the model takes as known is measured by its callers.
+windows, pauses, jobs that need others. Between two events (a job ends, a budget is spent, a window opens, a pause ends)
+everything flows evenly, so that there are as many steps as events; a long row of windows that are all spent to the end
+is one of them. What the model takes as known is measured by its callers.
 Source: design.md §4 and §5; sandbox.md (a window begins with the first request, at a whole second).
 """
 

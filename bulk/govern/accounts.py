@@ -1,7 +1,7 @@
 """A credential as the governor sees it: its token, whether the platform takes it, and its buckets. Data and small
 verbs only.
 
-A Gate is where permits of one (credential, category) are handed out; workers queue there. Nothing here waits.
+A PermitQueue is where permits of one (credential, category) are handed out; workers queue there. Nothing here waits.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from aiolimiter import AsyncLimiter
 
 from bulk.errors import CredentialRefused
 from bulk.govern.budgets.buckets import LATE_S, Bucket
-from bulk.govern.token_expiry import Lifetime
+from bulk.govern.token_expiry import TokenExpiry
 from bulk.platform.auth.credentials import Secret
 
 UNEXPLAINED_MOST_S = 900.0
@@ -65,17 +65,19 @@ class Permit:
         is_look: nothing was left, and it goes to see whether that is so.
     """
 
-    __slots__ = ("gate", "generation", "granted", "is_look", "mark", "token", "window")
+    __slots__ = ("generation", "granted", "is_probe", "mark", "queue", "token", "window")
 
-    def __init__(self, gate: "Gate", token: Secret, window: int, mark: int, generation: int, granted: float) -> None:
-        self.gate, self.token, self.window, self.mark = gate, token, window, mark
+    def __init__(
+        self, queue: "PermitQueue", token: Secret, window: int, mark: int, generation: int, granted: float
+    ) -> None:
+        self.queue, self.token, self.window, self.mark = queue, token, window, mark
         self.generation, self.granted = generation, granted
-        self.is_look = False
+        self.is_probe = False
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A worker at a gate; woken with a permit or an error."""
+    """A worker at a permit queue; woken with a permit or an error."""
 
     event: anyio.Event = field(default_factory=anyio.Event)
     permit: Permit | None = None
@@ -83,7 +85,7 @@ class Waiter:
 
 
 @dataclass(slots=True, eq=False)
-class Gate:
+class PermitQueue:
     """Where requests of one (credential, category) get their permits.
 
     Attributes:
@@ -113,7 +115,7 @@ class Gate:
     bucket: Bucket | None = None
     waiters: deque[Waiter] = field(default_factory=deque)
     newcomers: deque[Waiter] = field(default_factory=deque)
-    nudge: anyio.Event = field(default_factory=anyio.Event)
+    wake_event: anyio.Event = field(default_factory=anyio.Event)
     is_nudged: bool = False
     limiter: AsyncLimiter | None = None
     is_paced: bool = False
@@ -174,11 +176,11 @@ class Gate:
         """Let the attendant look again."""
         if not self.is_nudged:  # called for each answer: to ask the event would take longer than to set it
             self.is_nudged = True
-            self.nudge.set()
+            self.wake_event.set()
 
-    def renew_nudge(self) -> None:
+    def renew_wake_event(self) -> None:
         """The attendant looks now; what comes from here on has it look again."""
-        self.nudge, self.is_nudged = anyio.Event(), False
+        self.wake_event, self.is_nudged = anyio.Event(), False
 
 
 @dataclass(slots=True, eq=False)
@@ -201,18 +203,18 @@ class Account:
     name: str
     source: CredentialSource
     token: Secret
-    lifetime: Lifetime = field(default_factory=lambda: Lifetime(0.0, 0.0))
+    token_expiry: TokenExpiry = field(default_factory=lambda: TokenExpiry(0.0, 0.0))
     generation: int = 1
     trust: Trust = Trust.UNPROVEN
     trust_before_freeze: Trust = Trust.UNPROVEN
-    gates: dict[str, Gate] = field(default_factory=dict)
+    queues: dict[str, PermitQueue] = field(default_factory=dict)
     in_flight: int = 0
     is_unlimited: bool = False
     is_known: bool = False
     was_asked: bool = False
     paused_until: float = 0.0
     paused_why: str = ""
-    strikes: int = 0
+    backoffs: int = 0
     lockouts: int = 0
     locked_at: float = 0.0
     locked_until: float = 0.0
@@ -220,28 +222,28 @@ class Account:
     polled: float = 0.0
     must_ask: bool = False
     wishes: int = 0
-    nudge: anyio.Event = field(default_factory=anyio.Event)
+    wake_event: anyio.Event = field(default_factory=anyio.Event)
 
     def pause(self, until: float, why: str) -> None:
         """Let nothing of this credential leave before `until` (monotonic)."""
         if until > self.paused_until:
             self.paused_until, self.paused_why = until, why
 
-    def lift(self, now: float) -> None:
+    def reopen(self, now: float) -> None:
         """`/rate_limit` explained the refusals: the empty bucket waits for its reset, the others go on."""
         if self.quiet_until <= now:
-            self.paused_until, self.strikes = now, 0
+            self.paused_until, self.backoffs = now, 0
 
     def renewed(self, now: float, wall: float) -> None:
         """Its source has another token: `now` monotonic, `wall` UTC epoch seconds."""
         source = self.source
         self.token = source.read()
-        self.lifetime = Lifetime(now, wall - now, source.renews_after_s, source.ends_at)
+        self.token_expiry = TokenExpiry(now, wall - now, source.renews_after_s, source.ends_at)
         self.generation += 1
         self.trust = self.trust_before_freeze = Trust.UNPROVEN
         self.must_ask = True
-        for gate in self.gates.values():
-            gate.wake()
+        for queue in self.queues.values():
+            queue.wake()
 
     def freeze(self) -> None:
         """The platform said 401: nothing more leaves with this token."""
@@ -254,7 +256,7 @@ class Account:
         if now < self.locked_until:
             return  # one of those that were under way when it began
         self.locked_at, self.locked_until = now, now + LOCKOUT_S * 2.0 ** min(6, self.lockouts)
-        self.hush(self.locked_until, f"credential {self.name} locked out")
+        self.pause_all(self.locked_until, f"credential {self.name} locked out")
         self.lockouts += 1
         if self.trust is Trust.PROVEN:
             self.trust = Trust.UNPROVEN
@@ -268,11 +270,11 @@ class Account:
         if self.trust is not _PROVEN and self.trust is Trust.UNPROVEN:
             self.trust = _PROVEN
 
-    def strike(self, now: float, first_s: float) -> None:
+    def back_off(self, now: float, first_s: float) -> None:
         """A refusal without reason and time: nothing leaves for `first_s` seconds, twice as long each time in a row."""
         if now >= self.paused_until:
-            pause_s = min(UNEXPLAINED_MOST_S, first_s * 2.0 ** min(10, self.strikes))
-            self.strikes += 1
+            pause_s = min(UNEXPLAINED_MOST_S, first_s * 2.0 ** min(10, self.backoffs))
+            self.backoffs += 1
             self.pause(now + pause_s, f"unexplained refusal of {self.name}")
 
     def ask_soon(self) -> None:
@@ -281,14 +283,14 @@ class Account:
         self.wishes += 1
         self.wake()
 
-    def hush(self, until: float, why: str) -> None:
+    def pause_all(self, until: float, why: str) -> None:
         """The platform named a time (Retry-After): nothing leaves before, no `/rate_limit` either."""
         self.pause(until, why)
         self.quiet_until = max(self.quiet_until, until)
 
     def wake(self) -> None:
         """Let the watcher look again."""
-        self.nudge.set()
+        self.wake_event.set()
 
 
 def refused(account: Account) -> CredentialRefused:

@@ -1,7 +1,7 @@
 """Gives leave to send: the one place that decides when a request may go, and why it may not.
 
 A permit is asked for, and what came of the request is told, without an await in between reading and changing state.
-The fast path is synchronous; who must wait stands in the queue of a gate, and the gate's attendant hands out permits as
+The fast path is synchronous; who must wait stands in a permit queue, and the queue's attendant hands out permits as
 buckets, pacing, pauses and concurrency allow. `rate_limit_poller.py` asks `GET /rate_limit` and so keeps buckets true.
 Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 32.
 """
@@ -14,15 +14,15 @@ from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
-from bulk.govern.accounts import Account, CredentialSource, Gate, Permit, Trust, Waiter, refused
+from bulk.govern.accounts import Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
 from bulk.govern.budgets import charges, pacing, probes, stated_limits, unusable
-from bulk.govern.concurrency.adaptive_limit import Concurrency
-from bulk.govern.concurrency.loop_load import Pulse
+from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
+from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.reachability import Reach
+from bulk.govern.reachability import Reachability
 from bulk.govern.reactions import FAILURES, PROVING, follow
-from bulk.govern.server_clock import PlatformTime
-from bulk.govern.token_expiry import Lifetime
+from bulk.govern.server_clock import ServerClock
+from bulk.govern.token_expiry import TokenExpiry
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
 
@@ -51,59 +51,59 @@ class Governor:
     ) -> None:
         self.policy, self.clock = policy, clock
         self.accounts: dict[str, Account] = {}
-        self.concurrency = Concurrency(policy.concurrency)
-        self.time = PlatformTime.from_local(clock.now(), clock.monotonic())
+        self.concurrency = AdaptiveLimit(policy.concurrency)
+        self.time = ServerClock.from_local(clock.now(), clock.monotonic())
         self.answers = 0
-        self.pulse = Pulse(self.concurrency, clock)
+        self.loop_load = LoopLoad(self.concurrency, clock)
         self.good_answers = self.failures = 0
         self._work_left, self._stop = work_left, stop
-        self._gates: list[Gate] = []
+        self._queues: list[PermitQueue] = []
         self._paused_until, self._paused_why = 0.0, ""
-        self._reach = Reach(policy.unreachable_s)
+        self._reachability = Reachability(policy.unreachable_s)
         self._is_draining = self._may_begin = False
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
-        """Make the gates of one credential; its token is read here (CredentialMissing)."""
+        """Make the permit queues of one credential; its token is read here (CredentialMissing)."""
         token, now = source.read(), self.clock.monotonic()
-        lifetime = Lifetime(now, self.clock.now() - now, source.renews_after_s, source.ends_at)
-        account = Account(source.name, source, token, lifetime)
+        token_expiry = TokenExpiry(now, self.clock.now() - now, source.renews_after_s, source.ends_at)
+        account = Account(source.name, source, token, token_expiry)
         for category in categories:
-            account.gates[category] = Gate(account, category)
+            account.queues[category] = PermitQueue(account, category)
         self.accounts[account.name] = account
-        self._gates.extend(account.gates.values())
+        self._queues.extend(account.queues.values())
         return account
 
-    def gate(self, credential: str, category: str) -> Gate:
-        """The gate of (credential, category)."""
-        return self.accounts[credential].gates[category]
+    def queue(self, credential: str, category: str) -> PermitQueue:
+        """The permit queue of (credential, category)."""
+        return self.accounts[credential].queues[category]
 
-    def permit_nowait(self, gate: Gate) -> Permit | None:
-        """A permit if one can be had at once; None means: `await permit(gate)`."""
-        if gate.waiters or gate.is_paced:
+    def permit_nowait(self, queue: PermitQueue) -> Permit | None:
+        """A permit if one can be had at once; None means: `await permit(permit queue)`."""
+        if queue.waiters or queue.is_paced:
             return None
-        return self._grant(gate, self.clock.monotonic())
+        return self._grant(queue, self.clock.monotonic())
 
-    async def permit(self, gate: Gate, *, is_new: bool = False) -> Permit:
+    async def permit(self, queue: PermitQueue, *, is_new: bool = False) -> Permit:
         """Wait for a permit; `is_new`: for an item that nobody has begun yet.
 
         Raises:
             CredentialRefused: the platform does not take the credential, and it can't be renewed.
             Draining: the run is ending.
         """
-        permit = self.permit_nowait(gate)
+        permit = self.permit_nowait(queue)
         if permit is not None:
             return permit
-        self._refuse_if_over(gate)
-        waiter, queue = Waiter(), gate.newcomers if is_new else gate.waiters
-        queue.append(waiter)
-        gate.wake()
+        self._refuse_if_over(queue)
+        waiter, line = Waiter(), queue.newcomers if is_new else queue.waiters
+        line.append(waiter)
+        queue.wake()
         try:
             await waiter.event.wait()
         except BaseException:
             if waiter.permit is not None:
                 self.return_unused(waiter.permit)
-            elif waiter in queue:
-                queue.remove(waiter)
+            elif waiter in line:
+                line.remove(waiter)
             raise
         if waiter.error is not None:
             raise waiter.error
@@ -112,30 +112,30 @@ class Governor:
 
     def may_leave(self, permit: Permit) -> bool:
         """Whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was given."""
-        account, now = permit.gate.account, self.clock.monotonic()
+        account, now = permit.queue.account, self.clock.monotonic()
         if permit.generation != account.generation or account.trust not in _USABLE:
             return False
         return now >= account.paused_until and now >= self._paused_until
 
     def has_ended(self, account: Account, now: float) -> bool:
         """Whether nothing may be sent with the account's token before its source was asked again."""
-        return account.lifetime.is_over(now, self.clock.now(), self.time.high if self.time.is_known else None)
+        return account.token_expiry.is_over(now, self.clock.now(), self.time.high if self.time.is_known else None)
 
-    def _refuse_if_over(self, gate: Gate) -> None:
+    def _refuse_if_over(self, queue: PermitQueue) -> None:
         if self._is_draining:
             raise Draining
-        if gate.account.trust is Trust.REFUSED:
-            raise refused(gate.account)
+        if queue.account.trust is Trust.REFUSED:
+            raise refused(queue.account)
 
-    def _obstacle(self, gate: Gate, now: float) -> str:
-        """Why `gate` lets nobody through at `now`; empty where it does. Sets the gate's `obstacle_until`."""
-        account = gate.account
-        gate.obstacle_until = None
-        if self._reach.is_silent and (self.concurrency.in_flight or now < self._reach.retry_at):
-            gate.obstacle_until = self._reach.retry_at if now < self._reach.retry_at else None
+    def _obstacle(self, queue: PermitQueue, now: float) -> str:
+        """Why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
+        account = queue.account
+        queue.obstacle_until = None
+        if self._reachability.is_silent and (self.concurrency.in_flight or now < self._reachability.retry_at):
+            queue.obstacle_until = self._reachability.retry_at if now < self._reachability.retry_at else None
             return "platform unreachable"
         if now < self._paused_until:
-            gate.obstacle_until = self._paused_until
+            queue.obstacle_until = self._paused_until
             return self._paused_why
         if account.trust is not _PROVEN:
             if account.trust is not _UNPROVEN:
@@ -145,126 +145,126 @@ class Governor:
         if not self._may_begin and not self._is_cleared():
             return "limits being asked"
         if now < account.paused_until:
-            gate.obstacle_until = account.paused_until
+            queue.obstacle_until = account.paused_until
             return account.paused_why
-        if account.lifetime.ends_at is not None and self.has_ended(account, now):
+        if account.token_expiry.ends_at is not None and self.has_ended(account, now):
             account.wake()
             return f"credential {account.name} being renewed"
-        bucket = gate.bucket
+        bucket = queue.bucket
         if bucket is not None and bucket.free <= bucket.reserve:
-            look_at = probes.look_at(bucket, self.time.middle(now)) - self.time.low
-            if now < look_at:
+            probe_at = probes.probe_at(bucket, self.time.middle(now)) - self.time.low
+            if now < probe_at:
                 reset = bucket.reset_at - self.time.middle(0.0)
-                gate.obstacle_until = reset if now < reset <= look_at else None if bucket.is_looking else look_at
-                return f"bucket {gate.category}"
+                queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
+                return f"bucket {queue.category}"
         return "" if self.concurrency.has_room else self.concurrency.obstacle
 
-    def _grant(self, gate: Gate, now: float) -> Permit | None:
-        gate.obstacle = self._obstacle(gate, now)
-        if gate.obstacle:
+    def _grant(self, queue: PermitQueue, now: float) -> Permit | None:
+        queue.obstacle = self._obstacle(queue, now)
+        if queue.obstacle:
             return None
-        account, bucket = gate.account, gate.bucket
-        if bucket is not None and bucket.burst and gate.is_stale(now):
-            gate.wake()
+        account, bucket = queue.account, queue.bucket
+        if bucket is not None and bucket.burst and queue.is_stale(now):
+            queue.wake()
             return None
-        permit = charges.charge(gate, account.token, account.generation, now, self.time)
-        gate.used += 1
-        gate.granted += 1
-        if gate.granted == UNPACED_FIRST:
-            self.refresh_pace(gate, now)
+        permit = charges.charge(queue, account.token, account.generation, now, self.time)
+        queue.used += 1
+        queue.granted += 1
+        if queue.granted == UNPACED_FIRST:
+            self.refresh_pace(queue, now)
         account.in_flight += 1
         self.concurrency.in_flight += 1
         return permit
 
-    async def attend(self, gate: Gate) -> None:
-        """Hand out permits to those who wait at `gate`, for ever; one task for each gate."""
+    async def attend(self, queue: PermitQueue) -> None:
+        """Hand out permits to those who wait at `queue`, for ever; one task for each permit queue."""
         while True:
-            gate.renew_nudge()
+            queue.renew_wake_event()
             now = self.clock.monotonic()
-            if not gate.waiting:
-                await gate.nudge.wait()
+            if not queue.waiting:
+                await queue.wake_event.wait()
                 continue
-            gate.obstacle = self._obstacle(gate, now)
-            if gate.obstacle:
-                if gate.obstacle != self.concurrency.obstacle:  # answers make room, nothing that the watcher could ask
-                    gate.account.wake()
-                with anyio.move_on_after(pacing.seconds_until(gate.obstacle_until, now)):
-                    await gate.nudge.wait()
+            queue.obstacle = self._obstacle(queue, now)
+            if queue.obstacle:
+                if queue.obstacle != self.concurrency.obstacle:  # answers make room, nothing that the watcher could ask
+                    queue.account.wake()
+                with anyio.move_on_after(pacing.seconds_until(queue.obstacle_until, now)):
+                    await queue.wake_event.wait()
                 continue
-            self.refresh_pace(gate, now)
-            if gate.rate is None:
-                await self._until_fresh(gate)
-                self._serve(gate, gate.waiting)
+            self.refresh_pace(queue, now)
+            if queue.rate is None:
+                await self._until_fresh(queue)
+                self._serve(queue, queue.waiting)
                 await anyio.lowlevel.checkpoint()
                 continue
-            together = pacing.burst(gate.rate)
-            await (await self._limiter(gate, together)).acquire(together)
-            await self._until_fresh(gate)
-            self._serve(gate, together)
+            together = pacing.burst(queue.rate)
+            await (await self._limiter(queue, together)).acquire(together)
+            await self._until_fresh(queue)
+            self._serve(queue, together)
 
-    async def _until_fresh(self, gate: Gate) -> None:
+    async def _until_fresh(self, queue: PermitQueue) -> None:
         """Have the platform asked what is left, where others may have taken it since its last word."""
-        while gate.waiting:
+        while queue.waiting:
             now = self.clock.monotonic()
-            if not gate.is_stale(now) or self._obstacle(gate, now):
+            if not queue.is_stale(now) or self._obstacle(queue, now):
                 return
-            gate.obstacle = f"bucket {gate.category}: what others left is being asked"
-            gate.renew_nudge()
-            gate.account.ask_soon()
-            await gate.nudge.wait()
+            queue.obstacle = f"bucket {queue.category}: what others left is being asked"
+            queue.renew_wake_event()
+            queue.account.ask_soon()
+            await queue.wake_event.wait()
 
-    async def _limiter(self, gate: Gate, together: int) -> AsyncLimiter:
-        """The limiter of a paced gate, made anew when the rate has moved by a twentieth."""
-        rate = gate.rate or 1.0
-        limiter = gate.limiter
+    async def _limiter(self, queue: PermitQueue, together: int) -> AsyncLimiter:
+        """The limiter of a paced permit queue, made anew when the rate has moved by a twentieth."""
+        rate = queue.rate or 1.0
+        limiter = queue.limiter
         if (
             limiter is None
             or limiter.max_rate < together
             or not 0.95 < limiter.max_rate / limiter.time_period / rate < 1.05
         ):
             # room for two bursts: a wake-up that comes late loses nothing; full at first: a new one gives nothing away
-            limiter = gate.limiter = AsyncLimiter(2.0 * together, 2.0 * together / rate)
+            limiter = queue.limiter = AsyncLimiter(2.0 * together, 2.0 * together / rate)
             await limiter.acquire(limiter.max_rate)
         return limiter
 
-    def _serve(self, gate: Gate, most: int) -> None:
+    def _serve(self, queue: PermitQueue, most: int) -> None:
         now = self.clock.monotonic()
-        while most > 0 and gate.waiting:
-            permit = self._grant(gate, now)
+        while most > 0 and queue.waiting:
+            permit = self._grant(queue, now)
             if permit is None:
                 return
-            waiter = gate.next_waiter()
+            waiter = queue.next_waiter()
             waiter.permit = permit
             waiter.event.set()
             most -= 1
 
-    def refresh_pace(self, gate: Gate, now: float) -> None:
-        """Decide whether `gate` is paced and how fast, from what is left and what is still to be sent."""
-        bucket = gate.bucket
-        gate.rate = None
-        if bucket is not None and self.policy.is_even and gate.granted >= UNPACED_FIRST:
-            work = self._work_left(gate.account.name, gate.category)
-            trip_s = min(gate.trip_s, bucket.window_s * TRIP_SHARE)
+    def refresh_pace(self, queue: PermitQueue, now: float) -> None:
+        """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
+        bucket = queue.bucket
+        queue.rate = None
+        if bucket is not None and self.policy.is_even and queue.granted >= UNPACED_FIRST:
+            work = self._work_left(queue.account.name, queue.category)
+            trip_s = min(queue.trip_s, bucket.window_s * TRIP_SHARE)
             seconds_left = bucket.reset_at - self.time.latest(now) - trip_s
-            gate.rate = pacing.rate(bucket.available, work, seconds_left, bucket.window_s)
-        gate.is_paced = gate.rate is not None
+            queue.rate = pacing.rate(bucket.available, work, seconds_left, bucket.window_s)
+        queue.is_paced = queue.rate is not None
 
-    def _pump(self, own: Gate) -> None:
-        """Something became free at `own`: serve who waits at gates that are not paced, wake the attendants of others.
+    def _pump(self, own: PermitQueue) -> None:
+        """Something became free at `own`: serve queues that are not paced, wake the attendants of others.
 
         Newcomers at `own` itself are left to its attendant: mostly the worker that made room takes it again at once,
         which is cheaper than to wake another one that would do the same.
         """
-        for gate in self._gates:
-            if gate.is_paced:
-                if gate.obstacle and gate.waiting:
-                    gate.wake()
-            elif gate.waiters or (gate.newcomers and gate is not own):
-                self._serve(gate, gate.waiting)
-            elif gate.newcomers:
-                gate.wake()
-        if len(self._gates) > 1:
-            self._gates.append(self._gates.pop(0))
+        for queue in self._queues:
+            if queue.is_paced:
+                if queue.obstacle and queue.waiting:
+                    queue.wake()
+            elif queue.waiters or (queue.newcomers and queue is not own):
+                self._serve(queue, queue.waiting)
+            elif queue.newcomers:
+                queue.wake()
+        if len(self._queues) > 1:
+            self._queues.append(self._queues.pop(0))
 
     def return_unused(self, permit: Permit) -> None:
         """No request was made with this permit."""
@@ -272,7 +272,7 @@ class Governor:
         self._release(permit, now)
         charges.give_back(permit)
         charges.saw(permit, None, now, self.time)
-        self._pump(permit.gate)
+        self._pump(permit.queue)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """The request got no answer. Budget comes back only where provably nothing left."""
@@ -285,42 +285,42 @@ class Governor:
         if not failure.is_answer:
             self.concurrency.suffered(now)
         self.unanswered(failure)
-        self._pump(permit.gate)
+        self._pump(permit.queue)
 
     def unanswered(self, failure: Failure) -> None:
         """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
         if failure.is_certificate:
             self._stop(RunStopped(failure.message))
-        if self._reach.failed(self.clock.monotonic(), is_answer=failure.is_answer):
+        if self._reachability.failed(self.clock.monotonic(), is_answer=failure.is_answer):
             span = f"{self.policy.unreachable_s:g} s"
             self._stop(RunStopped(f"the platform has been out of reach for {span}: {failure.message}"))
-        for gate in self._gates:
-            gate.wake()
+        for queue in self._queues:
+            queue.wake()
 
     def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
         """The request was answered: give back, correct buckets, grow or fall, pause, freeze."""
         now = self.clock.monotonic()
-        gate, account = permit.gate, permit.gate.account
+        queue, account = permit.queue, permit.queue.account
         self._release(permit, now)
         if reply.status == 304:
             charges.give_back(permit)
         elif permit.window:
             charges.date(permit, reply)
         self.heard(reply, permit.granted, now)
-        gate.trip_s += TRIP_MEMORY * (now - permit.granted - gate.trip_s)
+        queue.trip_s += TRIP_MEMORY * (now - permit.granted - queue.trip_s)
         kind = verdict.kind
         if permit.generation == account.generation and kind in PROVING:
             account.prove(permit.granted)
-        seen = stated_limits.SEEN.get(kind) if permit.is_look else None
+        seen = stated_limits.SEEN.get(kind) if permit.is_probe else None
         if seen is False:  # first, so that its own headers can't pass for a window that it has opened
             charges.saw(permit, seen, now, self.time)
         limits = stated_limits.of_headers(permit, reply, verdict)
         if limits is not None:
-            self.observe(gate, limits, gate.bucket.overlap(permit.mark) if gate.bucket else 0, now)
-        if permit.is_look and seen is not False:
+            self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now)
+        if permit.is_probe and seen is not False:
             charges.saw(permit, seen, now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
-            account.strikes = 0
+            account.backoffs = 0
             self.good_answers += not reply.is_truncated
             self.failures += reply.is_truncated
             self.concurrency.answered(now - permit.granted)
@@ -330,7 +330,7 @@ class Governor:
             if paused_until is not None:
                 self._paused_until = max(self._paused_until, paused_until)
                 self._paused_why = "platform busy (Retry-After)"
-        self._pump(gate)
+        self._pump(queue)
 
     @property
     def served(self) -> tuple[int, int]:
@@ -340,27 +340,27 @@ class Governor:
     def heard(self, reply: Reply, sent: float, received: float) -> None:
         """Any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
-        self.pulse.beat()
-        if self._reach.unanswered and self._reach.answered():
-            for gate in self._gates:
-                gate.wake()
+        self.loop_load.beat()
+        if self._reachability.unanswered and self._reachability.answered():
+            for queue in self._queues:
+                queue.wake()
         date = date_from_headers(reply.headers)
         if date is not None:
             self.time.observe(date, sent, received)
 
-    def observe(self, gate: Gate, limits: Limits, overlap: int, now: float, *, is_asked: bool = False) -> None:
+    def observe(self, queue: PermitQueue, limits: Limits, overlap: int, now: float, *, is_asked: bool = False) -> None:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
-        gate.heard_at = now
-        is_first = gate.bucket is None
+        queue.heard_at = now
+        is_first = queue.bucket is None
         if (
-            stated_limits.take(gate, limits, overlap, now, self.time, self.policy.reserve, is_asked=is_asked)
+            stated_limits.take(queue, limits, overlap, now, self.time, self.policy.reserve, is_asked=is_asked)
             or is_first
         ):
-            self.refresh_pace(gate, now)
-            gate.wake()
-        if gate.hopeless and unusable.is_hopeless(gate, now):
-            work = self._work_left(gate.account.name, gate.category)
-            reason = unusable.reason_to_stop(self._gates, gate, work, self.policy.reserve)
+            self.refresh_pace(queue, now)
+            queue.wake()
+        if queue.hopeless and unusable.is_hopeless(queue, now):
+            work = self._work_left(queue.account.name, queue.category)
+            reason = unusable.reason_to_stop(self._queues, queue, work, self.policy.reserve)
             if reason is not None:
                 self._stop(reason)
 
@@ -368,32 +368,32 @@ class Governor:
         """See `hopeless.may_begin`; who waits for it is woken once."""
         if not self._may_begin and unusable.may_begin(self.accounts.values(), self._work_left):
             self._may_begin = True
-            for gate in self._gates:
-                gate.wake()
+            for queue in self._queues:
+                queue.wake()
         return self._may_begin
 
     def _release(self, permit: Permit, now: float) -> None:
         self.concurrency.in_flight -= 1
-        permit.gate.account.in_flight -= 1
+        permit.queue.account.in_flight -= 1
         if permit.window:
             charges.release(permit, now, self.time)
 
     def refuse(self, account: Account) -> None:
         """The credential can't be used any more: everyone who waits for it is told."""
         account.trust = Trust.REFUSED
-        for gate in account.gates.values():
-            self._turn_away(gate, lambda: refused(account))
+        for queue in account.queues.values():
+            self._turn_away(queue, lambda: refused(account))
 
     def drain(self) -> None:
         """Give permits only to who needs not wait; turn away the others."""
         self._is_draining = True
-        for gate in self._gates:
-            self._turn_away(gate, Draining)
+        for queue in self._queues:
+            self._turn_away(queue, Draining)
 
     @staticmethod
-    def _turn_away(gate: Gate, error: Callable[[], Exception]) -> None:
-        while gate.waiting:
-            waiter = gate.next_waiter()
+    def _turn_away(queue: PermitQueue, error: Callable[[], Exception]) -> None:
+        while queue.waiting:
+            waiter = queue.next_waiter()
             waiter.error = error()
             waiter.event.set()
 

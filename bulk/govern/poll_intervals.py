@@ -47,7 +47,7 @@ class Poll:
         self.not_before = now + interval_s(headers)
 
 
-class Polls:
+class PollIntervals:
     """All lists that were polled."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from bulk.govern.accounts import Account, Gate, Trust
+from bulk.govern.accounts import Account, PermitQueue, Trust
 from bulk.govern.budgets import probes
 from bulk.govern.governor import Governor
 from bulk.model import Failure, Reply
@@ -35,7 +35,7 @@ GIVE_UP_AFTER = 5
 Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
 
 
-class Watch:
+class RateLimitPoller:
     """The watcher of one account; `run` is its task."""
 
     def __init__(self, governor: Governor, account: Account, ask: Ask) -> None:
@@ -47,7 +47,7 @@ class Watch:
         """Watch until cancelled or until the credential is refused for good."""
         account = self._account
         while account.trust is not Trust.REFUSED:
-            account.nudge = anyio.Event()
+            account.wake_event = anyio.Event()
             now = self._clock.monotonic()
             if account.trust is Trust.FROZEN:
                 await self._renew()
@@ -59,7 +59,7 @@ class Watch:
             due = max(self._due(now), account.quiet_until, self._governor.quiet_until)
             if due > now:
                 with anyio.move_on_after(min(due, renewal) - now):
-                    await account.nudge.wait()
+                    await account.wake_event.wait()
                 continue
             await self.ask_once()
 
@@ -74,7 +74,7 @@ class Watch:
 
     def _renewal_due(self, now: float) -> float:
         time = self._governor.time
-        return self._account.lifetime.due(now, self._clock.now(), time.high if time.is_known else None)
+        return self._account.token_expiry.due(now, self._clock.now(), time.high if time.is_known else None)
 
     async def _renew_early(self) -> None:
         """Ask the source for the next token while this one is good; one that has ended without a next is the end."""
@@ -83,37 +83,40 @@ class Watch:
             account.renewed(self._clock.monotonic(), self._clock.now())
             return
         now = self._clock.monotonic()
-        account.lifetime.tried(now, self._clock.now())
-        account.lifetime.ends_at = account.source.ends_at
+        account.token_expiry.tried(now, self._clock.now())
+        account.token_expiry.ends_at = account.source.ends_at
         if self._governor.has_ended(account, now):
             self._governor.refuse(account)
-        for gate in account.gates.values():
-            gate.wake()
+        for queue in account.queues.values():
+            queue.wake()
 
     def _due(self, now: float) -> float:
         """When to ask next (monotonic)."""
         account = self._account
-        if any(gate.hopeless and gate.bucket is None for gate in account.gates.values()):
+        if any(queue.hopeless and queue.bucket is None for queue in account.queues.values()):
             return account.polled + HOPELESS_AGAIN_S  # one word that nothing can be sent is not enough
         if not account.is_known or account.must_ask:
             return 0.0 if not self._useless else account.polled + min(5.0, 0.2 * 2.0**self._useless)
         if account.is_unlimited:
             return account.polled + ASK_OFF_S
-        return min((self._gate_due(gate, now) for gate in account.gates.values()), default=now + ASK_MOST_S)
+        return min(
+            (self._gate_due(queue, now) for queue in account.queues.values()),
+            default=now + ASK_MOST_S,
+        )
 
-    def _gate_due(self, gate: Gate, now: float) -> float:
-        bucket, polled = gate.bucket, self._account.polled
+    def _gate_due(self, queue: PermitQueue, now: float) -> float:
+        bucket, polled = queue.bucket, self._account.polled
         if bucket is None:
             return polled + ASK_MOST_S
         reset = bucket.reset_at - self._governor.time.high
         regular = polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)
         if now < reset:
-            gate.reset_asked_since = None
+            queue.reset_asked_since = None
             if bucket.available > 0:
                 return max(polled + RESET_FIRST_S, min(reset, regular))
-            if not gate.waiting:
+            if not queue.waiting:
                 return polled + ASK_MOST_S
-            if bucket.in_flight == 0 and gate.confirmed_window != bucket.window:
+            if bucket.in_flight == 0 and queue.confirmed_window != bucket.window:
                 return polled + RESET_FIRST_S
             empty_s = self._governor.time.middle(now) - (bucket.emptied_at or bucket.opened_at)
             if probes.is_doubtful(bucket):
@@ -121,28 +124,30 @@ class Watch:
             else:  # the end that it names may be wrong as well
                 pause_s = min(ASK_MOST_S, max(EMPTY_AGAIN_S, empty_s * EMPTY_SHARE))
             return min(reset, polled + pause_s)
-        if not gate.waiting and bucket.available <= 0:
+        if not queue.waiting and bucket.available <= 0:
             return polled + ASK_MOST_S
-        if gate.reset_asked_since is None:
-            gate.reset_asked_since = now
-        asked_s = now - gate.reset_asked_since
+        if queue.reset_asked_since is None:
+            queue.reset_asked_since = now
+        asked_s = now - queue.reset_asked_since
         return polled + min(RESET_MOST_S, max(RESET_FIRST_S, asked_s * RESET_SHARE))
 
     async def ask_once(self) -> None:
         """Ask `/rate_limit` and take in the answer."""
         account, governor = self._account, self._governor
-        marks = {name: (gate.bucket.mark, gate.bucket.in_flight) for name, gate in account.gates.items() if gate.bucket}
+        marks = {
+            name: (queue.bucket.mark, queue.bucket.in_flight) for name, queue in account.queues.items() if queue.bucket
+        }
         sent, wishes = self._clock.monotonic(), account.wishes
         answer = await self._ask(account.token)
         now = account.polled = self._clock.monotonic()
         account.was_asked = True
-        for name, gate in account.gates.items():
-            gate.heard_at = now
-            bucket = gate.bucket
+        for name, queue in account.queues.items():
+            queue.heard_at = now
+            bucket = queue.bucket
             if bucket is not None and name in marks and bucket.available <= 0:
                 mark, in_flight = marks[name]
                 if in_flight == 0 and bucket.overlap(mark) == 0:
-                    gate.confirmed_window = bucket.window
+                    queue.confirmed_window = bucket.window
         if isinstance(answer, Failure):
             self._useless += 1
             governor.unanswered(answer)
@@ -162,13 +167,13 @@ class Watch:
             case _:
                 self._useless += 1
                 if verdict.retry_after_s is not None:
-                    account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+                    account.pause_all(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
                 elif verdict.kind is VerdictKind.LOCKED_OUT:
                     account.lock_out(now)
                 if self._useless >= GIVE_UP_AFTER:
                     account.is_known, account.must_ask = True, False
-        for gate in account.gates.values():
-            gate.wake()
+        for queue in account.queues.values():
+            queue.wake()
 
     def _take(self, told: dict[str, Limits], marks: dict[str, tuple[int, int]], sent: float, now: float) -> None:
         account, governor = self._account, self._governor
@@ -176,18 +181,18 @@ class Watch:
         was_asked = account.must_ask and account.is_known
         account.is_known, account.is_unlimited = True, False
         is_explained = False
-        for name, gate in account.gates.items():
+        for name, queue in account.queues.items():
             if name not in told:
                 continue
             mark, _ = marks.get(name, (0, 0))
-            overlap = gate.bucket.overlap(mark) if gate.bucket else 0
-            if gate.bucket is not None and gate.refused_window == gate.bucket.window and sent < gate.refused_at:
+            overlap = queue.bucket.overlap(mark) if queue.bucket else 0
+            if queue.bucket is not None and queue.refused_window == queue.bucket.window and sent < queue.refused_at:
                 continue  # what it knew before the refusal explains nothing
-            governor.observe(gate, told[name], overlap, now, is_asked=True)
-            bucket = gate.bucket
+            governor.observe(queue, told[name], overlap, now, is_asked=True)
+            bucket = queue.bucket
             if bucket is None:
                 continue
             is_explained = is_explained or bucket.available <= 0
-            gate.refused_window = 0
+            queue.refused_window = 0
         if was_asked and is_explained:
-            account.lift(now)
+            account.reopen(now)

@@ -12,7 +12,7 @@ RETRY_FIRST_S, RETRY_MOST_S = 0.1, 5.0
 
 
 @dataclass(slots=True)
-class Reach:
+class Reachability:
     """Attributes:
     limit_s: how long a silent platform is asked (seconds).
     unanswered: requests in a row without an answer (count), the first of them at `since`.

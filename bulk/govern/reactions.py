@@ -7,7 +7,7 @@ that says nothing holds up nobody else. Source: open-points.md (secondary limits
 """
 
 from bulk.govern.accounts import Account, Permit
-from bulk.govern.concurrency.adaptive_limit import Concurrency
+from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.platform.classification import Verdict, VerdictKind
 
 SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
@@ -24,7 +24,7 @@ FAILURES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR, VerdictKind.BA
 
 
 def follow(
-    permit: Permit, verdict: Verdict, now: float, concurrency: Concurrency, unexplained_s: float
+    permit: Permit, verdict: Verdict, now: float, concurrency: AdaptiveLimit, unexplained_s: float
 ) -> float | None:
     """Draw the consequences of a verdict.
 
@@ -34,9 +34,9 @@ def follow(
     Returns:
         Until when the whole platform is to be left alone (monotonic); None: it did not ask for that.
     """
-    gate, account = permit.gate, permit.gate.account
+    queue, account = permit.queue, permit.queue.account
     wait_s = verdict.retry_after_s
-    is_budget = wait_s is not None or (gate.bucket is not None and gate.bucket.available == 0)
+    is_budget = wait_s is not None or (queue.bucket is not None and queue.bucket.available == 0)
     if verdict.kind in SUFFERING or (verdict.kind in UNTIMED and not is_budget):
         concurrency.suffered(now)
     match verdict.kind:
@@ -47,7 +47,7 @@ def follow(
             account.lock_out(now)
         case VerdictKind.LIMITED_PRIMARY:
             if wait_s is not None:
-                account.hush(now + wait_s, f"limit of {account.name} (Retry-After)")
+                account.pause_all(now + wait_s, f"limit of {account.name} (Retry-After)")
             _limited(permit, now, unexplained_s)
         case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
             _heed(account, verdict, now, unexplained_s)
@@ -61,22 +61,22 @@ def follow(
 def _heed(account: Account, verdict: Verdict, now: float, unexplained_s: float) -> None:
     """A limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
     if verdict.retry_after_s is not None:
-        account.hush(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+        account.pause_all(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
         return
     if verdict.kind is VerdictKind.LIMITED_SECONDARY:
-        account.strike(now, unexplained_s)
+        account.back_off(now, unexplained_s)
     account.ask_soon()
 
 
 def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
     """Nothing is left in the window that the request left in."""
-    gate, account = permit.gate, permit.gate.account
-    bucket = gate.bucket
+    queue, account = permit.queue, permit.queue.account
+    bucket = queue.bucket
     if bucket is None:
-        account.strike(now, unexplained_s)
+        account.back_off(now, unexplained_s)
         return
     if permit.window == bucket.window:
-        if not permit.is_look:  # what a look met, the bucket is told as such
+        if not permit.is_probe:  # what a look met, the bucket is told as such
             bucket.exhaust()
-        gate.refused_at, gate.refused_window = now, bucket.window
+        queue.refused_at, queue.refused_window = now, bucket.window
     account.ask_soon()

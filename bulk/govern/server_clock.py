@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class PlatformTime:
+class ServerClock:
     """Offset of platform time (UTC epoch seconds) over the monotonic clock, as an interval.
 
     Attributes:
@@ -22,7 +22,7 @@ class PlatformTime:
     is_known: bool = False
 
     @classmethod
-    def from_local(cls, now: float, monotonic: float) -> "PlatformTime":
+    def from_local(cls, now: float, monotonic: float) -> "ServerClock":
         """Before anything was heard: this machine's wall clock will do."""
         return cls(now - monotonic - 2.0, now - monotonic + 2.0)
 

@@ -19,7 +19,7 @@ JUMP_S = 60.0
 
 
 @dataclass(slots=True)
-class Lifetime:
+class TokenExpiry:
     """Of the token that an account uses.
 
     Attributes:

@@ -164,7 +164,7 @@ class Ledger:
             ended = [
                 (record.job, record.finished.index)
                 for record in records
-                if record.finished.outcome is not OutcomeKind.UNKNOWN and not record.may_echo
+                if record.finished.outcome is not OutcomeKind.UNKNOWN and not record.may_arrive_late
             ]
             closed = [key for key in ended if key in self._open or key in opened]
             try:
@@ -207,10 +207,10 @@ class Ledger:
         with self._reading():
             return rows.read_open(self._connection)
 
-    def echoes(self) -> dict[tuple[int, int], Intent]:
+    def late_writes(self) -> dict[tuple[int, int], Intent]:
         """Writes that were sent twice, and one may still be on its way: of items with an outcome, by job and index."""
         with self._reading():
-            return rows.read_echoes(self._connection, self._words[OutcomeKind.UNKNOWN])
+            return rows.read_late_writes(self._connection, self._words[OutcomeKind.UNKNOWN])
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""

@@ -47,16 +47,16 @@ class Record:
     job: Final[int]
     finished: Final[Finished]
     save: Final[tuple[str, bytes | BodyFile] | None]
-    may_echo: Final[bool]
+    may_arrive_late: Final[bool]
 
     def __init__(
         self,
         job: int,
         finished: Finished,
         save: tuple[str, bytes | BodyFile] | None = None,
-        may_echo: bool = False,
+        may_arrive_late: bool = False,
     ) -> None:
-        self.job, self.finished, self.save, self.may_echo = job, finished, save, may_echo
+        self.job, self.finished, self.save, self.may_arrive_late = job, finished, save, may_arrive_late
 
 
 Entry: TypeAlias = Intent | Record

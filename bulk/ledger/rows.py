@@ -75,7 +75,7 @@ def read_open(connection: sqlite3.Connection) -> dict[tuple[int, int], Intent]:
     )
 
 
-def read_echoes(connection: sqlite3.Connection, unknown: int) -> dict[tuple[int, int], Intent]:
+def read_late_writes(connection: sqlite3.Connection, unknown: int) -> dict[tuple[int, int], Intent]:
     """Intents of items with another outcome than `unknown` (its number), by job number and index."""
     return _intents(
         connection.execute(

@@ -29,10 +29,10 @@ __all__ = [
     "Unreadable",
     "Verdict",
     "VerdictKind",
+    "classify",
     "date_from_headers",
     "has_next_link",
     "header_name",
-    "judge",
     "limits_from_body",
     "limits_from_headers",
     "next_link",
@@ -102,7 +102,7 @@ class VerdictKind(StrEnum):
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class Verdict:
-    """What `judge` says.
+    """What `classify` says.
 
     Attributes:
         code: of the item's error, should it end here; None for ACCEPTED and REDIRECTED.
@@ -235,7 +235,7 @@ def request_headers(request: Request, vendor: str, api_version: str | None, has_
     return headers
 
 
-def judge(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG001 - both vendors speak alike today
+def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG001 - both vendors speak alike today
     """How to treat `reply`. What every request must heed (401, lock-out, limits, busy) comes before what it accepts.
 
     Which code a final refusal gets: 400, 410, 422 and other 4xx `validation_failed` (the platform does not take the

@@ -20,7 +20,7 @@ STILL_OURS_S = 0.05
 """A flight that comes due while it waits for this machine is looked at again after so long, at the earliest."""
 
 
-class Flight:
+class InFlight:
     """One request on its way.
 
     Attributes:
@@ -81,7 +81,7 @@ class Flight:
         return self.task.uncancel() <= self._cancelling
 
 
-CURRENT: ContextVar[Flight] = ContextVar("flight")
+CURRENT: ContextVar[InFlight] = ContextVar("flight")
 """The flight of the running task, where aiohttp's session sends its request."""
 
 
@@ -94,23 +94,23 @@ class Deadlines:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, length_s: float) -> None:
         self._loop, self._monotonic, self._length_s = loop, clock.monotonic, length_s
-        self._flights: dict[Flight, None] = {}
+        self._flights: dict[InFlight, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._flights)
 
-    def begin(self, may_leave: Callable[[], bool] | None = None) -> Flight:
+    def begin(self, may_leave: Callable[[], bool] | None = None) -> InFlight:
         """A flight of the running task; it must come to its `end`."""
         task = asyncio.current_task(self._loop)
         assert task is not None, "requests are sent from tasks"
-        flight = Flight(task, self._monotonic() + self._length_s, may_leave)
+        flight = InFlight(task, self._monotonic() + self._length_s, may_leave)
         self._flights[flight] = None
         if self._timer is None:
             self._timer = self._loop.call_at(flight.due_at, self._sweep)
         return flight
 
-    def end(self, flight: Flight) -> None:
+    def end(self, flight: InFlight) -> None:
         """Its answer is there, or never will be."""
         del self._flights[flight]
         if flight.timer is not None:
@@ -136,7 +136,7 @@ class Deadlines:
             if not flight.is_overdue and flight.timer is None:
                 self._come_due(flight)
 
-    def _come_due(self, flight: Flight) -> None:
+    def _come_due(self, flight: InFlight) -> None:
         """Give it up, unless it was kept waiting by ourselves."""
         now = self._monotonic()
         lent_s = flight.lent_s(now)

@@ -20,7 +20,7 @@ from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
 from bulk.platform.bodies.body_values import WITHOUT_BODY
-from bulk.platform.deadlines import Flight
+from bulk.platform.deadlines import InFlight
 from bulk.platform.failures import ConnectionStale, Withheld
 from bulk.platform.response_heads import AnswerProtocol
 
@@ -60,7 +60,7 @@ class Answering(Protocol):
         """Give the answer up, and its connection."""
 
 
-class Arrived:
+class ResponseHead:
     """The head of an answer; either `release` or `close` ends it."""
 
     __slots__ = ("_connection", "_has_body", "_line", "_protocol", "content", "headers", "status")
@@ -154,7 +154,7 @@ class Line:
         content.set_exception(aiohttp.ClientPayloadError())
         return content
 
-    async def send(self, head: bytes, body: bytes | None, flight: Flight) -> Arrived:
+    async def send(self, head: bytes, body: bytes | None, flight: InFlight) -> ResponseHead:
         """Write a request, once, and wait for the head of its answer.
 
         Raises:
@@ -187,7 +187,7 @@ class Line:
                 if status >= 200 or status < 100 or status == 101:  # others announce the answer
                     if content is EMPTY_PAYLOAD and status not in WITHOUT_BODY and _LENGTH not in message.headers:
                         content = self._cut(protocol)
-                    return Arrived(status, message.headers, content, self, connection, protocol, body is not None)
+                    return ResponseHead(status, message.headers, content, self, connection, protocol, body is not None)
         except Withheld:
             connection.release()
             raise

@@ -24,12 +24,12 @@ from bulk.clock import Clock
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Reply, Request
 from bulk.platform.allowed_addresses import GuardedResolver, flaw_of_download, is_own_host
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.bodies.body_reader import TOO_LONG, Holder, Intake, TooLong, read_alone
+from bulk.platform.bodies.body_reader import TOO_LONG, BodyReader, Holder, TooLong, read_alone
 from bulk.platform.bodies.body_values import Unreadable, read_body
 from bulk.platform.bodies.content_coding import ACCEPTED, CodingBroken
-from bulk.platform.cache.cache_entry import Stored
+from bulk.platform.cache.cache_entry import CacheEntry
 from bulk.platform.classification import header_name, request_headers
-from bulk.platform.deadlines import CURRENT, Deadlines, Flight
+from bulk.platform.deadlines import CURRENT, Deadlines, InFlight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
 from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
@@ -92,7 +92,7 @@ class Transport:
         trust_env: bool = False,
         clock: Clock,
         connector: aiohttp.BaseConnector | None = None,
-        intake: Intake | None = None,
+        body_reader: BodyReader | None = None,
     ) -> None:
         self.sent = 0
         self.most_in_flight = room_for_connections(concurrency)
@@ -102,7 +102,7 @@ class Transport:
         self._vendor, self._api_version = vendor, api_version
         self._request_id_name = istr(header_name(vendor, "Request-Id"))
         self._timeout_s, self._ca_bundle, self._trust_env = request_timeout_s, ca_bundle, trust_env
-        self._clock, self._given_connector, self._intake = clock, connector, intake
+        self._clock, self._given_connector, self._body_reader = clock, connector, body_reader
         self._heads: dict[tuple[Secret, Media, str, bool], tuple[bytes, bytes]] = {}
         self._place = f"{self._base.host}:{self._base.port}"
         self._stack = AsyncExitStack()
@@ -138,7 +138,7 @@ class Transport:
         self,
         request: Request,
         token: Secret,
-        stored: Stored | None = None,
+        stored: CacheEntry | None = None,
         may_leave: Callable[[], bool] | None = None,
         holder: Holder | None = None,
     ) -> Reply | Failure:
@@ -191,8 +191,8 @@ class Transport:
 
     def step_aside(self, holder: Holder) -> None:
         """An item whose answer may have been a long one is about to wait for something, such as its next permit."""
-        if self._intake is not None:
-            self._intake.step_aside(holder)
+        if self._body_reader is not None:
+            self._body_reader.step_aside(holder)
 
     async def download(
         self, url: str, max_bytes: int, *, takes_file: bool = False, holder: Holder | None = None
@@ -218,7 +218,7 @@ class Transport:
         return await self._exchange(request, flight, opening, f"{target.host}:{target.port}", holder)
 
     async def _exchange(
-        self, request: Request, flight: Flight, opening: Awaitable[Answering], place: str, holder: Holder | None
+        self, request: Request, flight: InFlight, opening: Awaitable[Answering], place: str, holder: Holder | None
     ) -> Reply | Failure:
         """The answer whose head `opening` brings, or what became of it; ends `flight`. `place`: for people."""
         try:
@@ -246,16 +246,16 @@ class Transport:
             self.sent += flight.is_written
 
     async def _body(
-        self, request: Request, response: Answering, flight: Flight, holder: Holder | None
+        self, request: Request, response: Answering, flight: InFlight, holder: Holder | None
     ) -> bytes | BodyFile | TooLong | None:
         """The body; None: it broke off. The status is known, and nothing hides that."""
         coding = response.headers.get("Content-Encoding", "identity").lower()
         try:
             try:
-                if self._intake is None or holder is None:
+                if self._body_reader is None or holder is None:
                     return await read_alone(response, "" if coding == "identity" else coding, request.max_bytes)
                 length = response.headers.get("Content-Length", "")
-                return await self._intake.read(
+                return await self._body_reader.read(
                     response,
                     int(length) if length.isdecimal() and len(length) < 20 else 0,
                     "" if coding == "identity" else coding,
@@ -296,7 +296,7 @@ class Transport:
             raw=raw,
         )
 
-    def _failure(self, flight: Flight, error: BaseException, place: str) -> Failure:
+    def _failure(self, flight: InFlight, error: BaseException, place: str) -> Failure:
         if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
             self.most_in_flight = max(1, min(self.most_in_flight, len(self._deadlines) - 1))
         return failure_of(
@@ -365,7 +365,7 @@ class Transport:
         return self._outside
 
 
-def _conditions(stored: Stored) -> list[tuple[str, str]]:
+def _conditions(stored: CacheEntry) -> list[tuple[str, str]]:
     """The header lines with which an answer is asked for that may be the stored one."""
     found = [("If-None-Match", stored.etag)] if stored.etag else []
     if stored.last_modified:

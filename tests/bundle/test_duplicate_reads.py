@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bulk.bundle import checked as summary
 from bulk.bundle import duplicate_reads
 from bulk.bundle.checked import load_checked
-from bulk.bundle.duplicate_reads import Copies, CopyFinder
+from bulk.bundle.duplicate_reads import Copies, DuplicateFinder
 from bulk.check.plan import plan
 from bulk.operation import Item
 from bulk_jobs.snapshots import CreateSnapshot
@@ -33,7 +33,7 @@ def test_a_copy_is_what_was_asked_before(places: list[int], held: int) -> None:
     expected = {index: seen[place] for index, place in enumerate(places) if seen.setdefault(place, index) != index}
     real, duplicate_reads._HELD_BYTES = duplicate_reads._HELD_BYTES, held
     try:
-        with tempfile.TemporaryDirectory() as folder, CopyFinder(Path(folder)) as finder:
+        with tempfile.TemporaryDirectory() as folder, DuplicateFinder(Path(folder)) as finder:
             for index, place in enumerate(places):
                 finder.add(ThingItem(id=str(index) if index % 2 else None, place=str(place)), index)
             assert {copy: first for _, copy, first in finder.found(0)} == expected
@@ -114,7 +114,7 @@ def test_the_plan_says_what_is_saved(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_items(tmp_path: Path) -> None:
     """What is held for each item goes to a file that has no name, once it is more than a few megabytes."""
-    with CopyFinder(tmp_path) as finder:
+    with DuplicateFinder(tmp_path) as finder:
         item = Item()
         most = 0
         for index in range(400_000):

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from bulk.execute.item_runner import Drive
+from bulk.execute.item_runner import ItemRunner
 from bulk.execute.recorder import Recorder
 from bulk.execute.settle import Settler
 from bulk.ledger import compaction, database
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Point, Record
 from bulk.platform import transport
-from bulk.platform.deadlines import Flight
+from bulk.platform.deadlines import InFlight
 from bulk.platform.http1 import Line
 
 LOOK_S = 0.0002
@@ -100,7 +100,7 @@ def _sent(*, is_whole: bool) -> Callable[[Countdown], None]:
         real = Line.send
         loop = asyncio.get_running_loop
 
-        async def send(self: Line, head: bytes, body: bytes | None, flight: Flight) -> Any:
+        async def send(self: Line, head: bytes, body: bytes | None, flight: InFlight) -> Any:
             if head.startswith(b"GET"):
                 return await real(self, head, body, flight)
             if not passed.is_last_passage:
@@ -170,7 +170,7 @@ def _checkpoint(passed: Countdown) -> None:
 
 def _doubt_taken_up(passed: Countdown) -> None:
     """What an earlier process sent is about to be read back."""
-    real = Drive._doubt_of
+    real = ItemRunner._doubt_of
 
     def doubt_of(self: Any, *args: Any) -> Any:
         doubt = real(self, *args)
@@ -178,7 +178,7 @@ def _doubt_taken_up(passed: Countdown) -> None:
             passed()
         return doubt
 
-    _patch(Drive, "_doubt_of", doubt_of)
+    _patch(ItemRunner, "_doubt_of", doubt_of)
 
 
 def _read_back(passed: Countdown) -> None:

@@ -121,7 +121,7 @@ def done(lines: Sequence[Line]) -> Counter[str]:
     return Counter(itertools.chain.from_iterable(map(single, effects(lines))))
 
 
-def judge(home: Home, sandbox: Served) -> None:
+def classify(home: Home, sandbox: Served) -> None:
     """Every effect exactly once, every item exactly once, and what is there is what was asked for."""
     assert done(sandbox.journal()) == wanted_effects()
     lines = home.results("run")
@@ -173,7 +173,7 @@ def test_a_migration_is_killed_resumed_and_repeated(tmp_path: Path, figure) -> N
         ran = home.run(*command("run"), timeout_s=PATIENCE_S)
         took_s = time.monotonic() - started
         assert ran.exit_code == 0, ran.err
-        judge(home, sandbox)
+        classify(home, sandbox)
         sent = len(sandbox.requests())
         again = repeat(home, sandbox)
         items, effected = sum(JOBS.values()), len(wanted_effects())
@@ -194,7 +194,7 @@ def test_a_migration_under_many_kills(tmp_path: Path, figure, lost: float) -> No
             kills += 1
         ran = home.run(*command("run"), timeout_s=200)
         assert ran.exit_code == 0, ran.err
-        judge(home, sandbox)
+        classify(home, sandbox)
         repeat(home, sandbox, loses_answers=lost > 0)
         figure(f"seed {SEED}: {kills} kills, {lost:.0%} of the answers lost; {len(sandbox.requests()):,} requests")
 
@@ -207,6 +207,6 @@ def test_a_migration_left_alone(tmp_path: Path, figure) -> None:
         ran = home.run(*command("run"), timeout_s=PATIENCE_S)
         took_s = time.monotonic() - started
         assert ran.exit_code == 0, ran.err
-        judge(home, sandbox)
+        classify(home, sandbox)
         assert {line["outcome"] for line in home.results("run")} == {"succeeded"}
         figure(f"{sum(JOBS.values())} items in {took_s:.1f} s, {len(sandbox.requests()):,} requests")

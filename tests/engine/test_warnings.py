@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.engine.warnings import WARN_AFTER, Streak
+from bulk.engine.warnings import WARN_AFTER, FailureWarnings
 from bulk.model import ErrorCode, Outcome, failed, succeeded
 
 NOT_FOUND, FORBIDDEN = failed(ErrorCode.NOT_FOUND, "?"), failed(ErrorCode.FORBIDDEN, "?")
@@ -12,8 +12,8 @@ CONFLICT, FINE = failed(ErrorCode.CONFLICT, "?"), succeeded(None)
 @pytest.mark.parametrize(("outcome", "says"), [(NOT_FOUND, "names"), (FORBIDDEN, "permission or scope")])
 def test_the_twentieth_is_warned_of_and_no_other(outcome: Outcome, says: str) -> None:
     """failures.md row 20: 20 in a row give one warning that names job, credential and cause; more give no second."""
-    streak = Streak()
-    warnings = [streak.note(outcome, "readmes", "default") for _ in range(3 * WARN_AFTER)]
+    failure_warnings = FailureWarnings()
+    warnings = [failure_warnings.note(outcome, "readmes", "default") for _ in range(3 * WARN_AFTER)]
     assert [place for place, warning in enumerate(warnings, 1) if warning is not None] == [20]
     warning = warnings[19] or ""
     assert warning.startswith("readmes: 20 items in a row")
@@ -24,14 +24,14 @@ def test_the_twentieth_is_warned_of_and_no_other(outcome: Outcome, says: str) ->
 @pytest.mark.parametrize("between", [FINE, CONFLICT, FORBIDDEN])
 def test_anything_else_begins_the_count_anew(between: Outcome) -> None:
     """A success, another refusal or a refusal of the other kind ends the row, and 20 further ones are warned of."""
-    streak = Streak()
-    first = [streak.note(each, "j", "c") for each in [NOT_FOUND] * 19 + [between] + [NOT_FOUND] * 19]
+    failure_warnings = FailureWarnings()
+    first = [failure_warnings.note(each, "j", "c") for each in [NOT_FOUND] * 19 + [between] + [NOT_FOUND] * 19]
     assert set(first) == {None}
-    assert streak.note(NOT_FOUND, "j", "c") is not None
+    assert failure_warnings.note(NOT_FOUND, "j", "c") is not None
 
 
 def test_other_failures_are_not_warned_of() -> None:
     """A conflict says nothing about permissions."""
-    streak = Streak()
-    assert {streak.note(CONFLICT, "j", "c") for _ in range(40)} == {None}
-    assert (streak.code, streak.items) == (None, 0)
+    failure_warnings = FailureWarnings()
+    assert {failure_warnings.note(CONFLICT, "j", "c") for _ in range(40)} == {None}
+    assert (failure_warnings.code, failure_warnings.items) == (None, 0)

@@ -48,10 +48,10 @@ def test_memory_that_runs_out_is_no_flaw_of_the_operation() -> None:
 def test_the_steps_get_the_reply() -> None:
     """What came of a request is what `yield` gives."""
 
-    def echo() -> Any:
+    def late_write() -> Any:
         return succeeded((yield GET))
 
-    made = echo()
+    made = late_write()
     advance(made, None, Outcome)
     ended = advance(made, REPLY, Outcome)
     assert isinstance(ended, Outcome)

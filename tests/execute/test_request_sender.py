@@ -86,8 +86,8 @@ def test_a_platform_that_serves_a_few_costs_nobody_a_read(fails: int, count: int
 def test_pauses_grow_to_a_cap_and_are_jittered() -> None:
     """Doubling from 0.2 s to 30 s, then jittered by up to a half; short where the governor does the waiting."""
     patience, dice = Patience(Served(), LOST), random.Random(1)  # type: ignore[arg-type]
-    pauses = [patience.pause_s(dice) for _ in range(12)]
-    for number, pause in enumerate(pauses):
+    wait_reasons = [patience.pause_s(dice) for _ in range(12)]
+    for number, pause in enumerate(wait_reasons):
         most = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0**number)
         assert most / 2 <= pause <= most
     patience.note(tried(VerdictKind.LIMITED_SECONDARY, 429))

@@ -2,23 +2,23 @@
 
 import pytest
 
-from bulk.execute.retry_budget import RESTARTS, RESTARTS_IN_TROUBLE, Rounds, is_enough, pause_s, weight
+from bulk.execute.retry_budget import RESTARTS, RESTARTS_IN_TROUBLE, RetryBudget, is_enough, pause_s, weight
 
 
 def test_rounds_count_while_others_are_served() -> None:
     """failures.md rows 22, 25, 78: so many where the platform answers others, more while it serves nobody."""
-    served, alone = Rounds((0, 0)), Rounds((0, 0))
+    served, alone = RetryBudget((0, 0)), RetryBudget((0, 0))
     assert [served.is_another((number + 1, 0)) for number in range(RESTARTS)] == [True] * (RESTARTS - 1) + [False]
     assert [alone.is_another((0, 0)) for _ in range(RESTARTS_IN_TROUBLE + 1)] == [True] * RESTARTS_IN_TROUBLE + [False]
     assert (served.number, alone.number) == (RESTARTS - 1, RESTARTS_IN_TROUBLE)
-    once = Rounds((0, 0))
+    once = RetryBudget((0, 0))
     assert all(once.is_another((1, 0)) for _ in range(RESTARTS_IN_TROUBLE)), "only the first round saw a new answer"
     assert not once.is_another((1, 0))
 
 
 def test_a_round_counts_as_far_as_others_were_served() -> None:
     """failures.md row 25: where every second answer is an error, an item has nearly twice as many rounds."""
-    half, most = Rounds((0, 0)), 2 * RESTARTS - 2
+    half, most = RetryBudget((0, 0)), 2 * RESTARTS - 2
     answers = [half.is_another((number, 2 * number)) for number in range(1, most + 2)]
     assert answers == [True] * most + [False]
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from bulk.clock import Clock
 from bulk.execute.item_tally import Tally
-from bulk.execute.request_sender import Exchange
-from bulk.execute.settle import Doubt, Settler, inferred, lost_again, memo_of
-from bulk.execute.wait_reasons import Why
-from bulk.govern.accounts import Gate
+from bulk.execute.request_sender import RequestSender
+from bulk.execute.settle import LostWrite, Settler, inferred, lost_again, memo_of
+from bulk.execute.wait_reasons import WaitReason
+from bulk.govern.accounts import PermitQueue
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -49,7 +49,7 @@ class HandClock(Clock):
         return self.at
 
 
-class Read(Exchange):
+class Read(RequestSender):
     """Gives one answer, and notes the pauses between readings."""
 
     def __init__(self, clock: HandClock, answer: Reply | Outcome) -> None:
@@ -58,7 +58,7 @@ class Read(Exchange):
     async def read(self, *_: Any) -> Reply | Outcome:
         return self.answer
 
-    async def pause(self, seconds: float, why: Why | None = None) -> None:
+    async def pause(self, seconds: float, why: WaitReason | None = None) -> None:
         self.waited.append(seconds)
         self.clock.at += seconds
 
@@ -95,9 +95,9 @@ class Thing(Operation[ThingItem]):
         return answer
 
 
-def doubt(effect: Effect, since: float = 100.0, **memo: Any) -> Doubt:
+def lost_write(effect: Effect, since: float = 100.0, **memo: Any) -> LostWrite:
     """About a PUT of that moment."""
-    return Doubt(Lost(method="PUT", path="/thing", memo=memo, sent_at=0.0), effect, since)
+    return LostWrite(Lost(method="PUT", path="/thing", memo=memo, sent_at=0.0), effect, since)
 
 
 class Settled:
@@ -106,41 +106,41 @@ class Settled:
     def __init__(
         self,
         operation: Thing,
-        about: Doubt,
+        about: LostWrite,
         refusal: Outcome | None = None,
         answer: Reply | Outcome | None = None,
         stale_until: float = 0.0,
     ) -> None:
         clock, self.tally = HandClock(), Tally()
-        self.exchange = Read(clock, answer or Reply(status=200, headers={}, body={}))
-        settler = Settler(self.exchange, clock, SETTLE_S)
-        gate: Gate = Gate(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
-        steps = settler.settle(operation, ThingItem(), about, gate, self.tally, refusal, stale_until)
+        self.sender = Read(clock, answer or Reply(status=200, headers={}, body={}))
+        settler = Settler(self.sender, clock, SETTLE_S)
+        queue: PermitQueue = PermitQueue(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
+        steps = settler.settle(operation, ThingItem(), about, queue, self.tally, refusal, stale_until)
         try:
             steps.send(None)
         except StopIteration as end:
             self.outcome: Outcome | None = end.value
-        self.took_s, self.pauses = clock.at - 100.0, self.exchange.waited
+        self.took_s, self.pauses = clock.at - 100.0, self.sender.waited
 
 
 @pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
 @pytest.mark.parametrize("refusal", [None, CONFLICT])
 def test_a_trace_is_the_outcome_at_once(effect: Effect, refusal: Outcome | None) -> None:
     """A trace that is found ends the doubt, whatever the write was, and is counted once."""
-    settled = Settled(Thing([succeeded({"sha": "1"})]), doubt(effect), refusal)
+    settled = Settled(Thing([succeeded({"sha": "1"})]), lost_write(effect), refusal)
     assert settled.outcome == succeeded({"sha": "1"})
-    assert (settled.pauses, settled.tally.settled, settled.exchange.settled) == ([], 1, 1)
+    assert (settled.pauses, settled.tally.settled, settled.sender.settled) == ([], 1, 1)
 
 
 @pytest.mark.parametrize("refusal", [None, CONFLICT])
 def test_somebody_else_is_blamed_only_after_the_settle_time(refusal: Outcome | None) -> None:
     """operations.md, Settle: what looks like a third value may be an old one, which the next reading corrects."""
     third = failed(ErrorCode.CONFLICT, "it is another")
-    corrected = Settled(Thing([third, third, succeeded(None)]), doubt(Effect.COMPARE_AND_SWAP), refusal)
+    corrected = Settled(Thing([third, third, succeeded(None)]), lost_write(Effect.COMPARE_AND_SWAP), refusal)
     assert corrected.outcome == succeeded(None)
     assert (corrected.pauses, corrected.tally.settled) == ([0.1, 0.2], 1)
-    stays = Settled(Thing([third]), doubt(Effect.COMPARE_AND_SWAP), refusal)
-    assert (stays.outcome, stays.tally.settled, stays.exchange.settled) == (third, 1, 1)
+    stays = Settled(Thing([third]), lost_write(Effect.COMPARE_AND_SWAP), refusal)
+    assert (stays.outcome, stays.tally.settled, stays.sender.settled) == (third, 1, 1)
     assert SETTLE_S <= stays.took_s < 2 * SETTLE_S
 
 
@@ -149,7 +149,7 @@ def test_somebody_else_is_blamed_only_after_the_settle_time(refusal: Outcome | N
 )
 def test_a_trace_that_may_be_older_is_not_believed(stale_until: float, pauses: list[float]) -> None:
     """A reading from before an earlier write of this run shows everywhere can look as if this one was applied."""
-    settled = Settled(Thing([succeeded(None)]), doubt(Effect.COMPARE_AND_SWAP), stale_until=stale_until)
+    settled = Settled(Thing([succeeded(None)]), lost_write(Effect.COMPARE_AND_SWAP), stale_until=stale_until)
     assert (settled.outcome, settled.pauses, settled.tally.settled) == (succeeded(None), pauses, 1)
 
 
@@ -157,7 +157,7 @@ def test_a_trace_that_may_be_older_is_not_believed(stale_until: float, pauses: l
 def test_no_trace_is_believed_at_once_only_where_twice_can_not_happen(effect: Effect) -> None:
     """Without a trace: at once where the platform refuses a second one, else after the settle time."""
     operation = Thing([NotApplied()])
-    settled = Settled(operation, doubt(effect))
+    settled = Settled(operation, lost_write(effect))
     assert settled.outcome is None
     if effect.may_repeat_at_once:
         assert (settled.took_s, operation.readings) == (0.0, 1)
@@ -170,7 +170,7 @@ def test_no_trace_is_believed_at_once_only_where_twice_can_not_happen(effect: Ef
 @pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
 def test_what_no_reading_can_tell(effect: Effect) -> None:
     """Undecided: what sets something is simply sent again; everything else is unknown after the settle time."""
-    settled = Settled(Thing([Undecided("nobody may see it")]), doubt(effect))
+    settled = Settled(Thing([Undecided("nobody may see it")]), lost_write(effect))
     if effect in (Effect.SET, Effect.ORDERED):
         assert (settled.outcome, settled.took_s) == (None, 0.0)
     else:
@@ -185,7 +185,7 @@ def test_what_no_reading_can_tell(effect: Effect) -> None:
 @pytest.mark.parametrize("found", [NotApplied(), Undecided("can't tell")])
 def test_after_a_refused_repeat_nothing_is_sent_again(effect: Effect, found: Any) -> None:
     """A repeat was refused: it stands, once the settle time is over, where no trace came; or nothing can be known."""
-    settled = Settled(Thing([found]), doubt(effect), CONFLICT)
+    settled = Settled(Thing([found]), lost_write(effect), CONFLICT)
     assert settled.took_s >= SETTLE_S
     assert settled.outcome is not None
     expected = OutcomeKind.FAILED if isinstance(found, NotApplied) else OutcomeKind.UNKNOWN
@@ -194,7 +194,7 @@ def test_after_a_refused_repeat_nothing_is_sent_again(effect: Effect, found: Any
 
 def test_a_stale_reading_is_corrected() -> None:
     """A trace that appears within the settle time is found (reads may be stale)."""
-    settled = Settled(Thing([NotApplied(), NotApplied(), succeeded(1)]), doubt(Effect.CREATE))
+    settled = Settled(Thing([NotApplied(), NotApplied(), succeeded(1)]), lost_write(Effect.CREATE))
     assert settled.outcome == succeeded(1)
     assert settled.took_s < SETTLE_S
 
@@ -202,7 +202,7 @@ def test_a_stale_reading_is_corrected() -> None:
 def test_two_readings_at_least() -> None:
     """However long ago it was lost: one reading is not believed where a second one could make two."""
     operation = Thing([NotApplied()])
-    settled = Settled(operation, doubt(Effect.CREATE, since=-1_000.0))
+    settled = Settled(operation, lost_write(Effect.CREATE, since=-1_000.0))
     assert (settled.outcome, operation.readings, settled.pauses) == (None, 2, [0.1])
 
 
@@ -210,14 +210,14 @@ def test_two_readings_at_least() -> None:
 def test_the_settle_time_is_over_when_the_reading_began(late_s: float, readings: int) -> None:
     """A reading counts from its first request, and from exactly the settle time on."""
     operation = Thing([NotApplied()])
-    Settled(operation, doubt(Effect.CREATE, since=100.1 + late_s - SETTLE_S))
+    Settled(operation, lost_write(Effect.CREATE, since=100.1 + late_s - SETTLE_S))
     assert operation.readings == readings
 
 
 @pytest.mark.parametrize("since", [-5.0, 90.0])
 def test_an_answer_in_the_end_counts(since: float) -> None:
     """Not only what was found: also what was not, and what was found after that, ends once."""
-    settled = Settled(Thing([NotApplied(), succeeded(2)]), doubt(Effect.CREATE, since=since))
+    settled = Settled(Thing([NotApplied(), succeeded(2)]), lost_write(Effect.CREATE, since=since))
     assert settled.outcome == succeeded(2)
 
 
@@ -234,7 +234,7 @@ def test_an_answer_in_the_end_counts(since: float) -> None:
 )  # fmt: skip
 def test_a_reading_that_fails_decides_nothing(operation: Thing, answer: Outcome | None, why: str) -> None:
     """A bug, a write, a refusal while reading back: the outcome is unknown, with the reason; generators are closed."""
-    settled = Settled(operation, doubt(Effect.CREATE), answer=answer)
+    settled = Settled(operation, lost_write(Effect.CREATE), answer=answer)
     assert settled.outcome is not None
     assert settled.outcome.error is not None
     assert (settled.outcome.error.code, settled.outcome.error.message) == (ErrorCode.UNKNOWN_OUTCOME, why)
@@ -250,7 +250,7 @@ def test_a_reading_that_fails_decides_nothing(operation: Thing, answer: Outcome 
 )
 def test_repeats_only_where_they_are_safe(effect: Effect, found: list[Any], since: float, is_refused: bool) -> None:
     """Whatever the readings: a repeat (None) comes early only for what is the same twice, and never after a refusal."""
-    settled = Settled(Thing(found), doubt(effect, since), CONFLICT if is_refused else None)
+    settled = Settled(Thing(found), lost_write(effect, since), CONFLICT if is_refused else None)
     if settled.outcome is None:
         assert not is_refused
         is_safe = effect.may_repeat_at_once or effect in (Effect.SET, Effect.ORDERED)
@@ -261,15 +261,15 @@ def test_repeats_only_where_they_are_safe(effect: Effect, found: list[Any], sinc
 @pytest.mark.parametrize(
     ("about", "refusal", "is_ours"),
     [
-        (doubt(Effect.CREATE_UNIQUE, preflight=404), CONFLICT, True),
-        (doubt(Effect.CREATE_UNIQUE, preflight=200), CONFLICT, False),
-        (doubt(Effect.CREATE_UNIQUE), CONFLICT, False),
-        (doubt(Effect.CREATE, preflight=404), CONFLICT, False),
-        (doubt(Effect.CREATE_UNIQUE, preflight=404), failed(ErrorCode.FORBIDDEN, "no"), False),
-        (doubt(Effect.CREATE_UNIQUE, preflight=404), succeeded(None), False),
+        (lost_write(Effect.CREATE_UNIQUE, preflight=404), CONFLICT, True),
+        (lost_write(Effect.CREATE_UNIQUE, preflight=200), CONFLICT, False),
+        (lost_write(Effect.CREATE_UNIQUE), CONFLICT, False),
+        (lost_write(Effect.CREATE, preflight=404), CONFLICT, False),
+        (lost_write(Effect.CREATE_UNIQUE, preflight=404), failed(ErrorCode.FORBIDDEN, "no"), False),
+        (lost_write(Effect.CREATE_UNIQUE, preflight=404), succeeded(None), False),
     ],
 )
-def test_a_name_that_was_free_and_is_taken_is_ours(about: Doubt, refusal: Outcome, is_ours: bool) -> None:
+def test_a_name_that_was_free_and_is_taken_is_ours(about: LostWrite, refusal: Outcome, is_ours: bool) -> None:
     """operations.md, `applied_inferred`: only a unique name, free before, whose repeat is a conflict; it says so."""
     found = inferred(about, refusal)
     if is_ours:
@@ -283,19 +283,19 @@ def test_a_name_that_was_free_and_is_taken_is_ours(about: Doubt, refusal: Outcom
 def test_a_refusal_that_does_not_say_why_may_be_about_the_name(gives_codes: bool) -> None:
     """Of a name that was free and can't be seen: only a refusal whose codes say why proves that nothing was made."""
     refusal = failed(ErrorCode.VALIDATION_FAILED, "no", http_status=422, gives_codes=gives_codes)
-    found = inferred(doubt(Effect.CREATE_UNIQUE, preflight=404), refusal)
+    found = inferred(lost_write(Effect.CREATE_UNIQUE, preflight=404), refusal)
     assert found.kind is (OutcomeKind.FAILED if gives_codes else OutcomeKind.UNKNOWN)
-    assert inferred(doubt(Effect.CREATE_UNIQUE), refusal) is refusal
+    assert inferred(lost_write(Effect.CREATE_UNIQUE), refusal) is refusal
 
 
 def test_the_first_loss_of_a_write_is_remembered() -> None:
     """Its memo is from before any of them; the time is the newest's. Another write is another doubt."""
-    first, second = doubt(Effect.CREATE, 1.0, was="old"), doubt(Effect.CREATE, 9.0, was="new")
+    first, second = lost_write(Effect.CREATE, 1.0, was="old"), lost_write(Effect.CREATE, 9.0, was="new")
     assert lost_again(None, second) is second
     again = lost_again(first, second)
     assert (again.lost, again.effect, again.since) == (first.lost, first.effect, 9.0)
     for method, path in (("POST", "/thing"), ("PUT", "/other")):
-        other = Doubt(Lost(method=method, path=path, memo={}, sent_at=0.0), Effect.CREATE, 9.0)
+        other = LostWrite(Lost(method=method, path=path, memo={}, sent_at=0.0), Effect.CREATE, 9.0)
         assert lost_again(first, other) is other
 
 

@@ -9,7 +9,7 @@ from bulk.bundle.streams import LaneIndex
 from bulk.clock import Clock
 from bulk.errors import BulkError
 from bulk.execute.resume_state import begin
-from bulk.execute.unsent_items import Passing
+from bulk.execute.unsent_items import UnsentItems
 from bulk.manifest.manifest import Derivation, Job
 from bulk.schedule.scheduler import Scheduler
 from bulk.storage.disk_threads import thread_disk
@@ -41,10 +41,10 @@ def offered(folder: Path, *jobs: Job) -> list[bool]:
     named = tuple((job.name, job.operation.name, one.items) for job, one in zip(jobs, checked.jobs, strict=True))
     with opened(folder / "ledger", identity=identity(jobs=named)) as ledger, LaneIndex(checked, workspace) as index:
         progress = begin(checked, ledger, 5.0, NOW).progress
-        passing = Passing(checked, workspace, ledger, progress, index, Clock(), thread_disk, never)
-        passing.scheduler = Scheduler(jobs, progress, passing.offered, index, 4, passing.skip)
-        streams = [passing.offered(job.number) is not None for job in jobs]
-        passing.close()
+        unsent_items = UnsentItems(checked, workspace, ledger, progress, index, Clock(), thread_disk, never)
+        unsent_items.scheduler = Scheduler(jobs, progress, unsent_items.offered, index, 4, unsent_items.skip)
+        streams = [unsent_items.offered(job.number) is not None for job in jobs]
+        unsent_items.close()
     return streams
 
 

@@ -149,8 +149,8 @@ def test_more_work_never_ends_sooner(drawn, budgets, data):
 @settings(deadline=None)
 @given(JOBS, BUDGETS)
 def test_never_before_what_must_be_waited_for(drawn, budgets):
-    """No end lies before the opening of a closed gate, before the last reset that the requests need, or before the time
-    that the longest lane and all items together take."""
+    """No end lies before the end of a pause, before the last reset that the requests need, or before the time that the
+    longest lane and all items together take."""
     jobs = made(drawn)
     found = forecast(jobs, budgets, FULL, NOW)
     assert found.end_at is not None

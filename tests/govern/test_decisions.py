@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.govern.accounts import Account, Gate, Permit, Trust
+from bulk.govern.accounts import Account, Permit, PermitQueue, Trust
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.pacing import burst, rate
-from bulk.govern.concurrency.adaptive_limit import START, Concurrency
-from bulk.govern.reachability import RETRY_MOST_S, Reach
+from bulk.govern.concurrency.adaptive_limit import START, AdaptiveLimit
+from bulk.govern.reachability import RETRY_MOST_S, Reachability
 from bulk.govern.reactions import follow
-from bulk.govern.server_clock import PlatformTime
+from bulk.govern.server_clock import ServerClock
 from bulk.model import ErrorCode
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind
@@ -22,15 +22,15 @@ EVERY = [kind for kind in VerdictKind if kind is not VerdictKind.ACCEPTED]
 
 
 class Situation:
-    """One credential with one gate, and a permit of it."""
+    """One credential with one permit queue, and a permit of it."""
 
     def __init__(self, *, has_bucket: bool = True, window: int = 1, generation: int = 1) -> None:
         source: Any = None
         self.account = Account("default", source, Secret("t"), trust=Trust.PROVEN)
         bucket = Bucket(100, 50, NOW + 600, 3_600.0) if has_bucket else None
-        self.gate = Gate(self.account, "core", bucket)
-        self.permit = Permit(self.gate, self.account.token, window, 0, generation, NOW)
-        self.concurrency = Concurrency(64)
+        self.queue = PermitQueue(self.account, "core", bucket)
+        self.permit = Permit(self.queue, self.account.token, window, 0, generation, NOW)
+        self.concurrency = AdaptiveLimit(64)
 
     def after(self, kind: VerdictKind, wait_s: float | None = None) -> float | None:
         """Follow a verdict."""
@@ -49,9 +49,9 @@ def test_who_slows_down(kind: VerdictKind, wait_s: float | None, bucket: str) ->
     """failures.md row 25: errors of the platform, and refusals for now that name no time while the bucket has something
     left, are signs of suffering; what speaks of a budget is none, and nothing else."""
     situation = Situation(has_bucket=bucket != "none")
-    if situation.gate.bucket is not None:
-        situation.gate.bucket.free = 0 if bucket == "empty" else 50
-        situation.gate.bucket.reserve = 50 if bucket == "reserve left" else 0
+    if situation.queue.bucket is not None:
+        situation.queue.bucket.free = 0 if bucket == "empty" else 50
+        situation.queue.bucket.reserve = 50 if bucket == "reserve left" else 0
     is_sign = kind in OVERLOADED or (kind in UNTIMED and wait_s is None and bucket in ("none", "some left"))
     for _ in range(5):
         situation.after(kind, wait_s)
@@ -76,7 +76,7 @@ def test_who_pauses(kind: VerdictKind, wait_s: float | None) -> None:
     is_struck = kind is VerdictKind.LIMITED_SECONDARY and wait_s is None
     paused_s = 7.0 if is_limit and wait_s else FIRST_S if is_struck else 0.0
     assert account.paused_until == (NOW + paused_s if paused_s else 0.0)
-    assert account.strikes == is_struck
+    assert account.backoffs == is_struck
     is_explained_later = kind is VerdictKind.UNEXPLAINED and wait_s is None
     assert account.must_ask is (kind is VerdictKind.LIMITED_PRIMARY or is_struck or is_explained_later)
     if wait_s and is_limit:
@@ -87,17 +87,17 @@ def test_an_empty_bucket_is_empty() -> None:
     """A primary limit empties the bucket of its own window, and nothing is known but when that was."""
     situation = Situation()
     situation.after(VerdictKind.LIMITED_PRIMARY)
-    gate = situation.gate
-    assert gate.bucket is not None
-    assert (gate.bucket.available, gate.refused_at, gate.refused_window) == (0, NOW, 1)
+    queue = situation.queue
+    assert queue.bucket is not None
+    assert (queue.bucket.available, queue.refused_at, queue.refused_window) == (0, NOW, 1)
 
 
 def test_a_late_limit_of_an_old_window_empties_nothing() -> None:
     """What was refused in the window before says nothing of this one; the platform is asked all the same."""
     situation = Situation(window=0)
     situation.after(VerdictKind.LIMITED_PRIMARY)
-    assert situation.gate.bucket is not None
-    assert (situation.gate.bucket.available, situation.gate.refused_window) == (50, 0)
+    assert situation.queue.bucket is not None
+    assert (situation.queue.bucket.available, situation.queue.refused_window) == (50, 0)
     assert situation.account.must_ask
 
 
@@ -105,7 +105,7 @@ def test_a_limit_where_none_was_known_is_waited_for() -> None:
     """A primary limit of a category without a bucket: pauses grow, as for a refusal without a reason."""
     situation = Situation(has_bucket=False)
     situation.after(VerdictKind.LIMITED_PRIMARY)
-    assert (situation.account.paused_until, situation.account.strikes) == (NOW + FIRST_S, 1)
+    assert (situation.account.paused_until, situation.account.backoffs) == (NOW + FIRST_S, 1)
     assert not situation.account.must_ask
 
 
@@ -119,7 +119,7 @@ def test_a_401_freezes_its_own_token(generation: int, trust: Trust) -> None:
 
 def test_a_silent_platform() -> None:
     """failures.md rows 1, 2: silent after three in a row; asked after 0.1 s, then twice as long, at most 5 s."""
-    reach, pauses = Reach(limit_s=10.0), []
+    reach, pauses = Reachability(limit_s=10.0), []
     for place in range(14):
         assert reach.is_silent is (place >= 3)
         assert reach.failed(NOW) is False
@@ -135,13 +135,13 @@ def test_a_silent_platform() -> None:
 
 def test_two_failures_are_no_silence_however_long() -> None:
     """Two requests without an answer, hours apart, don't stop a run."""
-    reach = Reach(limit_s=1.0)
+    reach = Reachability(limit_s=1.0)
     assert [reach.failed(NOW), reach.failed(NOW + 9_000.0)] == [False, False]
 
 
 def test_what_cant_be_used_is_no_silence() -> None:
     """A platform whose answers can't be used is in reach: no run stops, or waits, because of that (row 28)."""
-    reach = Reach(limit_s=1.0)
+    reach = Reachability(limit_s=1.0)
     for second in range(20):
         assert reach.failed(NOW + second, is_answer=True) is False
         assert not reach.is_silent
@@ -153,7 +153,7 @@ def test_what_cant_be_used_is_no_silence() -> None:
 @given(steps=st.lists(st.tuples(st.booleans(), st.floats(0.0, 9.0)), max_size=60))
 def test_silence_is_what_was_not_answered(steps: list[tuple[bool, float]]) -> None:
     """Whatever the order: silent exactly when the last three or more were not answered, and never asked late."""
-    reach, row, now = Reach(limit_s=20.0), 0, NOW
+    reach, row, now = Reachability(limit_s=20.0), 0, NOW
     for is_answer, pause_s in steps:
         now += pause_s
         if is_answer:
@@ -189,7 +189,7 @@ def test_bursts_are_five_milliseconds_worth() -> None:
 
 def test_the_interval_of_platform_time() -> None:
     """failures.md rows 33, 34: the local clock's at first, then what each `Date` leaves of it."""
-    time = PlatformTime.from_local(5_000.0, 1_000.0)
+    time = ServerClock.from_local(5_000.0, 1_000.0)
     assert (time.low, time.high, time.is_known) == (3_998.0, 4_002.0, False)
     time.observe(9_000.0, 1_000.0, 1_000.5)
     assert (time.low, time.high, time.is_known) == (7_999.5, 8_001.0, True)
@@ -206,7 +206,7 @@ def test_the_interval_of_platform_time() -> None:
 
 def test_bounds_that_meet_are_kept() -> None:
     """An answer that leaves one point of the interval does not contradict it."""
-    time = PlatformTime(0.0, 0.0)
+    time = ServerClock(0.0, 0.0)
     time.observe(100.0, 0.0, 0.0)
     time.observe(101.0, 0.0, 0.0)
     assert (time.low, time.high) == (101.0, 101.0)

@@ -6,7 +6,7 @@ import pytest
 from bulk.errors import BulkError, CredentialRefused
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.rate_limit_poller import Watch
+from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import LATENCY_S, Platform, Source
@@ -21,7 +21,7 @@ class Bench:
         self.stops: list[BulkError] = []
         self.governor = Governor(policy, clock, lambda credential, category: self.work, self.stops.append)
         self.account = self.governor.open_account(source, ["core"])
-        self.gate = self.governor.gate("default", "core")
+        self.queue = self.governor.queue("default", "core")
         self.refusals = 0
         self.done = 0
 
@@ -30,7 +30,7 @@ class Bench:
         while self.work > 0:
             self.work -= 1
             try:
-                permit = self.governor.permit_nowait(self.gate) or await self.governor.permit(self.gate)
+                permit = self.governor.permit_nowait(self.queue) or await self.governor.permit(self.queue)
             except (CredentialRefused, Draining):
                 self.refusals += 1
                 return
@@ -45,8 +45,8 @@ class Bench:
         """Do all the work; the time that it took (seconds)."""
         started = self.clock.monotonic()
         async with anyio.create_task_group() as services:
-            services.start_soon(Watch(self.governor, self.account, self.platform.ask).run)
-            services.start_soon(self.governor.attend, self.gate)
+            services.start_soon(RateLimitPoller(self.governor, self.account, self.platform.ask).run)
+            services.start_soon(self.governor.attend, self.queue)
             async with anyio.create_task_group() as group:
                 for _ in range(workers):
                     group.start_soon(self.worker)
@@ -212,9 +212,9 @@ def test_who_is_served(came: object, served: tuple[int, int]) -> None:
         platform.is_off = True
         bench = Bench(clock, platform, policy(), Source("token-one"), work=1)
         async with anyio.create_task_group() as services:
-            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
-            services.start_soon(bench.governor.attend, bench.gate)
-            permit = await bench.governor.permit(bench.gate)
+            services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.queue)
+            permit = await bench.governor.permit(bench.queue)
             if isinstance(came, FailureKind):
                 bench.governor.failed(permit, Failure(kind=came, code=ErrorCode.CONNECTION, message="why"))
             else:
@@ -238,7 +238,7 @@ def test_retry_after_silences_everything() -> None:
 
         async def limit_once() -> None:
             await anyio.sleep(0.1)
-            permit = await bench.governor.permit(bench.gate)
+            permit = await bench.governor.permit(bench.queue)
             reply = Reply(status=429, headers={"retry-after": "3"})
             moments.append(clock.monotonic())
             bench.governor.answered(permit, reply, Verdict(VerdictKind.LIMITED_SECONDARY, retry_after_s=3.0))
@@ -265,17 +265,17 @@ def test_a_limit_without_a_time_asks_first_and_then_waits_longer_each_time() -> 
 
         async def refuse_twice() -> None:
             for _ in range(2):
-                permit = await bench.governor.permit(bench.gate)
+                permit = await bench.governor.permit(bench.queue)
                 asked, began = len(platform.asked), clock.monotonic()
                 bench.governor.answered(permit, Reply(status=429, headers={}), Verdict(VerdictKind.LIMITED_SECONDARY))
                 await anyio.sleep(0.5)
                 assert len(platform.asked) > asked
-                bench.governor.return_unused(await bench.governor.permit(bench.gate))
+                bench.governor.return_unused(await bench.governor.permit(bench.queue))
                 waits.append(clock.monotonic() - began)
 
         async with anyio.create_task_group() as services:
-            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
-            services.start_soon(bench.governor.attend, bench.gate)
+            services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.queue)
             await refuse_twice()
             services.cancel_scope.cancel()
         assert waits == pytest.approx([60.0, 120.0], abs=0.1)
@@ -291,14 +291,14 @@ def test_an_empty_bucket_explains_a_refusal() -> None:
         platform = Platform(clock, limit=50, window_s=10)
         bench = Bench(clock, platform, policy(), Source("token-one"), work=0)
         async with anyio.create_task_group() as services:
-            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
-            services.start_soon(bench.governor.attend, bench.gate)
-            permit = await bench.governor.permit(bench.gate)
+            services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.queue)
+            permit = await bench.governor.permit(bench.queue)
             platform._roll()
             platform.used[platform.window_end] = 50
             bench.governor.answered(permit, Reply(status=403, headers={}), Verdict(VerdictKind.UNEXPLAINED))
             began = clock.monotonic()
-            await bench.governor.permit(bench.gate)
+            await bench.governor.permit(bench.queue)
             assert clock.monotonic() - began < 10.5
             services.cancel_scope.cancel()
 
@@ -317,15 +317,15 @@ def test_a_silent_platform_is_asked_by_one_and_then_the_run_stops() -> None:
 
         async def failing() -> None:
             while not bench.stops:
-                permit = await bench.governor.permit(bench.gate)
+                permit = await bench.governor.permit(bench.queue)
                 sent.append(clock.monotonic())
                 await anyio.sleep(LATENCY_S)
                 failure = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="refused")
                 bench.governor.failed(permit, failure)
 
         async with anyio.create_task_group() as services:
-            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
-            services.start_soon(bench.governor.attend, bench.gate)
+            services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.queue)
             async with anyio.create_task_group() as group:
                 for _ in range(16):
                     group.start_soon(failing)
@@ -348,11 +348,11 @@ def test_answers_that_cant_be_used_stop_nothing() -> None:
         bench = Bench(clock, platform, policy(), Source("token-one"), work=100)
         failure = Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message="head", is_answer=True)
         async with anyio.create_task_group() as services:
-            services.start_soon(Watch(bench.governor, bench.account, platform.ask).run)
-            services.start_soon(bench.governor.attend, bench.gate)
+            services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
+            services.start_soon(bench.governor.attend, bench.queue)
             width = bench.governor.concurrency.limit
             for _ in range(60):
-                permit = await bench.governor.permit(bench.gate)
+                permit = await bench.governor.permit(bench.queue)
                 await anyio.sleep(1.0)
                 bench.governor.failed(permit, failure)
             services.cancel_scope.cancel()

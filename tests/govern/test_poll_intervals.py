@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from bulk.govern.poll_intervals import Polls, interval_s
+from bulk.govern.poll_intervals import PollIntervals, interval_s
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_the_header_says(text, seconds):
 
 def test_each_credential_and_list_has_its_own():
     """A poll holds up the same credential at the same list, and nobody else."""
-    polls = Polls()
+    polls = PollIntervals()
     polls.of("default", "/notifications").answered({"x-poll-interval": "60"}, now=100.0)
     assert polls.of("default", "/notifications").wait_s(101.0) == 59.0
     assert polls.of("default", "/notifications").wait_s(200.0) == 0.0
@@ -40,12 +40,12 @@ def test_each_credential_and_list_has_its_own():
 
 def test_a_list_that_was_not_polled_waits_for_nothing():
     """Not even where the clock has just begun."""
-    assert Polls().of("default", "/notifications").wait_s(0.0) == 0.0
+    assert PollIntervals().of("default", "/notifications").wait_s(0.0) == 0.0
 
 
 def test_it_grows_and_shrinks():
     """The newest answer counts."""
-    poll = Polls().of("default", "/notifications")
+    poll = PollIntervals().of("default", "/notifications")
     poll.answered({"x-poll-interval": "600"}, now=0.0)
     poll.answered({"x-poll-interval": "60"}, now=10.0)
     assert poll.wait_s(10.0) == 60.0
@@ -55,7 +55,7 @@ def test_it_grows_and_shrinks():
 
 async def test_one_at_a_time():
     """Who comes second waits until the first was answered, because only then it is known how long to wait."""
-    poll, order = Polls().of("default", "/notifications"), []
+    poll, order = PollIntervals().of("default", "/notifications"), []
 
     async def second():
         async with poll.turn:
@@ -70,7 +70,7 @@ async def test_one_at_a_time():
 
 def test_who_waits_for_an_interval_is_told() -> None:
     """Only lists that somebody wants to poll and whose interval is not over; who leaves is no longer counted."""
-    polls = Polls()
+    polls = PollIntervals()
     poll = polls.of("default", "/notifications")
     poll.answered({"x-poll-interval": "60"}, 100.0)
     assert polls.waits(100.0) == []

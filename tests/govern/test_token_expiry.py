@@ -6,24 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.govern.token_expiry import AGAIN_S, EARLY_S, MARGIN_S, Lifetime
+from bulk.govern.token_expiry import AGAIN_S, EARLY_S, MARGIN_S, TokenExpiry
 
 WALL = 1_800_000_000.0
 
 
-def lifetime(**more: float | None) -> Lifetime:
+def token_expiry(**more: float | None) -> TokenExpiry:
     """Of a token that was read at monotonic time 100, on a machine whose wall clock is right."""
-    return Lifetime(100.0, WALL - 100.0, **more)  # type: ignore[arg-type]
+    return TokenExpiry(100.0, WALL - 100.0, **more)  # type: ignore[arg-type]
 
 
 def test_a_source_that_never_changes_is_never_asked() -> None:
     """failures.md row 35: `env:` can't be renewed, whatever the clock does."""
-    assert lifetime().due(1e6, WALL + 1e9, 0.0) == math.inf
+    assert token_expiry().due(1e6, WALL + 1e9, 0.0) == math.inf
 
 
 def test_age_decides_where_the_end_is_not_known() -> None:
     """failures.md row 35: without an end the source is asked at an age, and again after a pause."""
-    one = lifetime(renews_after_s=3_300.0)
+    one = token_expiry(renews_after_s=3_300.0)
     assert one.due(200.0, WALL + 100.0, None) == 3_400.0
     one.tried(3_400.0, WALL + 3_300.0)
     assert one.due(3_401.0, WALL + 3_301.0, None) == 3_400.0 + AGAIN_S
@@ -33,7 +33,7 @@ def test_age_decides_where_the_end_is_not_known() -> None:
 @pytest.mark.parametrize(("life_s", "early_s"), [(3_600.0, EARLY_S), (600.0, 60.0), (0.0, 0.0)])
 def test_the_next_token_is_asked_for_before_the_end(life_s: float, early_s: float) -> None:
     """failures.md row 35: five minutes before, or a tenth of a short life, by the platform's time."""
-    one = lifetime(renews_after_s=3_300.0, ends_at=WALL + 86_400.0 + life_s)
+    one = token_expiry(renews_after_s=3_300.0, ends_at=WALL + 86_400.0 + life_s)
     offset = WALL + 86_400.0 - 100.0
     assert one.due(100.0, WALL, offset) == 100.0 + life_s - early_s
     assert one.is_over(100.0 + life_s - MARGIN_S, WALL + life_s - MARGIN_S, offset)
@@ -42,7 +42,7 @@ def test_the_next_token_is_asked_for_before_the_end(life_s: float, early_s: floa
 @given(jump_s=st.floats(61.0, 1e6), is_back=st.booleans())
 def test_a_jump_of_the_wall_clock_has_the_source_asked(jump_s: float, is_back: bool) -> None:
     """failures.md rows 33, 35: a machine that may have slept asks again before it sends; once is enough for a jump."""
-    one = lifetime(renews_after_s=3_300.0, ends_at=WALL + 3_600.0)
+    one = token_expiry(renews_after_s=3_300.0, ends_at=WALL + 3_600.0)
     wall = WALL + (-jump_s if is_back else jump_s)
     assert one.due(100.0, wall, WALL - 100.0) <= 100.0
     assert one.is_over(100.0, wall, WALL - 100.0)

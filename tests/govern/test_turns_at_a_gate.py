@@ -10,7 +10,7 @@ import pytest
 from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
-from bulk.govern.rate_limit_poller import Watch
+from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.model import Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import Platform, Source
@@ -20,7 +20,7 @@ ACCEPTED = Verdict(VerdictKind.ACCEPTED)
 
 
 class Gates:
-    """A governor with two gates, room for one request, and a record of who got a permit in which order."""
+    """A governor with two permit queues, room for one request, and a record of who got a permit in which order."""
 
     def __init__(self) -> None:
         clock = VirtualClock()
@@ -30,8 +30,8 @@ class Gates:
         self.served: list[str] = []
 
     async def wait(self, name: str, category: str, is_new: bool) -> None:
-        """Stand at a gate; the permit is kept."""
-        await self.governor.permit(self.governor.gate("default", category), is_new=is_new)
+        """Stand at a permit queue; the permit is kept."""
+        await self.governor.permit(self.governor.queue("default", category), is_new=is_new)
         self.served.append(name)
 
     def answered(self, permit: Permit) -> None:
@@ -43,12 +43,12 @@ class Gates:
         """A permit at `core` that takes all the room, while others wait: (name, category, is_new) of each."""
         governor = self.governor
         async with anyio.create_task_group() as group:
-            group.start_soon(Watch(governor, self.account, self.platform.ask).run)
-            for gate in self.account.gates.values():
-                group.start_soon(governor.attend, gate)
-            gate = governor.gate("default", "core")
-            self.answered(await governor.permit(gate))  # proves the token
-            permit = await governor.permit(gate)
+            group.start_soon(RateLimitPoller(governor, self.account, self.platform.ask).run)
+            for queue in self.account.queues.values():
+                group.start_soon(governor.attend, queue)
+            queue = governor.queue("default", "core")
+            self.answered(await governor.permit(queue))  # proves the token
+            permit = await governor.permit(queue)
             for each in waiting:
                 group.start_soon(self.wait, *each)
                 await turns()
@@ -67,16 +67,16 @@ def test_the_worker_that_made_room_goes_on_before_others_that_have_no_item() -> 
     """They would do the same, and to wake them costs more."""
 
     async def main() -> None:
-        gates = Gates()
-        async with gates.taken(("idle", "core", True)) as permit:
+        queues = Gates()
+        async with queues.taken(("idle", "core", True)) as permit:
             for _ in range(3):
-                gates.answered(permit)
-                again = gates.governor.permit_nowait(permit.gate)
+                queues.answered(permit)
+                again = queues.governor.permit_nowait(permit.queue)
                 assert again is not None
                 permit = again
                 await turns()
-            assert gates.served == []
-            assert permit.gate.waiting == 1
+            assert queues.served == []
+            assert permit.queue.waiting == 1
 
     run_virtual(main)
 
@@ -85,16 +85,16 @@ def test_room_that_it_does_not_take_is_not_lost() -> None:
     """It waits for something else now: the next one has the room a turn later; also room that was never used."""
 
     async def main() -> None:
-        gates = Gates()
-        async with gates.taken(("first", "core", True), ("second", "core", True)) as permit:
-            gates.answered(permit)
+        queues = Gates()
+        async with queues.taken(("first", "core", True), ("second", "core", True)) as permit:
+            queues.answered(permit)
             await turns()
-            assert gates.served == ["first"]
-        gates = Gates()
-        async with gates.taken(("first", "core", True)) as permit:
-            gates.governor.return_unused(permit)
+            assert queues.served == ["first"]
+        queues = Gates()
+        async with queues.taken(("first", "core", True)) as permit:
+            queues.governor.return_unused(permit)
             await turns()
-            assert gates.served == ["first"]
+            assert queues.served == ["first"]
 
     run_virtual(main)
 
@@ -104,12 +104,12 @@ def test_others_go_before_the_worker_that_made_room(first: tuple[str, str, bool]
     """An item under way, and another category, which one that has all the room would keep out; at once."""
 
     async def main() -> None:
-        gates = Gates()
-        async with gates.taken(("idle", "core", True), first) as permit:
-            gates.answered(permit)
-            assert gates.governor.permit_nowait(permit.gate) is None
+        queues = Gates()
+        async with queues.taken(("idle", "core", True), first) as permit:
+            queues.answered(permit)
+            assert queues.governor.permit_nowait(permit.queue) is None
             await turns()
-            assert gates.served == [first[0]]
+            assert queues.served == [first[0]]
 
     run_virtual(main)
 
@@ -118,14 +118,14 @@ def test_who_gives_up_waiting_leaves_the_gate() -> None:
     """Cancelled while it waits, as one without an item or with one: nothing is handed to it later."""
 
     async def main() -> None:
-        gates = Gates()
-        async with gates.taken() as permit:
+        queues = Gates()
+        async with queues.taken() as permit:
             for is_new in (True, False):
                 with anyio.move_on_after(0.1):
-                    await gates.wait("cancelled", "core", is_new)
-                assert permit.gate.waiting == 0
-            gates.answered(permit)
-            assert gates.governor.permit_nowait(permit.gate) is not None
-            assert gates.served == []
+                    await queues.wait("cancelled", "core", is_new)
+                assert permit.queue.waiting == 0
+            queues.answered(permit)
+            assert queues.governor.permit_nowait(permit.queue) is not None
+            assert queues.served == []
 
     run_virtual(main)

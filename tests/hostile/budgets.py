@@ -17,10 +17,10 @@ import anyio
 from bulk.errors import BulkError
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.rate_limit_poller import Watch
+from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.model import Effect, Failure, Reply, Request
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.classification import Verdict, judge
+from bulk.platform.classification import Verdict, classify
 from tests.hostile.limits import Answers, Headers, Limits
 from tests.virtual_time import START, VirtualClock, run_virtual
 
@@ -116,7 +116,7 @@ class Bench:
         policy = Policy(16, lambda limit: 0, cell.is_even, 300.0)
         self.governor = Governor(policy, self.clock, lambda *_: self.work, self.stops.append)
         self.account = self.governor.open_account(Source(), ["core"])
-        self.gate = self.governor.gate("default", "core")
+        self.queue = self.governor.queue("default", "core")
 
     def now(self) -> float:
         """The platform's time."""
@@ -133,7 +133,7 @@ class Bench:
         headers = self.limits.headers(self.now())
         reply = self._reply(200, headers, {"a": 1}) if is_served else self._reply(403, headers, LIMITED)
         await anyio.sleep(self.cell.latency_s / 2)
-        return reply, judge(READ, reply, "service")
+        return reply, classify(READ, reply, "service")
 
     async def _ask(self, _: Secret) -> tuple[Reply, Verdict] | Failure:
         self.asked += 1
@@ -141,12 +141,12 @@ class Bench:
         body = self.limits.body(self.now())
         reply = self._reply(body, {}, {"message": "No."}) if isinstance(body, int) else self._reply(200, {}, body)
         await anyio.sleep(self.cell.latency_s / 2)
-        return reply, judge(ASK, reply, "service")
+        return reply, classify(ASK, reply, "service")
 
     async def _worker(self) -> None:
         while self.work > 0:
             try:
-                permit = self.governor.permit_nowait(self.gate) or await self.governor.permit(self.gate)
+                permit = self.governor.permit_nowait(self.queue) or await self.governor.permit(self.queue)
             except Draining:
                 return
             reply, verdict = await self._request()
@@ -159,8 +159,8 @@ class Bench:
         """Until so many windows are over."""
         cell = self.cell
         async with anyio.create_task_group() as group:
-            group.start_soon(Watch(self.governor, self.account, self._ask).run)
-            group.start_soon(self.governor.attend, self.gate)
+            group.start_soon(RateLimitPoller(self.governor, self.account, self._ask).run)
+            group.start_soon(self.governor.attend, self.queue)
             for _ in range(16):
                 group.start_soon(self._worker)
             while not self.served and self.clock.monotonic() < 60.0:

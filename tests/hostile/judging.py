@@ -99,7 +99,7 @@ class Cell:
         items = [self.guest.alias.item(item) for item in self.row.items]
         return {"operation": self.row.operation, "items": items}
 
-    def judge(self, lines: Sequence[Mapping[str, Any]], at: float) -> None:
+    def classify(self, lines: Sequence[Mapping[str, Any]], at: float) -> None:
         """Compare what the engine said with what was done until `at` (seconds since 1970)."""
         self.outcomes = [line["outcome"] for line in lines]
         self.broken = list(self._broken(lines, at))

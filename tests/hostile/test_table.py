@@ -37,7 +37,7 @@ def test_the_judge_sees_lies():
     row, line = _row("webhook.create"), {"index": 0, "result": {}, "error": {"code": "conflict"}}
     cell = Cell.of(row, Way("plain", "status"), 0)
     for outcome, is_broken in (("succeeded", True), ("unchanged", True), ("failed", False), ("unknown", False)):
-        cell.judge([{**line, "outcome": outcome}], START)
+        cell.classify([{**line, "outcome": outcome}], START)
         assert bool(cell.broken) is is_broken, outcome
     hook = {"config": {"url": "https://hooks.example.test/new/"}}
     turn = Turn(
@@ -51,12 +51,12 @@ def test_the_judge_sees_lies():
     )
     turn.change("hook created", ("hook", 501, 1), hook)
     for outcome, is_broken in (("succeeded", False), ("failed", True), ("skipped", True), ("unknown", False)):
-        cell.judge([{**line, "outcome": outcome}], START)
+        cell.classify([{**line, "outcome": outcome}], START)
         assert bool(cell.broken) is is_broken, outcome
     turn.change("hook created", ("hook", 501, 2), hook)
-    cell.judge([{**line, "outcome": "unknown"}], START)
+    cell.classify([{**line, "outcome": "unknown"}], START)
     assert cell.broken == ["done 2 times: hook created"]
-    cell.judge([], START)
+    cell.classify([], START)
     assert "1 items, 0 outcomes" in cell.broken
     assert [exit_code(ended) for ended in (["succeeded"], ["failed", "unchanged"], ["failed", "unknown"])] == [0, 1, 6]
 
@@ -98,5 +98,5 @@ def test_a_refusal_without_end_ends(tmp_path) -> None:
     """An item that is always refused with 429, and not told how long, is given up within a day, and has no effect."""
     cell = Cell.of(_row("contents.put create"), Way("endless", "status", None, has_effect=False, status=429), 0)
     told = run_jobs(tmp_path, {cell.name: cell.job()}, {cell.name: cell.guest}, at_most_s=86_400.0)
-    cell.judge(told.lines[cell.name], START + 90_000.0)
+    cell.classify(told.lines[cell.name], START + 90_000.0)
     assert (cell.outcomes, cell.broken, told.trouble) == (["failed"], [], "")

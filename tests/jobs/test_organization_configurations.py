@@ -178,12 +178,12 @@ def test_deletion_is_irreversible_and_says_so():
 
 def test_set_default():
     """One request, and the platform's echo."""
-    echo = {"default_for_new_repos": "all", "configuration": BEFORE}
-    driven = run(DEFAULT, {**ONE, "default_for_new_repos": "all"}, reply(200, echo))
+    late_write = {"default_for_new_repos": "all", "configuration": BEFORE}
+    driven = run(DEFAULT, {**ONE, "default_for_new_repos": "all"}, reply(200, late_write))
     (put,) = driven.requests
     assert (put.method, put.path, put.effect) == ("PUT", f"{PATH}/defaults", Effect.ORDERED)
     assert put.body == {"default_for_new_repos": "all"}
-    assert driven.outcome.result == echo
+    assert driven.outcome.result == late_write
 
 
 def test_set_default_settled():

@@ -87,13 +87,13 @@ def test_a_write_that_may_arrive_twice_keeps_its_intent(tmp_path):
     """Its item has ended and needs no settling; the next process still hears of what may be on its way."""
     with opened(tmp_path / "run") as ledger:
         ledger.commit([intent(0), intent(1), intent(2)])
-        late = replace(record(0, job=1), may_echo=True)
+        late = replace(record(0, job=1), may_arrive_late=True)
         ledger.commit([late, record(1, job=1), record(2, OutcomeKind.UNKNOWN, job=1)])
     with opened(tmp_path / "run") as ledger:
         assert ledger.open_intents() == {}
-        assert ledger.echoes() == {(1, 0): intent(0)}
+        assert ledger.late_writes() == {(1, 0): intent(0)}
         assert ledger.reopen({OutcomeKind.SUCCEEDED}) == 2
-        assert (ledger.open_intents(), ledger.echoes()) == ({(1, 0): intent(0)}, {})
+        assert (ledger.open_intents(), ledger.late_writes()) == ({(1, 0): intent(0)}, {})
 
 
 def test_a_later_intent_replaces_the_earlier_one(ledger):

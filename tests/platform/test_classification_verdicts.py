@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_values import Unreadable
-from bulk.platform.classification import MESSAGE_CHARS, Verdict, VerdictKind, judge
+from bulk.platform.classification import MESSAGE_CHARS, Verdict, VerdictKind, classify
 from bulk.proof import Proof
 
 READ = Request(method="GET", path="/x")
@@ -19,7 +19,7 @@ K, C = VerdictKind, ErrorCode
 def verdict(status: int, body: object = None, request: Request = WRITE, **headers: str) -> Verdict:
     """The verdict on such a reply; `retry_after` stands for Retry-After."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return judge(request, Reply(status=status, headers=named, body=body), "service")
+    return classify(request, Reply(status=status, headers=named, body=body), "service")
 
 
 def says(message: str, **more: object) -> dict[str, object]:
@@ -197,7 +197,7 @@ def test_limits_come_before_what_an_operation_accepts():
 )
 def test_a_body_that_cant_be_used_is_no_success(request_, reply, kind, code):
     """failures.md rows 5, 15, 26, 29: a broken, empty, unreadable or too long body of a success is told by its kind."""
-    got = judge(request_, reply, "service")
+    got = classify(request_, reply, "service")
     assert (got.kind, got.code) == (kind, code)
 
 
@@ -246,7 +246,7 @@ def test_a_proof_decides_whether_a_success_is_one():
     assert (got.kind, got.code) == (K.BAD_RESPONSE, C.BAD_RESPONSE)
     assert "it names no id" in got.message
     assert verdict(200, 7, asked).kind is K.BAD_RESPONSE
-    assert judge(asked, Reply(status=200, headers={}, body={}, is_unchanged=True), "service").kind is K.ACCEPTED
+    assert classify(asked, Reply(status=200, headers={}, body={}, is_unchanged=True), "service").kind is K.ACCEPTED
 
 
 def test_the_entries_of_a_422_are_readable():
@@ -279,11 +279,11 @@ def test_a_message_is_cut_only_where_it_is_too_long():
 
 
 def test_messages_hold_no_secret_and_no_control_characters():
-    """failures.md rows 63 and 66: what a platform echoes is cleaned before anyone sees it, hidden secrets too."""
+    """failures.md rows 63 and 66: what a platform late writes is cleaned before anyone sees it, hidden secrets too."""
     token = Secret("tok_echoed_by_platform")
     hidden = "\u200b".join(token.reveal())
-    echo = f"\x1b[31mBad token {token.reveal()}\x07\n\u202e{hidden}"
-    assert verdict(401, says(echo)).message == "Bad token *** ***"
+    late_write = f"\x1b[31mBad token {token.reveal()}\x07\n\u202e{hidden}"
+    assert verdict(401, says(late_write)).message == "Bad token *** ***"
     long = verdict(422, says("y" * 10_000))
     assert len(long.message) == MESSAGE_CHARS
     assert verdict(403, says("a " * 490 + token.reveal())).message.endswith("…")
@@ -338,7 +338,7 @@ requests = st.builds(
 def test_a_verdict_can_be_had_for_everything(request_, status, headers, body, is_truncated):
     """failures.md row 26: no headers and no body make it raise; waits and messages stay within bounds."""
     reply = Reply(status=status, headers=headers, body=body, is_truncated=is_truncated)
-    got = judge(request_, reply, "service")
+    got = classify(request_, reply, "service")
     assert got.retry_after_s is None or 0.0 <= got.retry_after_s <= 3_700.0
     assert len(got.message) <= MESSAGE_CHARS
     assert got.message.isprintable() or "\u200c" in got.message or "\u200d" in got.message

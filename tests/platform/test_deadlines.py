@@ -247,12 +247,12 @@ async def test_cancelling_at_any_step_leaves_no_connection_behind(open_transport
 async def test_sending_once_more_after_each_cancellation_gives_its_own_answer(open_transport, token):
     """Cancelled at any step, then asked again on the same pool: the answer is that of the second request."""
 
-    async def echo(peer: Peer) -> None:
+    async def late_write(peer: Peer) -> None:
         while (request := await peer.request()) is not None:
             path = request.split(b" ")[1].removeprefix(b"/api/v3")
             await peer.write(answer(b'{"path": "%s"}' % path))
 
-    async with serving(echo) as server, open_transport(server.base_url) as transport:
+    async with serving(late_write) as server, open_transport(server.base_url) as transport:
         for turns in range(40):
             async with anyio.create_task_group() as group:
                 first = Request(method="GET", path=f"/cancelled/{turns}")

@@ -10,7 +10,7 @@ import pytest
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_values import Unreadable
-from bulk.platform.cache.cache_entry import Stored
+from bulk.platform.cache.cache_entry import CacheEntry
 from bulk.platform.cache.cache_entry import head_of as head_of_kept
 from tests.platform.conftest import OpenTransport
 from tests.platform.raw_server import Peer, always, answer, serving
@@ -125,9 +125,9 @@ async def test_what_is_not_encoded_never_leaves(open_transport, token, path, que
 ETAG, LAST_MODIFIED = 'W/"weak, with a comma"', "Sat, 21 Nov 2026 08:00:00 GMT"
 
 
-def kept(etag: str) -> Stored:
+def kept(etag: str) -> CacheEntry:
     """An answer with these validators, as the store has it."""
-    return Stored((1, b"key", head_of_kept(etag, LAST_MODIFIED, "", "") or "", b"{}", 0), Media.JSON)
+    return CacheEntry((1, b"key", head_of_kept(etag, LAST_MODIFIED, "", "") or "", b"{}", 0), Media.JSON)
 
 
 async def test_validators_go_back_verbatim_and_a_304_comes_back_as_one(open_transport, token):

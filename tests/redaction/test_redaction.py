@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bulk.ledger.results import dump, encode_all
 from bulk.model import Encoded, Media, OutcomeKind
-from bulk.platform.cache.cache_entry import Stored, as_result, head_of, without_secrets
+from bulk.platform.cache.cache_entry import CacheEntry, as_result, head_of, without_secrets
 from bulk.redaction import MASK, Registry, json_lines, remember
 from tests.ledger.samples import finished
 
@@ -264,7 +264,7 @@ def test_results_and_kept_answers_hold_no_secret() -> None:
     assert secret.encode() not in lines
     clean = without_secrets(rows)
     assert [row[0] for row in clean] == [1, 3]
-    stored = Stored(clean[0], Media.JSON)
+    stored = CacheEntry(clean[0], Media.JSON)
     assert stored.is_result_of("readme.get")
     assert orjson.loads(stored.body)["download_url"] == "https://h.example.com/a?token=***"
 

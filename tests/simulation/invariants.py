@@ -145,9 +145,9 @@ def nothing_leaked(world: World, run: Run) -> None:
     assert governor.concurrency.in_flight == 0
     for account in governor.accounts.values():
         assert account.in_flight == 0
-        for gate in account.gates.values():
-            assert not gate.waiting
-            assert gate.bucket is None or gate.bucket.in_flight == 0
+        for queue in account.queues.values():
+            assert not queue.waiting
+            assert queue.bucket is None or queue.bucket.in_flight == 0
     assert run.scheduler.in_flight == 0
     assert not world.network.client_wires
 
@@ -161,10 +161,10 @@ def counters_are_sane(world: World) -> None:
     assert 0 <= concurrency.in_flight <= concurrency.most
     assert sum(account.in_flight for account in governor.accounts.values()) == concurrency.in_flight
     for account in governor.accounts.values():
-        for gate in account.gates.values():
-            if gate.bucket is not None:
-                assert 0 <= gate.bucket.in_flight <= account.in_flight
-                assert 0 <= gate.bucket.free <= gate.bucket.limit
+        for queue in account.queues.values():
+            if queue.bucket is not None:
+                assert 0 <= queue.bucket.in_flight <= account.in_flight
+                assert 0 <= queue.bucket.free <= queue.bucket.limit
 
 
 def intent_is_durable(world: World, exchange: Exchange) -> None:
@@ -191,8 +191,8 @@ def budgets_are_accounted(world: World, run: Run, first: int = 0) -> None:
         first: how much had left before that run (count).
     """
     for account in run.governor.accounts.values():
-        for category, gate in account.gates.items():
-            bucket = gate.bucket
+        for category, queue in account.queues.items():
+            bucket = queue.bucket
             if bucket is None:
                 continue
             left = [

@@ -15,7 +15,7 @@ import aiohttp
 from bulk.bundle import index
 from bulk.check import checking
 from bulk.execute import item_run, recorder, settle
-from bulk.execute.request_sender import Exchange, Tried
+from bulk.execute.request_sender import RequestSender, Tried
 from bulk.execute.writes import recent_writes
 from bulk.govern.accounts import Account, Permit
 from bulk.govern.governor import Governor
@@ -53,15 +53,15 @@ def no_read_back() -> contextlib.AbstractContextManager[None]:
 
 def blind_repeat() -> contextlib.AbstractContextManager[None]:
     """A write whose answer was lost is sent again at once."""
-    real = Exchange.once
+    real = RequestSender.once
 
-    async def once(self: Exchange, request: Request, *args: Any) -> Tried:
+    async def once(self: RequestSender, request: Request, *args: Any) -> Tried:
         tried = await real(self, request, *args)
         if tried.failure is not None and tried.failure.kind is FailureKind.LOST:
             return await real(self, request, *args[:2])
         return tried
 
-    return _patched(Exchange, "once", once)
+    return _patched(RequestSender, "once", once)
 
 
 @contextlib.contextmanager
@@ -116,12 +116,12 @@ def conditional_read_back() -> contextlib.AbstractContextManager[None]:
     real = settle.Settler._read_back
 
     async def read_back(self: settle.Settler, *args: Any) -> Any:
-        send = Exchange.read
+        send = RequestSender.read
 
-        async def read(of: Exchange, request: Request, *more: Any) -> Any:
+        async def read(of: RequestSender, request: Request, *more: Any) -> Any:
             return await send(of, _stale(request), *more)
 
-        with mock.patch.object(Exchange, "read", read):
+        with mock.patch.object(RequestSender, "read", read):
             return await real(self, *args)
 
     return _patched(settle.Settler, "_read_back", read_back)
@@ -194,7 +194,7 @@ def doubt_forgotten() -> contextlib.AbstractContextManager[None]:
 
 def stale_look_believed() -> contextlib.AbstractContextManager[None]:
     """A look is believed although this run has just changed what it shows."""
-    return _patched(recent_writes.LastWrites, "steps", lambda self, operation, item, now: operation.steps(item))
+    return _patched(recent_writes.RecentWrites, "steps", lambda self, operation, item, now: operation.steps(item))
 
 
 EVERY: Sequence[Any] = (

@@ -42,7 +42,7 @@ def test_a_download_gets_no_token_and_its_url_is_used_once(folder: Path, monkeyp
             assert [each.path == FILE for each in sent] == [True, False, True, False]
             assert [bool(each.token) for each in sent] == [True, False, True, False]
             assert "/downloads/" in sent[1].path
-            bucket = made.runs[-1].governor.gate("default", "core").bucket
+            bucket = made.runs[-1].governor.queue("default", "core").bucket
             assert bucket is not None
             assert bucket.sent - bucket.given_back == 2
 

@@ -263,7 +263,7 @@ def test_a_busy_process_has_fewer_in_flight(folder: Path, each_look_s: float, is
             def look(_: Exchange) -> Fate:
                 governor = made.runs[-1].governor
                 allowed.append(governor.concurrency.allowed)
-                obstacles.add(governor.gate("default", "core").obstacle)
+                obstacles.add(governor.queue("default", "core").obstacle)
                 return FINE
 
             made.network.fate_of = look
@@ -338,7 +338,7 @@ def test_a_redirected_read_is_followed_on_the_platform(folder: Path, status: int
             assert (await made.run(manifest)).exit_code == 0
             sent = [each.path for each in made.network.exchanges if "readme" in each.path]
             assert sent == [f"{PREFIX}/repos/fleet/repo-00000/readme", target]
-            bucket = made.runs[-1].governor.gate("default", "core").bucket
+            bucket = made.runs[-1].governor.queue("default", "core").bucket
             assert bucket is not None
             assert bucket.sent - bucket.given_back == 2
             made.network.fate_of = lambda each: redirect(target, status) if "readme" in each.path else FINE

@@ -69,7 +69,7 @@ def target(dice: random.Random) -> str:
 
 
 @dataclass
-class Watch:
+class RateLimitPoller:
     """What was seen on the wire: connections by (host, port), and requests whose token was somebody else's to see."""
 
     connections: Counter[tuple[str | None, int | None]] = field(default_factory=Counter)
@@ -138,9 +138,9 @@ def jobs(count: int, first: int) -> dict[str, Any]:
     }
 
 
-def fuzz(folder: Path, seed: int, count: int, runs: int) -> tuple[Watch, Hostile]:
+def fuzz(folder: Path, seed: int, count: int, runs: int) -> tuple[RateLimitPoller, Hostile]:
     """So many redirects and as many links in each of so many runs; what was seen."""
-    watch, hostile = Watch(), Hostile(seed)
+    watch, hostile = RateLimitPoller(), Hostile(seed)
 
     async def main() -> None:
         async with world(folder, latency_ms=0.0) as made:
@@ -163,7 +163,7 @@ def fuzz(folder: Path, seed: int, count: int, runs: int) -> tuple[Watch, Hostile
     return watch, hostile
 
 
-def judge(watch: Watch, hostile: Hostile, count: int) -> str:
+def classify(watch: RateLimitPoller, hostile: Hostile, count: int) -> str:
     """No token went astray, no connection was made elsewhere; a line for people."""
     assert (hostile.redirects, hostile.links) == (count, count)
     assert watch.astray == []
@@ -176,13 +176,13 @@ def judge(watch: Watch, hostile: Hostile, count: int) -> str:
 
 def test_no_token_goes_to_another_origin(folder: Path, figure: Callable[[str], None]) -> None:
     """failures.md rows 9, 10, 12: 600 fuzzed links and redirects: every connection and token is the platform's own."""
-    figure(judge(*fuzz(folder, 1, 300, 1), 300))
+    figure(classify(*fuzz(folder, 1, 300, 1), 300))
 
 
 @pytest.mark.soak
 def test_no_token_goes_to_another_origin_at_length(folder: Path, figure: Callable[[str], None]) -> None:
     """failures.md rows 9, 10, 12: 100,000 of them."""
-    figure(judge(*fuzz(folder, 2, 1_000, 50), 50_000))
+    figure(classify(*fuzz(folder, 2, 1_000, 50), 50_000))
 
 
 def test_a_token_that_goes_astray_is_seen(folder: Path) -> None:

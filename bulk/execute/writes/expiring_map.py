@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Recent(Generic[T]):
+class ExpiringMap(Generic[T]):
     """Args:
     lasts_s: how long each counts (seconds).
     """

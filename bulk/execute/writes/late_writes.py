@@ -15,7 +15,7 @@ from bulk.model import Effect
 
 
 @dataclass(frozen=True, slots=True)
-class Echo:
+class LateWrite:
     """One send that may still arrive.
 
     Attributes:
@@ -43,20 +43,20 @@ class Echo:
         return any(lane.startswith(f"{self.resource}:") for lane in lanes)
 
 
-class Echoes:
+class LateWrites:
     """All of a run. There are few: only lost answers make one, and only for the settle time."""
 
-    def __init__(self, earlier: Iterable[Echo] = ()) -> None:
+    def __init__(self, earlier: Iterable[LateWrite] = ()) -> None:
         self._echoes = list(earlier)
 
     def __bool__(self) -> bool:
         """Whether there is any to look at."""
         return bool(self._echoes)
 
-    def add(self, echo: Echo, now: float) -> None:
+    def add(self, late_write: LateWrite, now: float) -> None:
         """Remember a send; what is over by `now` is forgotten."""
         self._echoes = [each for each in self._echoes if each.until > now]
-        self._echoes.append(echo)
+        self._echoes.append(late_write)
 
     def wait_s(self, owner: tuple[int, int], lanes: frozenset[str], path: str, now: float) -> float:
         """Seconds that a write of that item has to wait; 0.0: it may leave."""
@@ -65,5 +65,5 @@ class Echoes:
 
 
 def folded(resource: str, lanes: Sequence[str]) -> frozenset[str]:
-    """Names of lanes as `Echo` compares them: the platform ignores case, and resources don't share lanes."""
+    """Names of lanes as `LateWrite` compares them: the platform ignores case, and resources don't share lanes."""
     return frozenset(f"{resource}:{lane.casefold()}" for lane in lanes)

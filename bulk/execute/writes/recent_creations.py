@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from bulk import urls
-from bulk.execute.writes.expiring_map import Recent
+from bulk.execute.writes.expiring_map import ExpiringMap
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item, Operation
 
@@ -23,11 +23,11 @@ _BEFORE_NAMES = ("orgs", "repos", "organizations")
 _OF_ALL = "/enterprises/"
 
 
-class Newborn:
+class RecentCreations:
     """Names and places of a run's last creations; `settle_s`: how long each counts (seconds)."""
 
     def __init__(self, settle_s: float) -> None:
-        self._made: Recent[None] = Recent(settle_s)
+        self._made: ExpiringMap[None] = ExpiringMap(settle_s)
 
     def add(self, names: Iterable[str], now: float) -> None:
         """These are there since `now`; what is older than the settle time is forgotten."""

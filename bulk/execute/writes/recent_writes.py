@@ -7,16 +7,16 @@ left, and does not look: the platform's own comparison guards it. What it lost i
 monotonic times come in. Source: failures.md rows 7, 21, 22.
 """
 
-from bulk.execute.writes.expiring_map import Recent
+from bulk.execute.writes.expiring_map import ExpiringMap
 from bulk.model import Effect, Outcome
 from bulk.operation import AnyOperation, Item, Operation, Steps
 
 
-class LastWrites:
+class RecentWrites:
     """Those of a run, by what they changed; `settle_s`: how long each counts (seconds)."""
 
     def __init__(self, settle_s: float) -> None:
-        self._left: Recent[str] = Recent(settle_s)
+        self._left: ExpiringMap[str] = ExpiringMap(settle_s)
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """The steps of `item`, which know what an item before it has just left."""

@@ -74,9 +74,9 @@ class Bucket:
     asked: Witness = field(default_factory=Witness)
     first: int = NEVER
     is_assumed: bool = False
-    is_looking: bool = False
+    is_probing: bool = False
     looked_at: float = 0.0
-    looks: int = 0
+    probes: int = 0
     pause_until: float = 0.0
     emptied_at: float = 0.0
     lag_s: float = 0.0
@@ -254,7 +254,7 @@ class Bucket:
             self.burst //= 2
         self.has_rival = self.is_exhausted = False
         self.spell = 0
-        self.looks = self.looks if self.is_looking else 0
+        self.probes = self.probes if self.is_probing else 0
         self.pause_until = 0.0
         self.settle()
 

@@ -28,11 +28,11 @@ LAG_MOST_S = 5.0
 def is_doubtful(bucket: Bucket) -> bool:
     """Whether nothing is left only because a witness says so, or another one says that something is."""
     return bucket.limit - bucket.own > bucket.reserve or any(
-        _doubts(bucket, each) for each in (bucket.shown, bucket.asked)
+        _lost_writes(bucket, each) for each in (bucket.shown, bucket.asked)
     )
 
 
-def _doubts(bucket: Bucket, witness: Witness) -> bool:
+def _lost_writes(bucket: Bucket, witness: Witness) -> bool:
     if witness.left(bucket.paid) <= bucket.reserve or witness.heard_at < bucket.emptied_at:
         return False
     return bucket.limit - bucket.own > bucket.reserve or witness.moved >= 0
@@ -45,16 +45,16 @@ def _is_hollow(bucket: Bucket) -> bool:
     return sum(each.ceiling <= bucket.paid for each in (bucket.shown, bucket.asked)) < 2
 
 
-def look_at(bucket: Bucket, now: float) -> float:
+def probe_at(bucket: Bucket, now: float) -> float:
     """When one request may go and see whether something is left after all; `now`, too (UTC epoch seconds, platform
     time)."""
-    if bucket.is_looking:
+    if bucket.is_probing:
         return math.inf
     if bucket.emptied_at == 0.0:
         bucket.emptied_at = now
     at = bucket.reset_at + bucket.lag_s + min(LOOK_MOST_S, max(LOOK_LEAST_S, bucket.window_s * LOOK_SHARE))
     for witness in (bucket.shown, bucket.asked):
-        if _doubts(bucket, witness):
+        if _lost_writes(bucket, witness):
             first_s = DOUBT_S if bucket.limit - bucket.own > bucket.reserve else MOVED_S
             at = min(at, bucket.emptied_at + first_s * 4.0 ** min(3, witness.too_much))
     if _is_hollow(bucket):
@@ -62,9 +62,9 @@ def look_at(bucket: Bucket, now: float) -> float:
     return max(at, bucket.pause_until)
 
 
-def look(bucket: Bucket, now: float) -> None:
+def probe(bucket: Bucket, now: float) -> None:
     """One request is let out to see, not before `now` (UTC epoch seconds, platform time)."""
-    bucket.is_looking, bucket.looked_at = True, now
+    bucket.is_probing, bucket.looked_at = True, now
     bucket.shown.said, bucket.asked.said = bucket.shown.latest, bucket.asked.latest
     bucket.sent += 1
     bucket.in_flight += 1
@@ -78,25 +78,25 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
         was_served: the platform served it; False: refused because of a limit; None: nothing can be told from it.
         now: platform time, `late` the latest that it may be (UTC epoch seconds).
     """
-    bucket.is_looking = False
+    bucket.is_probing = False
     if window != bucket.window:
         _learn_lag(bucket)
-        bucket.looks, bucket.pause_until = 0, 0.0
+        bucket.probes, bucket.pause_until = 0, 0.0
         return
     is_past = bucket.looked_at >= bucket.reset_at
     if was_served:
         _saw_it_served(bucket, is_past, now, late)
         return
-    bucket.looks += 1
+    bucket.probes += 1
     first_s = DOUBT_S if was_served is False and not is_past else LOOK_AGAIN_S
-    bucket.pause_until = now + min(LOOK_AGAIN_MOST_S, first_s * 2.0 ** min(10, bucket.looks - 1))
+    bucket.pause_until = now + min(LOOK_AGAIN_MOST_S, first_s * 2.0 ** min(10, bucket.probes - 1))
     if was_served is False:
         _saw_it_refused(bucket, is_past, late)
 
 
 def _learn_lag(bucket: Bucket) -> None:
     late_s = bucket.looked_at - bucket.ended_at
-    if bucket.looks and not bucket.is_assumed and bucket.lag_s < late_s <= LAG_MOST_S:
+    if bucket.probes and not bucket.is_assumed and bucket.lag_s < late_s <= LAG_MOST_S:
         bucket.lag_s = late_s
 
 
@@ -113,16 +113,16 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
     if (is_past and not (bucket.is_assumed and is_room)) or moved or not is_room:
         both = [each for each in (*moved, bucket.shown, bucket.asked) if not each.too_little]
         ends = [each.reset_at for each in both if each.reset_at > late + bucket.jitter_s]
-        window_s, looks = bucket.window_s, bucket.looks
-        if looks and is_past and bucket.opened_at:
+        window_s, probes = bucket.window_s, bucket.probes
+        if probes and is_past and bucket.opened_at:
             window_s = max(window_s, bucket.looked_at - bucket.opened_at)  # longer than it was taken for
         ended_at = bucket.looked_at if bucket.is_assumed or not is_past else bucket.reset_at
         bucket.begin(bucket.limit, min(ends) if ends else late + window_s, bucket.in_flight + 1, now, late)
-        bucket.ended_at, bucket.is_assumed, bucket.looks = ended_at, not ends, looks
+        bucket.ended_at, bucket.is_assumed, bucket.probes = ended_at, not ends, probes
         _learn_lag(bucket)
         if not ends:
             bucket.window_s = window_s
-    bucket.looks, bucket.pause_until, bucket.emptied_at = 0, 0.0, 0.0
+    bucket.probes, bucket.pause_until, bucket.emptied_at = 0, 0.0, 0.0
     bucket.settle()
 
 

@@ -1,4 +1,4 @@
-"""Which words about a budget are listened to, and what a gate makes of them.
+"""Which words about a budget are listened to, and what a permit queue makes of them.
 
 The headers of a 401, a lock-out, an error page or an answer to another token speak of somebody else's budget, mostly of
 the address's own anonymous one: they never reach a bucket. Source: failures.md rows 31, 34; design.md §4.
@@ -7,11 +7,11 @@ the address's own anonymous one: they never reach a bucket. Source: failures.md 
 import math
 from collections.abc import Callable
 
-from bulk.govern.accounts import Gate, Permit
+from bulk.govern.accounts import Permit, PermitQueue
 from bulk.govern.budgets import unusable
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.witnesses import NEVER
-from bulk.govern.server_clock import PlatformTime
+from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_headers
 
@@ -36,36 +36,36 @@ SEEN = {
 
 
 def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
-    """What the headers of an answer say of its own gate's budget; None where they don't, or may mean another."""
-    kind, gate = verdict.kind, permit.gate
-    if kind not in _SPEAK or permit.generation != gate.account.generation:
+    """What the headers of an answer say of the budget that paid for it; None where they don't, or may mean another."""
+    kind, queue = verdict.kind, permit.queue
+    if kind not in _SPEAK or permit.generation != queue.account.generation:
         return None
     limits = limits_from_headers(reply.headers)
-    if limits is None or limits.category not in (None, gate.category):
+    if limits is None or limits.category not in (None, queue.category):
         return None
-    is_served, bucket = kind in _SERVED and reply.status < 400, gate.bucket
+    is_served, bucket = kind in _SERVED and reply.status < 400, queue.bucket
     if is_served and limits.limit <= 0:
         return None  # it was served, so that is no limit
     if bucket is None or limits.limit == bucket.limit:
         return limits
     if not is_served:
         # a token that got lost on the way is refused with the limits of nobody; a limit of nothing is nobody's
-        return limits if permit.is_look and limits.limit <= 0 else None
+        return limits if permit.is_probe and limits.limit <= 0 else None
     is_asked = bucket.asked.heard_at >= bucket.opened_at and bucket.asked.heard_at > 0.0
     return limits if limits.category is not None or not is_asked else None
 
 
 def take(
-    gate: Gate,
+    queue: PermitQueue,
     limits: Limits,
     overlap: int,
     now: float,
-    time: PlatformTime,
+    time: ServerClock,
     reserve: Callable[[int], int],
     *,
     is_asked: bool = False,
 ) -> bool:
-    """Tell a gate's bucket what the platform says, from a header or (`is_asked`) from `/rate_limit`.
+    """Tell a permit queue's bucket what the platform says, from a header or (`is_asked`) from `/rate_limit`.
 
     Args:
         overlap: requests that it may not have counted (count). now: monotonic seconds.
@@ -74,29 +74,29 @@ def take(
     Returns:
         Whether a new window began, or less is left than was known.
     """
-    limit, remaining, bucket = limits.limit, limits.remaining, gate.bucket
+    limit, remaining, bucket = limits.limit, limits.remaining, queue.bucket
     if limit - reserve(limit) <= 0:
-        unusable.note(gate, limit, now, is_asked=is_asked)
+        unusable.note(queue, limit, now, is_asked=is_asked)
         if bucket is None:
             return False
         limit, remaining = bucket.limit, 0  # a single word does not change how much a window holds
     else:
-        gate.hopeless, gate.is_hopeless_shown = 0, False
+        queue.hopeless, queue.is_hopeless_shown = 0, False
     platform_now, late = time.middle(now), time.latest(now) if time.is_known else math.inf
     reset_at = float(limits.reset)
     is_end = platform_now - PAST_MOST_S < reset_at < time.latest(now) + WINDOW_MOST_S
     if bucket is None:
-        recent = gate.unbudgeted(now)
-        remaining = max(0, remaining - gate.account.in_flight)
+        recent = queue.unbudgeted(now)
+        remaining = max(0, remaining - queue.account.in_flight)
         end = reset_at if is_end else platform_now + UNKNOWN_WINDOW_S
         bucket = Bucket(limit, max(0, min(remaining, limit - recent)), end, max(1.0, end - platform_now))
         bucket.began, bucket.opened_at, bucket.is_assumed = -recent, platform_now, not is_end
-        bucket.first, overlap, gate.bucket = NEVER, 0, bucket
+        bucket.first, overlap, queue.bucket = NEVER, 0, bucket
     before, end_before = bucket.free, bucket.reset_at
     named = reset_at if is_end else None
     is_new = bucket.observe(limit, remaining, named, overlap, platform_now, late=late, is_asked=is_asked)
     bucket.reserve = reserve(bucket.limit)
     if is_new and bucket.own and not time.is_known:
-        time.turned(end_before, gate.named_at, now)
-    gate.named_at = now
+        time.turned(end_before, queue.named_at, now)
+    queue.named_at = now
     return is_new or bucket.free < before

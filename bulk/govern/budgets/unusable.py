@@ -7,67 +7,71 @@ ever. A single word is not enough for either.
 from collections.abc import Callable, Iterable
 
 from bulk.errors import BudgetTooSmall, BulkError, RunStopped
-from bulk.govern.accounts import Account, Gate
+from bulk.govern.accounts import Account, PermitQueue
 
 HOPELESS_WORDS, HOPELESS_S = 3, 10.0
 """So many words in a row that the limit leaves nothing, in a run that sends already over that time (seconds)."""
 
 
-def note(gate: Gate, limit: int, now: float, *, is_asked: bool) -> None:
+def note(queue: PermitQueue, limit: int, now: float, *, is_asked: bool) -> None:
     """A header, or (`is_asked`) `/rate_limit` named a limit that leaves nothing (now: monotonic seconds)."""
-    if not gate.hopeless:
-        gate.hopeless_at = now
-    gate.hopeless += 1
-    gate.hopeless_limit = limit
-    gate.is_hopeless_shown = gate.is_hopeless_shown or not is_asked
+    if not queue.hopeless:
+        queue.hopeless_at = now
+    queue.hopeless += 1
+    queue.hopeless_limit = limit
+    queue.is_hopeless_shown = queue.is_hopeless_shown or not is_asked
 
 
-def is_hopeless(gate: Gate, now: float) -> bool:
-    """Whether the limit leaves nothing to let out at `gate`, as far as that can be known (now: monotonic seconds).
+def is_hopeless(queue: PermitQueue, now: float) -> bool:
+    """Whether the limit leaves nothing to let out, as far as that can be known (now: monotonic seconds).
 
     A single word is never believed; in a run that sends, neither is one witness while another has said the contrary.
     """
-    if gate.hopeless < HOPELESS_WORDS:
+    if queue.hopeless < HOPELESS_WORDS:
         return False
-    bucket = gate.bucket
+    bucket = queue.bucket
     if bucket is None:
         return True
-    is_agreed = bucket.shown.heard_at == 0.0 or gate.is_hopeless_shown or gate.refused_at >= gate.hopeless_at
-    return is_agreed and now - gate.hopeless_at >= HOPELESS_S
+    is_agreed = bucket.shown.heard_at == 0.0 or queue.is_hopeless_shown or queue.refused_at >= queue.hopeless_at
+    return is_agreed and now - queue.hopeless_at >= HOPELESS_S
 
 
-def _why(gate: Gate, reserve: int) -> str:
+def _why(queue: PermitQueue, reserve: int) -> str:
     """For people."""
-    name = f"{gate.account.name}/{gate.category}"
-    if gate.hopeless_limit <= 0:
+    name = f"{queue.account.name}/{queue.category}"
+    if queue.hopeless_limit <= 0:
         return f"the platform's limit of {name} is 0 requests: nothing that this run needs of it can be sent"
     return (
-        f"limits.reserve keeps {reserve:,} of the {gate.hopeless_limit:,} requests of {name}: nothing is left to send. "
-        "Lower limits.reserve (or --reserve) and run the same command again."
+        f"limits.reserve keeps {reserve:,} of the {queue.hopeless_limit:,} requests of {name}: nothing is left to "
+        "send. Lower limits.reserve (or --reserve) and run the same command again."
     )
 
 
 def reason_to_stop(
-    gates: Iterable[Gate], gate: Gate, work_left: int, reserve: Callable[[int], int]
+    queues: Iterable[PermitQueue], queue: PermitQueue, work_left: int, reserve: Callable[[int], int]
 ) -> BulkError | None:
-    """Why the run can't go on after what was said at `gate`; None: it can, or does not need it.
+    """Why the run can't go on after what was said at `queue`; None: it can, or does not need it.
 
     Args:
-        gates: all of the run. work_left: requests still to be sent there (count).
+        permit queues: all of the run. work_left: requests still to be sent there (count).
     """
-    if not (gate.awaits_items or work_left):
+    if not (queue.awaits_items or work_left):
         return None
-    why = _why(gate, reserve(gate.hopeless_limit))
-    return RunStopped(why) if any(each.granted for each in gates) else BudgetTooSmall(why)
+    why = _why(queue, reserve(queue.hopeless_limit))
+    return RunStopped(why) if any(each.granted for each in queues) else BudgetTooSmall(why)
 
 
 def may_begin(accounts: Iterable[Account], work_left: Callable[[str, str], int]) -> bool:
-    """Whether every credential was asked for its limits, and no gate that is needed waits for a second word on a limit
+    """Whether every credential was asked for its limits, and no queue that is needed waits for a second word on a limit
     that leaves nothing: nothing is sent before."""
     for account in accounts:
         if not account.was_asked:
             return False
-        for gate in account.gates.values():
-            if gate.hopeless and gate.bucket is None and (gate.awaits_items or work_left(account.name, gate.category)):
+        for queue in account.queues.values():
+            if (
+                queue.hopeless
+                and queue.bucket is None
+                and (queue.awaits_items or work_left(account.name, queue.category))
+            ):
                 return False
     return True

@@ -14,7 +14,7 @@ time, it falls to what it can serve. Source: design.md §4; failures.md row 25.
 from dataclasses import dataclass, field
 
 from bulk.govern.concurrency.latency_rounds import Round
-from bulk.govern.concurrency.overload import Suffering
+from bulk.govern.concurrency.overload import Overload
 
 START = 16
 GROWTH, GROWTH_MOST = 0.5, 2.0
@@ -64,7 +64,7 @@ _NONE = float("inf")
 
 
 @dataclass(slots=True)
-class Concurrency:
+class AdaptiveLimit:
     """Attributes:
     most: the user's limit (count). limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
     whole: what is allowed but for experiments (count, 1..most).
@@ -112,7 +112,7 @@ class Concurrency:
     was_starting: bool = False
     calm_after: float = 0.0
     round: Round = field(init=False)
-    suffering: Suffering = field(default_factory=Suffering)
+    suffering: Overload = field(default_factory=Overload)
 
     def __post_init__(self) -> None:
         self.limit = self.whole = float(min(self.most, START))

@@ -10,16 +10,16 @@ import anyio
 import anyio.lowlevel
 
 from bulk.clock import Clock
-from bulk.govern.concurrency.adaptive_limit import Concurrency
+from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 
 EVERY = 32
 """One turn is measured for so many answers (count)."""
 
 
-class Pulse:
+class LoopLoad:
     """One task (`run`), for ever; `beat` for each answer."""
 
-    def __init__(self, concurrency: Concurrency, clock: Clock) -> None:
+    def __init__(self, concurrency: AdaptiveLimit, clock: Clock) -> None:
         self._concurrency, self._clock = concurrency, clock
         self._beats = 0
         self._due = anyio.Event()

@@ -25,7 +25,7 @@ MEMORY = 4.0
 
 
 @dataclass(slots=True)
-class Suffering:
+class Overload:
     """Attributes:
     tolerated: share of bad answers that is put up with.
     excess: bad answers beyond it, lately (count). seen, bad: answers, and bad ones, since the limit fell (counts; of

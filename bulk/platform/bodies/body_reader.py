@@ -1,9 +1,9 @@
 """Takes in the bodies of answers, so that memory stays flat whatever their size and number.
 
-A body that is short goes into memory as it comes, the others only where there is `Room`; what finds none, and what is
-longer than `IN_MEMORY_BYTES`, is written to a file while it arrives, so that no connection ever waits for memory. Of a
-file, either a BodyFile is handed on, or it is read back when there is room for it. What an item holds is its own until
-`end`. Source: interface.md §3 (raw); failures.md row 29.
+A body that is short goes into memory as it comes, the others only where the memory budget has room; what finds none,
+and what is longer than `IN_MEMORY_BYTES`, is written to a file while it arrives, so that no connection ever waits for
+memory. Of a file, either a BodyFile is handed on, or it is read back when there is room for it. What an item holds is
+its own until `end`. Source: interface.md §3 (raw); failures.md row 29.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from typing import Protocol
 from bulk.clock import Clock
 from bulk.model import BodyFile, Media, Request
 from bulk.platform.bodies.content_coding import Coded
-from bulk.platform.bodies.memory_budget import Room
-from bulk.platform.bodies.spool import Arrivals, Arriving, Elsewhere
-from bulk.platform.deadlines import Flight
+from bulk.platform.bodies.memory_budget import MemoryBudget
+from bulk.platform.bodies.spool import Elsewhere, Spool, SpooledBody
+from bulk.platform.deadlines import InFlight
 from bulk.platform.http1 import SMALL_BYTES, Answering
 
 ROOM_BYTES = 16 * 1024 * 1024
@@ -72,7 +72,7 @@ async def read_alone(response: Answering, coding: str, most: int) -> bytes | Too
     return b"".join(blocks)
 
 
-class Intake:
+class BodyReader:
     """For all requests of a run.
 
     Args:
@@ -82,7 +82,7 @@ class Intake:
 
     def __init__(self, run_dir: Path, clock: Clock, elsewhere: Elsewhere) -> None:
         self._monotonic = clock.monotonic
-        self._room, self._arrivals = Room(ROOM_BYTES), Arrivals(run_dir, elsewhere)
+        self._memory_budget, self._arrivals = MemoryBudget(ROOM_BYTES), Spool(run_dir, elsewhere)
         self._files: dict[object, list[str]] = {}
 
     def clear(self) -> None:
@@ -91,27 +91,27 @@ class Intake:
 
     def holds(self, holder: object) -> bool:
         """Whether an item has something that must come to its `end`."""
-        return holder in self._room or holder in self._files
+        return holder in self._memory_budget or holder in self._files
 
     def step_aside(self, holder: object) -> None:
         """This item goes on to its next request, for which it may have to wait."""
-        self._room.step_aside(holder)
+        self._memory_budget.step_aside(holder)
 
     async def end(self, holders: Iterable[object]) -> None:
         """These items have ended, and all that counts of them is on disk."""
         names = [name for holder in holders for name in self._files.pop(holder, ())]
         for holder in holders:
-            self._room.give(holder)
+            self._memory_budget.give(holder)
         if names:
             await self._arrivals.remove(names)
 
     def abandon(self, holder: object) -> None:
         """This item has no outcome; its files go when the run ends."""
         self._files.pop(holder, None)
-        self._room.give(holder)
+        self._memory_budget.give(holder)
 
     async def read(
-        self, response: Answering, length: int, coding: str, request: Request, flight: Flight, holder: Holder
+        self, response: Answering, length: int, coding: str, request: Request, flight: InFlight, holder: Holder
     ) -> bytes | BodyFile | TooLong:
         """The body of `response`, which is released when all of it has come, or closed when it is too long.
 
@@ -133,24 +133,28 @@ class Intake:
         try:
             if await self._into_memory(content, length, blocks, request.max_bytes, body):
                 response.release()
-                self._room.pass_on(body, holder)
+                self._memory_budget.pass_on(body, holder)
                 return b"".join(blocks)
             return await self._by_file(response, content, blocks, request, flight, holder, body)
         finally:
-            self._room.give(body)
+            self._memory_budget.give(body)
 
     async def _into_memory(self, content: _Blocks, length: int, blocks: list[bytes], most: int, body: object) -> bool:
         """Read into `blocks` while there is room, which is taken for `body`; whether that was all of it."""
-        size, room = 0, max(length, SMALL_BYTES)
-        if room > SMALL_BYTES and (room > IN_MEMORY_BYTES or not self._room.take_nowait(body, room)):
+        size, memory_budget = 0, max(length, SMALL_BYTES)
+        if memory_budget > SMALL_BYTES and (
+            memory_budget > IN_MEMORY_BYTES or not self._memory_budget.take_nowait(body, memory_budget)
+        ):
             return False
         while block := await content.readany():
             blocks.append(block)
             size += len(block)
-            if size > room:
-                if size > min(most, UNKNOWN_BYTES) or not self._room.take_nowait(body, STEP_BYTES + size - room):
+            if size > memory_budget:
+                if size > min(most, UNKNOWN_BYTES) or not self._memory_budget.take_nowait(
+                    body, STEP_BYTES + size - memory_budget
+                ):
                     return False
-                room = size + STEP_BYTES
+                memory_budget = size + STEP_BYTES
         return True
 
     async def _by_file(
@@ -159,7 +163,7 @@ class Intake:
         content: _Blocks,
         blocks: list[bytes],
         request: Request,
-        flight: Flight,
+        flight: InFlight,
         holder: Holder,
         body: object,
     ) -> bytes | BodyFile | TooLong:
@@ -177,11 +181,11 @@ class Intake:
                     return TOO_LONG
                 if waiting >= STEP_BYTES:
                     await self._write(file, blocks, flight)
-                    self._room.give(body)
+                    self._memory_budget.give(body)
                     waiting = 0
             response.release()
             await self._write(file, blocks, flight)
-            self._room.give(body)
+            self._memory_budget.give(body)
             flight.begin_ours(self._monotonic())
             is_success = 200 <= response.status < 300
             if request.takes_file and request.media in _AS_BYTES and is_success and size > IN_MEMORY_BYTES:
@@ -189,14 +193,14 @@ class Intake:
                 self._files.setdefault(holder, []).append(sealed.name)
                 is_kept = True
                 return sealed
-            await self._room.take(holder, size)
+            await self._memory_budget.take(holder, size)
             return await file.read()
         finally:
             flight.end_ours(self._monotonic())
             if not is_kept:
                 file.drop()
 
-    async def _write(self, file: Arriving, blocks: list[bytes], flight: Flight) -> None:
+    async def _write(self, file: SpooledBody, blocks: list[bytes], flight: InFlight) -> None:
         """Write `blocks`, and forget them."""
         data = b"".join(blocks)
         blocks.clear()

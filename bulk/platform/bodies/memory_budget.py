@@ -10,7 +10,7 @@ from collections import deque
 import anyio
 
 
-class Room:
+class MemoryBudget:
     """Args:
     total_bytes: what there is room for, but for the one that may go beyond.
     """

@@ -31,7 +31,7 @@ Elsewhere: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
 """Runs a blocking function; a simulation runs it in place."""
 
 
-class Arrivals:
+class Spool:
     """The folder.
 
     Args:
@@ -50,10 +50,10 @@ class Arrivals:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._is_made = False
 
-    def new(self) -> "Arriving":
+    def new(self) -> "SpooledBody":
         """A file that nothing has been written to yet; it is made with its first bytes."""
         self._files += 1
-        return Arriving(self, self._folder / str(self._files))
+        return SpooledBody(self, self._folder / str(self._files))
 
     async def remove(self, names: Sequence[str]) -> None:
         """Remove files that nobody needs any more and that were not moved away."""
@@ -89,13 +89,13 @@ class Arrivals:
         return open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
 
-class Arriving:
+class SpooledBody:
     """A file that is written, and then either sealed or read and dropped.
 
     Whoever is cancelled may leave while a thread still writes: the lock lets nobody close what is being written to.
     """
 
-    def __init__(self, arrivals: Arrivals, path: Path) -> None:
+    def __init__(self, arrivals: Spool, path: Path) -> None:
         self._arrivals, self._path, self._lock = arrivals, path, threading.Lock()
         self._fd, self._is_over = -1, False
         self.name = f"{ARRIVING}/{path.name}"

@@ -15,7 +15,7 @@ _LINES = 5
 """Of a head: ETag, Last-Modified, Content-Type, Link, and for which operation the body is a result, with its check."""
 
 
-class Stored:
+class CacheEntry:
     """Attributes:
     etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
     content_type: the `Content-Type`. link: the `Link`. Empty where there was none.

@@ -98,7 +98,7 @@ def _hash_in(row: tuple[bytes]) -> tuple[int]:
     return (hash_of(row[0]),)
 
 
-class KeptAnswers:
+class CacheTable:
     """Finds answers, in one view of the file after the other.
 
     Attributes:

@@ -24,8 +24,8 @@ from bulk.clock import Clock
 from bulk.model import Effect, Encoded, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_values import Unreadable, read_body
-from bulk.platform.cache.cache_entry import BothHeaders, Stored, as_result, head_of, without_secrets
-from bulk.platform.cache.cache_table import SCHEMA, VERSION, KeptAnswers, Row, drop_unused, hash_of, write_answers
+from bulk.platform.cache.cache_entry import BothHeaders, CacheEntry, as_result, head_of, without_secrets
+from bulk.platform.cache.cache_table import SCHEMA, VERSION, CacheTable, Row, drop_unused, hash_of, write_answers
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept."""
@@ -98,7 +98,7 @@ class ValidatorStore:
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
-        self._kept: KeptAnswers | None = None
+        self._kept: CacheTable | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
         try:
@@ -110,7 +110,7 @@ class ValidatorStore:
         """What its answer is kept under; None where it is neither kept nor looked for."""
         return _key(request) if self.is_open and _may_be_kept(request) else None
 
-    def find(self, request: Request, key: bytes | None = None) -> Stored | None:
+    def find(self, request: Request, key: bytes | None = None) -> CacheEntry | None:
         """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises.
 
         Args:
@@ -121,7 +121,7 @@ class ValidatorStore:
             return None
         waiting = self._pending.get(key)
         if waiting is not None:
-            return Stored(waiting, request.media, is_clean=False)
+            return CacheEntry(waiting, request.media, is_clean=False)
         if key in self._dropped:
             return None
         try:
@@ -135,9 +135,9 @@ class ValidatorStore:
         if now - row[4] > TOUCH_S:
             with self._buffers:
                 self._touched[key] = now
-        return Stored(row, request.media)
+        return CacheEntry(row, request.media)
 
-    def reply_from(self, stored: Stored, reply_304: Reply, operation: str = "") -> Reply:
+    def reply_from(self, stored: CacheEntry, reply_304: Reply, operation: str = "") -> Reply:
         """The kept answer as if it had come again, with the headers of the 304 that confirmed it.
 
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
@@ -251,7 +251,7 @@ class ValidatorStore:
             self._kept.others_wrote()
         self._data_version = version
 
-    def _empty_log(self, writer: sqlite3.Connection, looking: KeptAnswers) -> None:
+    def _empty_log(self, writer: sqlite3.Connection, looking: CacheTable) -> None:
         """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
         look, and the log is emptied by a later flush. Otherwise it would grow with the items, to ten times the file.
         """
@@ -300,7 +300,7 @@ class ValidatorStore:
                     writer.execute(statement)
             drop_unused(writer, int(self._clock.now() - UNUSED_S))
         reader = self._connect(LOCKED_S)
-        self._kept = KeptAnswers(reader)
+        self._kept = CacheTable(reader)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
         (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from bulk.execute.writes.expiring_map import Recent
+from bulk.execute.writes.expiring_map import ExpiringMap
 
 
 def test_found_until_it_is_forgotten() -> None:
     """The newest counts, from when it was noted; what is over is forgotten in the order of time, nothing else."""
-    recent: Recent[int] = Recent(10.0)
+    recent: ExpiringMap[int] = ExpiringMap(10.0)
     for now, name in enumerate(("a", "b", "c")):
         recent.note(name, now, float(now))
     recent.note("a", 7, 5.0)
@@ -28,7 +28,7 @@ def test_found_until_it_is_forgotten() -> None:
 @pytest.mark.parametrize("lasts_s", [1_000.0, 50_000.0])
 def test_what_it_takes_does_not_grow_with_what_is_known(lasts_s: float) -> None:
     """Where one is forgotten for each that is noted it takes about as long as where none is, however many there are."""
-    recent: Recent[None] = Recent(lasts_s)
+    recent: ExpiringMap[None] = ExpiringMap(lasts_s)
     took_s = []
     gc.disable()  # what else this process holds is not to be counted
     try:

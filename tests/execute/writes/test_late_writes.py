@@ -4,24 +4,24 @@ from collections.abc import Callable
 
 import pytest
 
-from bulk.execute.writes.late_writes import Echo, Echoes, folded
+from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.model import Effect
 
 LANE = folded("contents", ("Acme/Api",))
 
 
-def echo(effect: Effect = Effect.COMPARE_AND_SWAP, path: str = "/a", until: float = 10.0) -> Echo:
-    return Echo((0, 1), "contents", LANE, path, effect, until)
+def late_write(effect: Effect = Effect.COMPARE_AND_SWAP, path: str = "/a", until: float = 10.0) -> LateWrite:
+    return LateWrite((0, 1), "contents", LANE, path, effect, until)
 
 
-def of_this_process(effect: Effect) -> Echoes:
-    echoes = Echoes()
-    echoes.add(echo(effect), now=0.0)
-    return echoes
+def of_this_process(effect: Effect) -> LateWrites:
+    late_writes = LateWrites()
+    late_writes.add(late_write(effect), now=0.0)
+    return late_writes
 
 
-def of_an_unknown_lane(effect: Effect) -> Echoes:
-    return Echoes([Echo((0, 1), "contents", None, "/a", effect, until=10.0)])
+def of_an_unknown_lane(effect: Effect) -> LateWrites:
+    return LateWrites([LateWrite((0, 1), "contents", None, "/a", effect, until=10.0)])
 
 
 @pytest.mark.parametrize("sent_twice", [of_this_process, of_an_unknown_lane])
@@ -37,8 +37,8 @@ def of_an_unknown_lane(effect: Effect) -> Echoes:
     ],
 )
 def test_who_waits(
-    sent_twice: Callable[[Effect], Echoes], effect: Effect, owner: tuple[int, int], lanes: frozenset[str], path: str,
-    wait_s: float,
+    sent_twice: Callable[[Effect], LateWrites], effect: Effect, owner: tuple[int, int], lanes: frozenset[str],
+    path: str, wait_s: float,
 ) -> None:  # fmt: skip
     """Another item of the same lane waits; in a lane of several things only one of the same path; nobody else does."""
     assert sent_twice(effect).wait_s(owner, lanes, path, now=4.0) == wait_s
@@ -59,18 +59,18 @@ def test_lanes_ignore_case() -> None:
 
 def test_what_is_over_is_forgotten() -> None:
     """An echo that is over hinders nobody, and makes no room in memory."""
-    echoes = Echoes()
-    assert not echoes
-    echoes.add(echo(until=1.0), now=0.0)
-    echoes.add(echo(until=9.0), now=2.0)
-    assert echoes
-    assert len(echoes._echoes) == 1
-    assert echoes.wait_s((0, 2), LANE, "/a", now=20.0) == 0.0
+    late_writes = LateWrites()
+    assert not late_writes
+    late_writes.add(late_write(until=1.0), now=0.0)
+    late_writes.add(late_write(until=9.0), now=2.0)
+    assert late_writes
+    assert len(late_writes._echoes) == 1
+    assert late_writes.wait_s((0, 2), LANE, "/a", now=20.0) == 0.0
 
 
 def test_the_longest_wait_counts() -> None:
-    """Of several echoes the last one to be over decides."""
-    echoes = Echoes()
+    """Of several late writes the last one to be over decides."""
+    late_writes = LateWrites()
     for until in (5.0, 8.0, 7.0):
-        echoes.add(echo(until=until), now=0.0)
-    assert echoes.wait_s((0, 2), LANE, "/a", now=1.0) == 7.0
+        late_writes.add(late_write(until=until), now=0.0)
+    assert late_writes.wait_s((0, 2), LANE, "/a", now=1.0) == 7.0

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bulk import operation
-from bulk.execute.writes.recent_creations import Newborn, names_made
+from bulk.execute.writes.recent_creations import RecentCreations, names_made
 from bulk.model import Effect, ErrorCode, failed, succeeded, unchanged
 
 ABSENT = failed(ErrorCode.NOT_FOUND, "Not Found")
@@ -46,11 +46,13 @@ def test_a_number_stands_for_one_thing(name: str) -> None:
     """A 404 is waited for where the thing lies that this run has made, and final for others that have its number."""
     fields, effect = CREATIONS[name]
     creation = operation.find(name)
-    newborn = Newborn(15.0)
-    newborn.add(names_made(creation, msgspec.convert(fields, creation.Item), effect, succeeded({"id": 7})), 0.0)
-    waited_for = {path for path in PATHS if newborn.pause_s(ABSENT, path, 0, 1.0) > 0.0}
+    recent_creations = RecentCreations(15.0)
+    recent_creations.add(
+        names_made(creation, msgspec.convert(fields, creation.Item), effect, succeeded({"id": 7})), 0.0
+    )
+    waited_for = {path for path in PATHS if recent_creations.pause_s(ABSENT, path, 0, 1.0) > 0.0}
     assert waited_for == set(WAITED_FOR[name])
-    assert not any(newborn.pause_s(ABSENT, path, 0, 15.1) for path in PATHS)
+    assert not any(recent_creations.pause_s(ABSENT, path, 0, 15.1) for path in PATHS)
 
 
 @pytest.mark.parametrize("name", CREATIONS)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bulk import operation
-from bulk.execute.writes.recent_writes import LastWrites
+from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Item
 
@@ -33,7 +33,7 @@ def written(blob: str = BLOB) -> Outcome:
     return succeeded({"path": "a.txt", "sha": blob})
 
 
-def first(writes: LastWrites, item: Item, now: float) -> Request:
+def first(writes: RecentWrites, item: Item, now: float) -> Request:
     """The first request of an item that is begun at `now`."""
     kind = PUT if isinstance(item, PUT.Item) else DELETE
     return next(writes.steps(kind, item, now))
@@ -42,7 +42,7 @@ def first(writes: LastWrites, item: Item, now: float) -> Request:
 @pytest.mark.parametrize("item", [put(owner="ACME"), delete()])
 def test_the_next_item_is_told_and_does_not_look(item: Item) -> None:
     """Within the settle time it compares with the blob that was left, in lower case; then it looks again."""
-    writes = LastWrites(SETTLE_S)
+    writes = RecentWrites(SETTLE_S)
     assert first(writes, item, 10.0).method == "GET"
     writes.add(PUT, put(), CAS, written(), 10.0)
     for now in (10.0, 24.9):
@@ -54,7 +54,7 @@ def test_the_next_item_is_told_and_does_not_look(item: Item) -> None:
 
 def test_where_nothing_is_left_a_file_is_made_and_a_delete_looks() -> None:
     """After a delete a write compares with nothing; another delete has to see whether somebody made it anew."""
-    writes = LastWrites(SETTLE_S)
+    writes = RecentWrites(SETTLE_S)
     writes.add(DELETE, delete(), CAS, succeeded({"path": "a.txt", "sha": BLOB}), 0.0)
     request = first(writes, put(), 1.0)
     assert (request.method, "sha" in request.body, request.memo) == ("PUT", False, {"before": None})
@@ -63,7 +63,7 @@ def test_where_nothing_is_left_a_file_is_made_and_a_delete_looks() -> None:
 
 def test_what_is_so_already_is_looked_at() -> None:
     """The same content once more: whether nothing has to be done is asked, not remembered."""
-    writes = LastWrites(SETTLE_S)
+    writes = RecentWrites(SETTLE_S)
     writes.add(PUT, put(), CAS, written("2e65efe2a145dda7ee51d1741299f848e5bf752e"), 0.0)
     assert first(writes, put(), 1.0).method == "GET"
     assert first(writes, put(text="Yg=="), 1.0).method == "PUT"
@@ -75,7 +75,7 @@ def test_what_is_so_already_is_looked_at() -> None:
 @pytest.mark.parametrize("item", [put(), delete()])
 def test_something_else_is_believed_when_the_settle_time_is_over(item: Item, now: float, pauses_s: list[float]) -> None:
     """An item that wants what was left looks until it is shown, and for the rest of the settle time at most."""
-    writes, is_put = LastWrites(SETTLE_S), isinstance(item, PUT.Item)
+    writes, is_put = RecentWrites(SETTLE_S), isinstance(item, PUT.Item)
     ours = "2e65efe2a145dda7ee51d1741299f848e5bf752e"
     writes.add(PUT if is_put else DELETE, item, CAS, written(ours), 0.0)
     stale, fresh = Reply(status=200, headers={}, body={"sha": BLOB}), Reply(status=404, headers={})
@@ -97,7 +97,7 @@ def test_something_else_is_believed_when_the_settle_time_is_over(item: Item, now
 
 def test_other_files_are_not_concerned() -> None:
     """Another path, another branch, another resource, what has no identity at all."""
-    writes = LastWrites(SETTLE_S)
+    writes = RecentWrites(SETTLE_S)
     writes.add(PUT, put(), CAS, written(), 0.0)
     organization = msgspec.convert({"login": "acme", "admin": "octo"}, CREATE.Item)
     writes.add(CREATE, organization, Effect.CREATE_UNIQUE, succeeded({"id": 1}), 0.0)
@@ -124,7 +124,7 @@ def test_other_files_are_not_concerned() -> None:
 )
 def test_how_the_next_one_ends_decides_what_is_known(effect: Effect | None, outcome: Outcome, is_known: bool) -> None:
     """What was sent and refused, or answered without a blob, makes it forget; what was not sent does not."""
-    writes = LastWrites(SETTLE_S)
+    writes = RecentWrites(SETTLE_S)
     writes.add(PUT, put(), CAS, written(), 0.0)
     writes.add(PUT, put(), effect, outcome, 1.0)
     assert (first(writes, delete(), 2.0).method == "DELETE") is is_known
@@ -132,7 +132,7 @@ def test_how_the_next_one_ends_decides_what_is_known(effect: Effect | None, outc
 
 def test_forgotten_on_demand_and_with_time() -> None:
     """A conflict makes it forget one file; the next write forgets what is older than the settle time, not more."""
-    writes = LastWrites(SETTLE_S)
+    writes = RecentWrites(SETTLE_S)
     writes.forget(PUT, put())
     for number in range(3):
         writes.add(PUT, put(f"{number}"), CAS, written(), float(number))

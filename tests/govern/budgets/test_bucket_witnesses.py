@@ -35,12 +35,12 @@ class Truth:
 
     def arrive(self, pick: int) -> None:
         """One of those on their way is there, and is answered."""
-        window, mark, is_look = self.travelling.pop(pick % len(self.travelling))
+        window, mark, is_probe = self.travelling.pop(pick % len(self.travelling))
         is_served = self.used(self.now) < LIMIT
         if is_served:
             self.arrived.append(self.now)
         self.refused += not is_served
-        self.answered.append((window, mark, is_look, is_served, self.now))
+        self.answered.append((window, mark, is_probe, is_served, self.now))
 
     def word(self, late_s: float) -> tuple[int, int, float]:
         """Limit, remaining, reset as they were a while ago."""
@@ -69,19 +69,19 @@ def step(one: Bucket, truth: Truth, verb: str, pick: int, seconds: float) -> Non
         if one.available:
             one.reserve_one()
             truth.travelling.append((one.window, one.mark, False))
-        elif probes.look_at(one, truth.now) <= truth.now:
-            probes.look(one, truth.now)
+        elif probes.probe_at(one, truth.now) <= truth.now:
+            probes.probe(one, truth.now)
             truth.travelling.append((one.window, one.mark, True))
     elif verb == "arrive" and truth.travelling:
         truth.arrive(pick)
     elif verb == "hear" and truth.answered:
-        window, mark, is_look, is_served, made_at = truth.answered.pop(pick % len(truth.answered))
+        window, mark, is_probe, is_served, made_at = truth.answered.pop(pick % len(truth.answered))
         one.pass_time(truth.now)
         one.in_flight -= 1
         one.counted_before(window, math.floor(made_at) + 1.0)
         if pick % 2:
             one.observe(*truth.word(seconds), one.overlap(mark), truth.now)
-        if is_look:
+        if is_probe:
             probes.saw(one, window, is_served, truth.now, truth.now)
         elif not is_served and window == one.window:
             one.exhaust()
@@ -126,11 +126,11 @@ def test_no_words_stop_a_bucket_for_good(words: list[tuple[int, int, float, bool
     for _ in range(8):
         if one.available:
             return
-        at = probes.look_at(one, now)
+        at = probes.probe_at(one, now)
         assert at <= max(now, one.reset_at) + 70.0
         now = max(now, at)
         one.pass_time(now)
-        probes.look(one, now)
+        probes.probe(one, now)
         one.in_flight -= 1
         probes.saw(one, one.window, True, now, now)
     pytest.fail("requests are served one after the other, and still only one at a time goes")
@@ -148,7 +148,7 @@ def empty(**more: float) -> Bucket:
 def seen(one: Bucket, at: float, was_served: bool | None) -> None:
     """One request goes to see at that moment, and this comes of it."""
     one.pass_time(at)
-    probes.look(one, at)
+    probes.probe(one, at)
     one.in_flight -= 1
     probes.saw(one, one.window, was_served, at, at)
 
@@ -158,10 +158,10 @@ def test_one_request_opens_the_next_window() -> None:
     was, less that request, for as long as the window before."""
     one = empty()
     end = T0 + WINDOW_S
-    assert probes.look_at(one, T0 + 5.0) == pytest.approx(end + 0.2)
+    assert probes.probe_at(one, T0 + 5.0) == pytest.approx(end + 0.2)
     one.pass_time(end + 0.2)
-    probes.look(one, end + 0.2)
-    assert probes.look_at(one, end + 0.2) == math.inf
+    probes.probe(one, end + 0.2)
+    assert probes.probe_at(one, end + 0.2) == math.inf
     one.in_flight -= 1
     probes.saw(one, 1, True, end + 0.25, end + 0.25)
     assert (one.window, one.own, one.available, one.is_assumed) == (2, 1, LIMIT - 1, True)
@@ -174,7 +174,7 @@ def test_looks_in_vain_come_less_and_less_often() -> None:
     one, now, pauses = empty(), T0 + WINDOW_S + 0.2, []
     for number in range(9):
         seen(one, now, False if number % 2 else None)
-        pauses.append(probes.look_at(one, now) - now)
+        pauses.append(probes.probe_at(one, now) - now)
         now += pauses[-1]
     assert pauses == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0])
     late = empty()
@@ -191,9 +191,9 @@ def test_a_look_that_is_served_refutes_who_said_that_nothing_is_left() -> None:
     for was_served in (True, False):
         one = Bucket(LIMIT, LIMIT, T0 + WINDOW_S, WINDOW_S)
         one.observe(LIMIT, 0, T0 + WINDOW_S, 0, T0 + 1.0, is_asked=True)
-        assert probes.look_at(one, T0 + 1.0) > T0 + 2.1
+        assert probes.probe_at(one, T0 + 1.0) > T0 + 2.1
         one.observe(LIMIT, LIMIT - 1, T0 + WINDOW_S, 0, T0 + 1.1)
-        assert probes.look_at(one, T0 + 1.1) == pytest.approx(T0 + 2.0)
+        assert probes.probe_at(one, T0 + 1.1) == pytest.approx(T0 + 2.0)
         seen(one, T0 + 2.1, was_served)
         one.observe(LIMIT, 0, T0 + WINDOW_S, 0, T0 + 2.2, is_asked=True)
         outcomes.append((one.available, one.asked.too_little, one.shown.too_much))

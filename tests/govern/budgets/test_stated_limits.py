@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from bulk.govern.accounts import Account, Gate, Permit, Trust
+from bulk.govern.accounts import Account, Permit, PermitQueue, Trust
 from bulk.govern.budgets import stated_limits, unusable
 from bulk.govern.budgets.buckets import Bucket
-from bulk.govern.server_clock import PlatformTime
+from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind
@@ -26,12 +26,12 @@ HEARD = {
 
 
 def permit(*, has_bucket: bool = True, generation: int = 1) -> Permit:
-    """Of a gate with 4,500 of 5,000 left."""
+    """Of a permit queue with 4,500 of 5,000 left."""
     source: Any = None
     account = Account("default", source, Secret("t"), trust=Trust.PROVEN)
     bucket = Bucket(5_000, 4_500, float(RESET), 3_600.0, opened_at=RESET - 3_600.0) if has_bucket else None
-    gate = account.gates["core"] = Gate(account, "core", bucket)
-    return Permit(gate, account.token, 1, 0, generation, NOW)
+    queue = account.queues["core"] = PermitQueue(account, "core", bucket)
+    return Permit(queue, account.token, 1, 0, generation, NOW)
 
 
 def said(kind: VerdictKind, status: int, headers: dict[str, str], one: Permit | None = None) -> int | None:
@@ -69,17 +69,17 @@ def test_a_nameless_limit_is_doubted_where_rate_limit_names_one() -> None:
     one = permit()
     nameless = {name: value for name, value in ANONYMOUS.items() if name != "x-ratelimit-resource"}
     assert said(VerdictKind.ACCEPTED, 200, nameless, one) == 60
-    assert one.gate.bucket is not None
-    one.gate.bucket.observe(5_000, 4_400, float(RESET), 0, RESET - 100.0, is_asked=True)
+    assert one.queue.bucket is not None
+    one.queue.bucket.observe(5_000, 4_400, float(RESET), 0, RESET - 100.0, is_asked=True)
     assert said(VerdictKind.ACCEPTED, 200, nameless, one) is None
 
 
 def test_what_was_sent_before_anything_was_known_counts() -> None:
     """The first word may be 6 s late: what left in the last 6 to 12 s is taken for not counted in it."""
-    one = permit(has_bucket=False).gate
+    one = permit(has_bucket=False).queue
     for second in range(20):
         one.note_unbudgeted(float(second))
-    time = PlatformTime(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
+    time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
     stated_limits.take(one, Limits("core", 100, 100, 0, RESET), 0, 20.0, time, lambda _: 0)
     assert one.bucket is not None
     assert (one.bucket.own, one.bucket.free) == (8, 92)
@@ -89,8 +89,8 @@ def test_what_was_sent_before_anything_was_known_counts() -> None:
 @pytest.mark.parametrize("reset", [0, RESET - 100_000, RESET + 90_000])
 def test_an_end_that_can_not_be_is_none(reset: int) -> None:
     """An end a day ago or hours ahead only says how much is left; a look soon finds out more."""
-    one = permit(has_bucket=False).gate
-    time = PlatformTime(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
+    one = permit(has_bucket=False).queue
+    time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
     stated_limits.take(one, Limits("core", 100, 40, None, reset), 0, 20.0, time, lambda _: 0)
     assert one.bucket is not None
     assert (one.bucket.free, one.bucket.is_assumed) == (40, True)
@@ -99,8 +99,8 @@ def test_an_end_that_can_not_be_is_none(reset: int) -> None:
 
 def test_a_limit_of_nothing_needs_several_words() -> None:
     """T12: three in a row before anything is known; one that leaves something begins anew."""
-    one = permit(has_bucket=False).gate
-    time = PlatformTime(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
+    one = permit(has_bucket=False).queue
+    time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
 
     def hear(limit: int, at: float) -> bool:
         stated_limits.take(one, Limits("core", limit, limit, 0, RESET), 0, at, time, lambda _: 10, is_asked=True)

@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bulk.govern.concurrency.adaptive_limit import START, Concurrency
+from bulk.govern.concurrency.adaptive_limit import START, AdaptiveLimit
 
 NOW = 1_000.0
 
 
-def used_up(one: Concurrency, latency_s: float, count: int) -> None:
+def used_up(one: AdaptiveLimit, latency_s: float, count: int) -> None:
     """So many good answers while all that is allowed is in flight."""
     for _ in range(count):
         one.in_flight = one.allowed - 1
         one.answered(latency_s)
 
 
-def until(one: Concurrency, latency_s: float, *, is_part: bool) -> None:
+def until(one: AdaptiveLimit, latency_s: float, *, is_part: bool) -> None:
     """Good answers until an experiment is under way, or none is."""
     while one.is_part is not is_part:
         used_up(one, latency_s, 1)
 
 
-def kept_full(one: Concurrency, latency: Callable[[int], float], answers: int) -> float:
+def kept_full(one: AdaptiveLimit, latency: Callable[[int], float], answers: int) -> float:
     """Keep it full; an answer takes what `latency` says of what is in flight as it leaves. Returns the seconds."""
     now, under_way, sent = 0.0, list[tuple[float, int, float]](), 0
     one.in_flight = 0
@@ -42,7 +42,7 @@ def kept_full(one: Concurrency, latency: Callable[[int], float], answers: int) -
     return now
 
 
-def suffer(one: Concurrency, now: float) -> None:
+def suffer(one: AdaptiveLimit, now: float) -> None:
     """As many bad answers at one moment as are in flight, and some more."""
     for _ in range(one.allowed * 2 + 10):
         one.suffered(now)
@@ -50,8 +50,8 @@ def suffer(one: Concurrency, now: float) -> None:
 
 def test_what_may_be_in_flight_at_first() -> None:
     """16, or what the user allows; there is room below it."""
-    assert [Concurrency(most).allowed for most in (1, 15, 16, 17, 900)] == [1, 15, 16, 16, 16]
-    one = Concurrency(64)
+    assert [AdaptiveLimit(most).allowed for most in (1, 15, 16, 17, 900)] == [1, 15, 16, 16, 16]
+    one = AdaptiveLimit(64)
     one.in_flight = 15
     assert one.has_room
     one.in_flight = 16
@@ -60,14 +60,14 @@ def test_what_may_be_in_flight_at_first() -> None:
 
 def test_half_as_many_again_in_each_round_at_first() -> None:
     """Half of one more for each good answer, at most twice as many in a round; a late answer adds nothing."""
-    one = Concurrency(900)
+    one = AdaptiveLimit(900)
     used_up(one, 0.02, 16)
     assert one.limit == 24.0
     used_up(one, 0.02, 24)
     assert one.limit == 36.0
     used_up(one, 0.07, 1)
     assert one.limit == 36.0
-    one = Concurrency(900)
+    one = AdaptiveLimit(900)
     one.slow_s = 1_000.0
     used_up(one, 0.02, 100)
     assert one.limit == 32.0
@@ -75,7 +75,7 @@ def test_half_as_many_again_in_each_round_at_first() -> None:
 
 def test_it_grows_only_while_it_is_used_up() -> None:
     """Answers while much room is left say nothing about more; and it never passes the user's limit."""
-    one = Concurrency(20)
+    one = AdaptiveLimit(20)
     for in_flight in range(15):
         one.in_flight = in_flight
         one.answered(0.02)
@@ -88,7 +88,7 @@ def test_it_grows_only_while_it_is_used_up() -> None:
 @pytest.mark.parametrize("latency_s", [0.05, 2.0])
 def test_who_is_held_back_by_something_else_learns_nothing(in_flight: int, latency_s: float) -> None:
     """Budgets, pacing and lanes: the limit stays what it was, at the start and once the knee is known."""
-    one = Concurrency(1_000)
+    one = AdaptiveLimit(1_000)
     for _ in range(5_000):
         one.in_flight = in_flight - 1
         one.answered(latency_s)
@@ -104,7 +104,7 @@ def test_who_is_held_back_by_something_else_learns_nothing(in_flight: int, laten
 
 def test_bad_answers_halve_once_in_a_round() -> None:
     """Down to one while the platform suffers, at most by half in a round, which is at least 50 ms."""
-    one = Concurrency(64)
+    one = AdaptiveLimit(64)
     suffer(one, NOW)
     suffer(one, NOW + 0.049)
     assert one.limit == 8.0
@@ -122,7 +122,7 @@ def test_bad_answers_halve_once_in_a_round() -> None:
 
 def test_it_comes_back_on_good_answers() -> None:
     """failures.md row 25: from one in flight back near to where the platform suffered within rounds, past it later."""
-    one = Concurrency(64)
+    one = AdaptiveLimit(64)
     kept_full(one, lambda n: 0.02, 500)
     assert one.allowed == 64
     one.in_flight = 0
@@ -138,7 +138,7 @@ def test_it_comes_back_on_good_answers() -> None:
 def test_the_place_where_it_suffered_is_kept_clear_of() -> None:
     """A platform that refuses beyond 40 is not driven there again and again: after a while hardly one of a
     hundred answers is bad, and nine tenths of what it can do are used."""
-    one, rng, now = Concurrency(1_000), random.Random(1), 0.0
+    one, rng, now = AdaptiveLimit(1_000), random.Random(1), 0.0
     under_way = list[tuple[float, float, bool]]()
     good = bad = 0
     while now < 80.0:
@@ -161,7 +161,7 @@ def test_the_place_where_it_suffered_is_kept_clear_of() -> None:
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.12])
 def test_errors_that_have_another_cause_do_not_hold_it_down(share: float) -> None:
     """One server of eight is broken: all that the user allows is allowed, as fewer in flight would change nothing."""
-    one, rng, now = Concurrency(100), random.Random(2), 0.0
+    one, rng, now = AdaptiveLimit(100), random.Random(2), 0.0
     under_way = list[tuple[float, float, bool]]()
     sum_limit = rounds = 0.0
     while now < 20.0:
@@ -183,7 +183,7 @@ def test_errors_that_have_another_cause_do_not_hold_it_down(share: float) -> Non
 @pytest.mark.parametrize("latency_s", [0.001, 0.05, 3.0])
 def test_flat_latency_reaches_the_users_limit(latency_s: float) -> None:
     """Where nobody ever waits, all that the user allows is in flight after a dozen rounds, and stays."""
-    one = Concurrency(1_000)
+    one = AdaptiveLimit(1_000)
     while one.allowed < 1_000:
         took_s = kept_full(one, lambda n: latency_s, 50)
         assert took_s <= 50 * latency_s
@@ -197,7 +197,7 @@ def test_flat_latency_reaches_the_users_limit(latency_s: float) -> None:
 @pytest.mark.parametrize("network", [0.0, 3.0])
 def test_the_knee_is_found(knee: int, network: float) -> None:
     """Whatever the platform can do at once, 0.9 to 3 times of it is allowed, from above and from below."""
-    one = Concurrency(1_000)
+    one = AdaptiveLimit(1_000)
     kept_full(one, lambda n: 0.05 * max(1.0 + network, n / knee), 400 * max(knee, 8))
     whole = knee * (1.0 + network)
     assert 0.9 * whole <= one.whole <= 3.0 * whole + 1.0
@@ -213,7 +213,7 @@ def test_scaled_latencies_change_no_decision(power: int, knee: int, seed: int) -
     """A platform that is 64 times as fast, or as slow, is given the same number in flight."""
     limits = []
     for scale in (1.0, 2.0**power):
-        one, seen = Concurrency(500), list[float]()
+        one, seen = AdaptiveLimit(500), list[float]()
         latency = functools.partial(_jittered, random.Random(seed), scale, knee)
         for _ in range(4):
             kept_full(one, latency, 100)
@@ -231,7 +231,7 @@ STEPS = st.lists(
 @given(MOST, STEPS)
 def test_whatever_comes(most: int, steps: list[tuple[int, int, float]]) -> None:
     """The limit stays between 1 and what is allowed; bad answers and long turns never raise it."""
-    one, now = Concurrency(most), 0.0
+    one, now = AdaptiveLimit(most), 0.0
     for what, count, latency_s in steps:
         now += latency_s
         before = one.limit
@@ -256,7 +256,7 @@ def test_whatever_comes(most: int, steps: list[tuple[int, int, float]]) -> None:
 
 def test_a_change_while_a_part_is_in_flight_is_looked_at_again() -> None:
     """Fewer in flight can't be slower: an experiment that says so is repeated once, then it is believed."""
-    one = Concurrency(1_000)
+    one = AdaptiveLimit(1_000)
     kept_full(one, lambda n: 0.05 * max(1.0, n / 20), 20_000)
     until(one, 0.05, is_part=True)
     whole = one.whole
@@ -269,7 +269,7 @@ def test_a_change_while_a_part_is_in_flight_is_looked_at_again() -> None:
 def test_this_machine_may_hold_less() -> None:
     """failures.md row 51: fewer open files than the user allows; a later, larger word raises nothing. Who waits is told
     so, once all that there is room for is allowed."""
-    one = Concurrency(64)
+    one = AdaptiveLimit(64)
     one.cap(100)
     assert (one.most, one.allowed, one.obstacle) == (64, 16, "concurrency")
     one.cap(20)

@@ -11,7 +11,7 @@ from benchmarks.knee import scenarios
 from benchmarks.knee.platforms import Scenario
 from benchmarks.knee.simulation import Simulation
 from bulk.govern.accounts import Trust
-from bulk.govern.concurrency.adaptive_limit import Concurrency
+from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
@@ -43,7 +43,7 @@ def shortened(name: str, until: float, since: float) -> Scenario:
 )
 def test_most_of_what_a_platform_can_do_at_little_latency(scenario: Scenario) -> None:
     """At least nine tenths of the goodput that is possible, at no more than three times the unloaded latency."""
-    found = Simulation(scenario, Concurrency, 7).run()
+    found = Simulation(scenario, AdaptiveLimit, 7).run()
     assert found.share >= 0.9
     assert found.slowness <= 3.0
 
@@ -51,7 +51,7 @@ def test_most_of_what_a_platform_can_do_at_little_latency(scenario: Scenario) ->
 def test_most_platforms_at_random() -> None:
     """Whatever workers, times, distances, slowdowns and queues they have: 9 of 10."""
     chosen = [each for each in scenarios.at_random(4711) if each.until * each.best(0.0) < 12_001][:10]
-    found = [Simulation(each, Concurrency, 4711).run() for each in chosen]
+    found = [Simulation(each, AdaptiveLimit, 4711).run() for each in chosen]
     assert len(found) == 10
     assert sum(each.is_good for each in found) >= 9
 
@@ -59,7 +59,7 @@ def test_most_platforms_at_random() -> None:
 def test_what_is_limited_by_a_budget_is_no_suffering() -> None:
     """A platform that serves 100 a second, and answers 429 with Retry-After beyond, gets its 100."""
     scenario = NAMED["100 a second, else 429"]
-    found = Simulation(replace(scenario, until=20.0, steady=(5.0, 20.0)), Concurrency, 3).run()
+    found = Simulation(replace(scenario, until=20.0, steady=(5.0, 20.0)), AdaptiveLimit, 3).run()
     assert found.share >= 0.99
 
 
@@ -101,7 +101,7 @@ class Client:
         self.governor = Governor(policy, clock, lambda credential, category: 1, lambda reason: None)
         account = self.governor.open_account(Source("token-one"), ["core"])
         account.trust, account.was_asked = Trust.PROVEN, True
-        self.gate = self.governor.gate("default", "core")
+        self.queue = self.governor.queue("default", "core")
         self.good_at = list[float]()
         self._rng = random.Random(5)
 
@@ -109,7 +109,7 @@ class Client:
         """One request after the other."""
         governor = self.governor
         while True:
-            permit = governor.permit_nowait(self.gate) or await governor.permit(self.gate)
+            permit = governor.permit_nowait(self.queue) or await governor.permit(self.queue)
             if self._rng.random() >= self._bad:
                 await self.server.request()
                 governor.answered(permit, Reply(status=200, headers={}), Verdict(VerdictKind.ACCEPTED))
@@ -126,7 +126,7 @@ class Client:
         """All of them, for so long."""
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as group:
-                group.start_soon(self.governor.attend, self.gate)
+                group.start_soon(self.governor.attend, self.queue)
                 for _ in range(self.most):
                     group.start_soon(self.worker)
 

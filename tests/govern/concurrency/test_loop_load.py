@@ -5,21 +5,21 @@ import anyio.lowlevel
 import pytest
 
 from bulk.clock import Clock
-from bulk.govern.concurrency.adaptive_limit import BUSY_SHARE, LONG_TURN_S, START, Concurrency
-from bulk.govern.concurrency.loop_load import EVERY, Pulse
+from bulk.govern.concurrency.adaptive_limit import BUSY_SHARE, LONG_TURN_S, START, AdaptiveLimit
+from bulk.govern.concurrency.loop_load import EVERY, LoopLoad
 
 BUSY = 0.9
 
 
-def grown(most: int = 64) -> Concurrency:
+def grown(most: int = 64) -> AdaptiveLimit:
     """All that the user allows is allowed and used."""
-    one = Concurrency(most)
+    one = AdaptiveLimit(most)
     while one.allowed < most or one.is_starting:
         answer(one)
     return one
 
 
-def answer(one: Concurrency) -> None:
+def answer(one: AdaptiveLimit) -> None:
     """A good answer while all that is allowed is in flight."""
     one.in_flight = one.allowed - 1
     one.answered(0.02)
@@ -76,7 +76,7 @@ def test_it_never_falls_below_the_start(limit: float) -> None:
     for _ in range(10):
         one.turned(1.0, BUSY)
     assert one.limit == START
-    one = Concurrency(64)
+    one = AdaptiveLimit(64)
     one.limit = limit
     one.turned(1.0, BUSY)
     assert (one.limit, one.is_starting, one.obstacle) == (limit, True, "concurrency")
@@ -116,18 +116,18 @@ class Laden(Clock):
             await anyio.lowlevel.checkpoint()
 
 
-def after(clock: Laden, beats: int) -> Concurrency:
+def after(clock: Laden, beats: int) -> AdaptiveLimit:
     """What is allowed after so many answers in as many turns, and some more turns."""
     one = grown()
 
     async def main() -> None:
-        pulse = Pulse(one, clock)
+        loop_load = LoopLoad(one, clock)
         async with anyio.create_task_group() as group:
             group.start_soon(clock.turn)
-            group.start_soon(pulse.run)
+            group.start_soon(loop_load.run)
             await anyio.lowlevel.checkpoint()
             for _ in range(beats):
-                pulse.beat()
+                loop_load.beat()
                 await anyio.lowlevel.checkpoint()
             for _ in range(10):
                 await anyio.lowlevel.checkpoint()

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.govern.concurrency.overload import ALARM, MOST, USUAL, Suffering
+from bulk.govern.concurrency.overload import ALARM, MOST, USUAL, Overload
 
 
-def until_alarm(one: Suffering, limit: float, good_between: int) -> int | None:
+def until_alarm(one: Overload, limit: float, good_between: int) -> int | None:
     """Bad answers with so many good ones between two, up to the alarm (count); None: there is none in a hundred."""
     for bad in range(1, 101):
         if one.was_bad(limit):
@@ -20,18 +20,18 @@ def until_alarm(one: Suffering, limit: float, good_between: int) -> int | None:
 @pytest.mark.parametrize(("limit", "bad"), [(1.0, 4), (16.0, 5), (100.0, 14), (1_000.0, None)])
 def test_a_row_of_bad_answers_is_a_sign(limit: float, bad: int | None) -> None:
     """More than three, and more than a tenth of what is in flight; of a thousand a hundred are not enough."""
-    assert until_alarm(Suffering(), limit, 0) == bad
+    assert until_alarm(Overload(), limit, 0) == bad
 
 
 @pytest.mark.parametrize(("good_between", "bad"), [(9, 7), (20, None), (99, None)])
 def test_what_comes_now_and_then_is_none(good_between: int, bad: int | None) -> None:
     """One of ten is too many after a while, one of 21 or of a hundred never is."""
-    assert until_alarm(Suffering(), 10.0, good_between) == bad
+    assert until_alarm(Overload(), 10.0, good_between) == bad
 
 
-def fallen(bad: int, good: int, limit: float = 8.0) -> Suffering:
+def fallen(bad: int, good: int, limit: float = 8.0) -> Overload:
     """The limit fell after so many answers."""
-    one = Suffering()
+    one = Overload()
     for _ in range(bad):
         one.was_bad(limit)
     one.seen += good
@@ -69,7 +69,7 @@ def test_an_experiment_is_not_ended_by_a_few() -> None:
 
 def test_what_is_put_up_with_is_forgotten() -> None:
     """Where bad answers become fewer, fewer are put up with; answers of long ago count half."""
-    one = Suffering(tolerated=0.4)
+    one = Overload(tolerated=0.4)
     one.was_bad(8.0)
     for _ in range(2_000):
         one.was_good(8.0)
@@ -80,14 +80,14 @@ def test_what_is_put_up_with_is_forgotten() -> None:
 
 def test_a_share_of_nothing_is_none() -> None:
     """Before any answer nothing is known, and nothing is alike."""
-    assert Suffering().share == 0.0
-    assert not Suffering().is_alike()
+    assert Overload().share == 0.0
+    assert not Overload().is_alike()
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(1.0, 1_000.0)), max_size=300))
 def test_whatever_comes(steps: list[tuple[int, float]]) -> None:
     """What is put up with stays between the usual and a half; counts are never negative."""
-    one = Suffering()
+    one = Overload()
     for what, limit in steps:
         if what < 2:
             one.was_good(limit)

@@ -12,7 +12,7 @@ from bulk.platform.cache.cache_table import (
     NEAR_ROWS,
     SCHEMA,
     WAITING_MOST,
-    KeptAnswers,
+    CacheTable,
     Row,
     drop_unused,
     hash_of,
@@ -45,7 +45,7 @@ def _row(number: int, used_at: int = 1_800_000_000) -> Row:
 
 def looks(file: sqlite3.Connection, numbers: list[int]) -> int:
     """How often the file is asked for these, each of which is found."""
-    kept, asked = KeptAnswers(file), []
+    kept, asked = CacheTable(file), []
     file.set_trace_callback(lambda text: asked.append(text) if text.startswith("SELECT") else None)
     for number in numbers:
         row = kept.find(_key(number))
@@ -67,7 +67,7 @@ def test_what_is_kept_anew_takes_the_place_of_the_old(file):
     assert held(file) == [ITEMS, ITEMS, ITEMS]
     write_answers(file, [(hash_of(_key(7)), b"with the same hash", "\nnow\n\n", b"", 0)], {})
     assert held(file) == [ITEMS, ITEMS, ITEMS]
-    assert KeptAnswers(file).find(_key(7)) is None
+    assert CacheTable(file).find(_key(7)) is None
 
 
 def test_what_nobody_used_is_dropped_with_its_place(file):
@@ -76,7 +76,7 @@ def test_what_nobody_used_is_dropped_with_its_place(file):
     write_answers(file, [_row(number, now) for number in range(ITEMS, ITEMS + 20)], {_key(3): now, _key(9_999): now})
     drop_unused(file, now)
     assert held(file) == [21, 21, 21]
-    assert KeptAnswers(file).find(_key(3)) is not None
+    assert CacheTable(file).find(_key(3)) is not None
     assert looks(file, list(range(ITEMS, ITEMS + 20))) <= 20
 
 
@@ -98,7 +98,7 @@ def test_what_was_kept_late_is_not_read_twice(file, late):
 @pytest.mark.parametrize("step", [10, 60])
 def test_what_nobody_asks_for_is_let_go(file, step):
     """Of a work that is a part of the one before, only so much waits to be asked for; nothing is looked at twice."""
-    kept = KeptAnswers(file)
+    kept = CacheTable(file)
     for number in range(0, ITEMS, step):
         assert kept.find(_key(number)) is not None
         assert kept.ahead <= WAITING_MOST
@@ -114,7 +114,7 @@ def test_another_order_reads_nothing_ahead(file):
 def test_little_is_read_ahead_of_long_answers(file):
     """What is read ahead at once ends with the body that brings it to a MiB."""
     file.execute("UPDATE answer SET body = zeroblob(?)", (AHEAD_BYTES // 2,))
-    kept = KeptAnswers(file)
+    kept = CacheTable(file)
     for number in range(20):
         assert kept.find(_key(number)) is not None
         assert kept.ahead <= 3
@@ -124,7 +124,7 @@ def test_a_shared_hash_is_no_answer(file):
     """Two keys with one hash: the answer to one of them is never taken for that to the other."""
     other = _key(7)[:8] + b"\xff" * 8
     assert hash_of(other) == hash_of(_key(7))
-    assert KeptAnswers(file).find(other) is None
+    assert CacheTable(file).find(other) is None
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
