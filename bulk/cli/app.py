@@ -6,7 +6,20 @@ from collections.abc import Sequence
 import click
 
 from bulk.cli import errors, output
-from bulk.cli.commands import operations, plan, run, sandbox, status
+from bulk.cli.commands import (
+    check,
+    completion,
+    demo,
+    diff,
+    operations,
+    plan,
+    rate_limit,
+    report,
+    retry,
+    run,
+    sandbox,
+    status,
+)
 
 EPILOG = """\b
 Exit codes:
@@ -45,16 +58,16 @@ def commands() -> None:
 for command in (
     run.run,
     plan.plan,
-    plan.check,
+    check.check,
     status.status,
-    status.report,
-    run.retry,
-    status.diff,
+    report.report,
+    retry.retry,
+    diff.diff,
     operations.operations,
-    operations.rate_limit,
+    rate_limit.rate_limit,
     sandbox.sandbox,
-    sandbox.demo,
-    operations.completion,
+    demo.demo,
+    completion.completion,
 ):
     commands.add_command(command)
 

@@ -86,3 +86,11 @@ def write_private(path: Path, data: bytes) -> None:
     finally:
         os.close(fd)
     temporary.replace(path)
+
+
+def manifest_of(run_dir: Path) -> Path | None:
+    """Where the manifest of a run was, for the command that goes on; None where the run does not say."""
+    try:
+        return Path(Origin.load(run_dir).manifest)
+    except RunDirectoryError:
+        return None

@@ -1,20 +1,16 @@
-"""`bulk operations`, `bulk rate-limit` and `bulk completion`: what there is."""
+"""`bulk operations`: the catalog of operations, or one of them."""
 
-import os
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import get_completion_class
 
-from bulk.cli import event_loop, output
+from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import PLATFORM, OperationName, as_json, overriding
+from bulk.cli.options import OperationName, as_json
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
-    from bulk.manifest.reading import Overrides
-
-SHELLS = ("bash", "zsh", "fish")
+    pass
 
 
 @click.command(cls=Command)
@@ -75,40 +71,3 @@ def _describe(name: str, *, schema: bool, as_json: bool) -> None:
         output.out_json(described)
     else:
         output.out(documentation.as_text(described))
-
-
-@click.command("rate-limit", cls=Command)
-@overriding(*PLATFORM)
-@as_json
-def rate_limit(*, overrides: "Overrides", as_json: bool) -> int:
-    """Show every bucket of a credential."""
-    from bulk.clock import Clock
-    from bulk.engine import commands as engine
-    from bulk.report.render import status_text
-
-    found = event_loop.run(lambda: engine.rate_limits(overrides=overrides, environ=os.environ))
-    if as_json:
-        output.out_json(status_text.buckets_data(found))
-    else:
-        output.out(status_text.buckets(found, now=Clock().now(), columns=output.look()["columns"]))
-    return 0
-
-
-@click.command(cls=Command)
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str) -> int:
-    """Print what makes a shell complete commands.
-
-    Commands, options, formats, operations and run directories are completed.
-
-    \b
-    bash: eval "$(bulk completion bash)"   in ~/.bashrc
-    zsh:  eval "$(bulk completion zsh)"    in ~/.zshrc
-    fish: bulk completion fish | source    in ~/.config/fish/config.fish
-    """
-    found = get_completion_class(shell)
-    if found is None:
-        raise UsageError(f"no completion for {shell}: expected {', '.join(SHELLS)}")
-    commands = click.get_current_context().find_root().command
-    output.out(found(commands, {}, "bulk", "_BULK_COMPLETE").source())
-    return 0

@@ -1,4 +1,4 @@
-"""`bulk sandbox` and `bulk demo`: a platform of one's own, to rehearse and to try things on."""
+"""`bulk sandbox`: a platform of one's own, to rehearse and to try things on."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import DISPLAYS, VENDORS, Assignment
+from bulk.cli.options import VENDORS, Assignment
 from bulk.errors import UsageError
 
 CONNECTIONS = 10_000
@@ -71,16 +71,3 @@ def sandbox(**options: Any) -> int:
     except SettingError as error:
         raise UsageError(str(error)) from None
     return 0
-
-
-@click.command(cls=Command)
-@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep everything in this new folder.")
-@click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
-def demo(*, keep: Path | None, progress: str) -> int:
-    """Try everything out, without a platform.
-
-    Starts a sandbox with 2,000 repositories, runs the example manifests against it and prints their reports.
-    """
-    from bulk.cli import demonstration
-
-    return demonstration.run(keep, progress=progress, say=output.say)

@@ -16,6 +16,11 @@ from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import DISPLAYS
 from bulk.clock import Clock
 from bulk.errors import RunStopped, UsageError
 
@@ -34,7 +39,18 @@ STOP_S = 10.0
 Say = Callable[[str], None]
 
 
-def run(keep: Path | None, *, progress: str, say: Say) -> int:
+@click.command(cls=Command)
+@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep everything in this new folder.")
+@click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
+def demo(*, keep: Path | None, progress: str) -> int:
+    """Try everything out, without a platform.
+
+    Starts a sandbox with 2,000 repositories, runs the example manifests against it and prints their reports.
+    """
+    return _run(keep, progress=progress, say=output.say)
+
+
+def _run(keep: Path | None, *, progress: str, say: Say) -> int:
     """Run the demo and give its exit code: 0 when every item succeeded or was unchanged.
 
     Args:

@@ -1,0 +1,51 @@
+"""`bulk report`: the completion report of a run, or its items."""
+
+from pathlib import Path
+
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import RunDirectory
+from bulk.errors import UsageError
+
+FORMATS = ("text", "json", "html", "csv", "jsonl")
+
+
+@click.command(cls=Command)
+@click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="What to print.")
+@click.option("--only", metavar="OUTCOME,…", help="Only these items: failed, skipped, unknown, unchanged, succeeded.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
+    """Print the completion report of RUN.
+
+    text, json and html are the whole report; csv and jsonl are its items, and so is text with --only.
+    """
+    from bulk.engine.origin import manifest_of
+    from bulk.ledger.view import LedgerView
+    from bulk.report import report_files
+    from bulk.report.fold import fold
+    from bulk.report.render import html, tables, text
+
+    form = "json" if as_json else form
+    if only is not None and form in ("json", "html"):
+        raise UsageError(f"--only chooses items, and {form} is the whole report: use --format text, csv or jsonl")
+    kinds = None if only is None else tables.parse_only(only)
+    view, manifest = LedgerView(run_dir), manifest_of(run_dir)
+    view.refuse_edited()
+    with output.binary_out() as stdout:
+        match form:
+            case "csv":
+                tables.write_csv(view, stdout, kinds)
+            case "jsonl":
+                tables.write_jsonl(view, stdout, kinds)
+            case "json":
+                stdout.write(report_files.as_json(fold(view, manifest=manifest)))
+            case "html":
+                stdout.write(html.render(fold(view, manifest=manifest)).encode("utf-8", "replace"))
+            case _ if kinds is not None:
+                tables.write_list(view, stdout, kinds)
+            case _:
+                stdout.write(text.render(fold(view, manifest=manifest), **output.look()).encode("utf-8", "replace"))
+    return 0

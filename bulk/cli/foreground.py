@@ -1,0 +1,80 @@
+"""A run in the foreground: its progress while it goes, its report at the end, and the command that goes on with it."""
+
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bulk.cli import errors, event_loop, logs, output
+from bulk.cli.options import DISPLAYS
+from bulk.errors import BulkError, Interrupted
+
+if TYPE_CHECKING:
+    from bulk.report.fold import Report
+    from bulk.status import Display
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+_SHOWING = (
+    click.option("--cache", metavar="DIR", type=click.Path(path_type=Path), help="Where reads are remembered."),
+    click.option("--no-cache", is_flag=True, help="Remember no reads."),
+    click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display."),
+    click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
+)
+
+
+def showing(command: F) -> F:
+    """Options of commands that run in the foreground; they are passed on to `run`."""
+    for option in reversed(_SHOWING):
+        command = option(command)
+    return command
+
+
+def run(
+    start: "Callable[[Display, Path | None], Awaitable[Report]]",
+    same_command: str,
+    *,
+    cache: Path | None,
+    no_cache: bool,
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Run it, and give the exit code.
+
+    Args:
+        start: begins the run and gives its report at the end. same_command: what goes on with it, for people.
+    """
+    import platformdirs
+
+    from bulk.cli.progress.painter import display
+    from bulk.report.render import terminal
+
+    where = None if no_cache else cache or platformdirs.user_cache_path("bulk")
+    try:
+        with contextlib.ExitStack() as stack:
+            shown = stack.enter_context(display(progress, sys.stderr))
+            if progress in ("auto", "rich") and terminal.is_terminal(sys.stderr):
+                stack.enter_context(logs.noted_by(shown.note))
+            report = event_loop.run(lambda: start(shown, where))
+    except KeyboardInterrupt:
+        exit_code = errors.exit_code_of(Interrupted("SIGINT", errors.INTERRUPTED))
+    except Exception as error:
+        if not isinstance(error, BulkError) and errors.shortage(error) is None:
+            raise
+        exit_code = errors.exit_code_of(error)
+    else:
+        _print(report, as_json=as_json)
+        exit_code = report.exit_code
+    errors.say_how_to_go_on(same_command, exit_code)
+    return exit_code
+
+
+def _print(report: "Report", *, as_json: bool) -> None:
+    from bulk.report import report_files
+    from bulk.report.render import text
+
+    output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))
