@@ -52,9 +52,7 @@ class Offered:
         self.checking_s = time.process_time() - started
         self.index = LaneIndex(checked, folder)
         self.progress = JobProgress(items, bytearray((items + 7) // 8))
-        self.scheduler = Scheduler(
-            checked.manifest.jobs, [self.progress], lambda _: None, self.index, WORKERS, lambda _: None
-        )
+        self.scheduler = Scheduler(checked.manifest.jobs, [self.progress], lambda _: None, self.index, WORKERS)
 
     def play(self, noted: Callable[[Work, int], None] = lambda _, __: None) -> float:
         """Offer every item, `WORKERS` in flight, each for one step; returns the CPU time (seconds)."""

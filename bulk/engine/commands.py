@@ -19,7 +19,7 @@ from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin, write_private
-from bulk.engine.run import ASK_LIMITS, Ended, Listener, Run, Surroundings
+from bulk.engine.run import ASK_LIMITS, Ended, Run, Surroundings
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.execute.resume_state import begin
 from bulk.forecast import window_length
@@ -28,7 +28,6 @@ from bulk.ledger.companion_files import note_making, refuse_changed_parts
 from bulk.ledger.directory import Claim
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import RunIdentity
-from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest, Platform
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
 from bulk.model import ErrorCode, Failure, FailureKind, OutcomeKind, Reply
@@ -260,13 +259,8 @@ async def execute(
     stdin: BinaryIO | None = None,
     is_retry: bool = False,
     overwrites: bool = False,
-    listener: Listener | None = None,
 ) -> Report:
-    """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest.
-
-    Args:
-        listener: hears of each item once its outcome is durable.
-    """
+    """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest."""
     credentials = _credentials(manifest, environ, around.clock)
     around.environ = environ
     with Claim.take(run_dir) as claim:
@@ -284,17 +278,17 @@ async def execute(
                 around.disk,
                 lambda: (
                     begin(checked, ledger, settle_s, clock.monotonic()),
-                    tally_of_a_running(LedgerView(run_dir), now),
+                    tally_of_a_running(ledger.view(), now),
                 ),
             )
             if overwrites:
                 resume_state = resume_state.without_comparing()
-            run = Run(checked, run_dir, ledger, resume_state, credentials, display, around, listener, tally)
+            run = Run(checked, ledger, resume_state, credentials, display, around, tally)
             ended, failure = await _to_its_end(run)
             await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
             if failure is not None:
                 raise failure
-            return await _beside(around.disk, lambda: _report(run_dir, checked))
+            return await _beside(around.disk, lambda: _report(ledger, checked))
 
 
 def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
@@ -308,9 +302,9 @@ def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
     ledger.bind_parts()
 
 
-def _report(run_dir: Path, checked: Checked) -> Report:
-    report = fold(LedgerView(run_dir), manifest=checked.manifest.path, notes=checked.notes)
-    write_reports(report, run_dir)
+def _report(ledger: Ledger, checked: Checked) -> Report:
+    report = fold(ledger.view(), manifest=checked.manifest.path, notes=checked.notes)
+    write_reports(report, ledger.run_dir)
     return report
 
 

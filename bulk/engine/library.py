@@ -140,11 +140,11 @@ class Engine:
     async def _run_into(self, feed: "_Feed", path: Path) -> None:
         try:
             with feed.scope, feed.into:
-                around = Surroundings(cache=self._cache)
+                around = Surroundings(cache=self._cache, listener=feed)
                 manifest = read_manifest(path, self._overrides, self._environ)
                 origin = Origin.of(manifest)
                 run_dir = path.with_name("run")
-                report = await execute(manifest, origin, run_dir, Silence(), self._environ, around, listener=feed)
+                report = await execute(manifest, origin, run_dir, Silence(), self._environ, around)
                 told, ended = feed.count, sum(report.outcomes.values())
                 assert feed.has_left or told == ended, f"{told} of {report.outcomes} were told"
                 if report.exit_code == CredentialRefused.exit_code:

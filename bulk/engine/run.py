@@ -20,7 +20,6 @@ from typing import Protocol
 import aiohttp
 import anyio
 
-from bulk.bundle.streams import LaneIndex
 from bulk.check.checking import Checked
 from bulk.clock import Clock
 from bulk.engine.snapshot import Snapshot
@@ -28,7 +27,9 @@ from bulk.engine.tuning import quiet_collector
 from bulk.engine.warnings import FailureWarnings
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.execute.combined_run import CombinedRun
+from bulk.execute.hand_over import HandOver
 from bulk.execute.item_runner import ItemRunner
+from bulk.execute.job_streams import JobStreams
 from bulk.execute.recorder import Recorder
 from bulk.execute.request_sender import RequestSender
 from bulk.execute.resume_state import ResumeState
@@ -74,6 +75,7 @@ class Surroundings:
         cache: folder of stored validators and bodies; None: none are kept.
         handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
         environ: where the secrets of items are, for `env:`.
+        listener: hears of items once their outcome is durable.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -83,6 +85,7 @@ class Surroundings:
     cache: Path | None = None
     handles_signals: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    listener: "Listener | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,45 +102,31 @@ class Run:
     def __init__(
         self,
         checked: Checked,
-        workspace: Path,
         ledger: Ledger,
         resume_state: ResumeState,
         credentials: Mapping[str, Credential],
         display: Display,
         surroundings: Surroundings,
-        listener: "Listener | None" = None,
         tally: Tally | None = None,
     ) -> None:
         manifest, limits = checked.manifest, checked.manifest.limits
-        self._manifest, self._limits, self._workspace = manifest, limits, workspace
+        self._manifest, self._limits, workspace = manifest, limits, ledger.run_dir
         self._checked, self._ledger, self._display, self._around = checked, ledger, display, surroundings
-        self._credentials, self._listener, self._tally = credentials, listener, tally
+        self._credentials, self._listener, self._tally = credentials, surroundings.listener, tally
         self._clock = surroundings.clock
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
         self._is_complete = False
         self._resume_state, self._progress = resume_state, resume_state.progress
-        self._index = LaneIndex(checked, workspace)
-        self._unsent_items = UnsentItems(
-            checked, workspace, ledger, self._progress, self._index, self._clock, surroundings.disk, self.stop
-        )
+        self._streams = JobStreams(checked, workspace)
         self.scheduler = Scheduler(
-            manifest.jobs,
-            self._progress,
-            self._unsent_items.offered,
-            self._index,
-            limits.concurrency,
-            self._unsent_items.skip,
+            manifest.jobs, self._progress, self._streams.offered, self._streams.index, limits.concurrency
         )
         for number, check in enumerate(checked.jobs):
             if check.copies:
-                self._progress[number].set_copies(self._unsent_items.copies[number].bits(number, check.items))
-        self.scheduler.on_make, self.scheduler.on_copy = self._unsent_items.make, self._unsent_items.copy
-        self.scheduler.on_far = self._unsent_items.look_far
-        self._unsent_items.scheduler = self.scheduler
+                self._progress[number].set_copies(self._streams.copies[number].bits(number, check.items))
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
-        self.scheduler.on_stop = self._offers_nothing
         self._body_reader = BodyReader(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
@@ -155,9 +144,10 @@ class Run:
         self.governor.drain()
         self._draining.set()
 
-    def _offers_nothing(self) -> None:
+    async def _drain_when_stopped(self) -> None:
+        """Nothing more is offered: who waits for a permit waits for nothing."""
+        await self.scheduler.stopped.wait()
         self.governor.drain()
-        self._unsent_items.wake()
 
     def _on_refused(self, refusal: CredentialRefused) -> None:
         if self._refused is None:
@@ -214,8 +204,7 @@ class Run:
             with anyio.CancelScope(shield=True):
                 for store in stores.values():
                     await self._around.disk(store.close)  # what it still has to write may take a while
-            self._index.close()
-            self._unsent_items.close()
+            self._streams.close()
             self._body_reader.clear()
         return self._ended()
 
@@ -227,11 +216,15 @@ class Run:
         return {name: ValidatorStore(*where, account.token) for name, account in self.governor.accounts.items()}
 
     async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
-        platform, clock = self._manifest.platform, self._clock
+        clock = self._clock
         sender = RequestSender(
-            transport, self.governor, stores, platform.vendor, platform.base_url, clock, self._around.dice
+            transport,
+            self.governor,
+            stores,
+            clock,
+            self._around.dice,
+            self._draining,
         )
-        sender.draining = self._draining
         settler = Settler(sender, clock, self._limits.settle_s)
 
         def flush() -> None:
@@ -254,17 +247,13 @@ class Run:
         item_runner = ItemRunner(
             sender, settler, recorder, base_dir, resume_state, clock, around.dice, around.environ, self._began_at
         )
+        hand_over = HandOver(self.scheduler, recorder, self._body_reader, clock, self._on_ended)
+        combined_run = CombinedRun(item_runner, sender, recorder, clock)
         workers = Workers(
-            self.scheduler,
-            self.governor,
-            item_runner,
-            CombinedRun(item_runner, sender, recorder, clock),
-            recorder,
-            self._body_reader,
-            clock,
-            self._on_ended,
-            self._on_refused,
-            self.stop,
+            self.scheduler, self.governor, item_runner, combined_run, hand_over, self._on_refused, self.stop
+        )
+        unsent_items = UnsentItems(
+            self._checked, self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop
         )
         snapshot = Snapshot(self._manifest.name, self.scheduler, self.governor, sender, settler, clock)
         async with anyio.create_task_group() as outer:
@@ -277,7 +266,7 @@ class Run:
             async with anyio.create_task_group() as writing:
                 writing.start_soon(_to_the_end, recorder)
                 try:
-                    await self._work(workers, transport)
+                    await self._work(workers, unsent_items, transport)
                 finally:
                     recorder.close()
             outer.cancel_scope.cancel()
@@ -294,9 +283,10 @@ class Run:
         offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
         return self._ledger.sealing.planned_from(self._ledger.began_at + offset)
 
-    async def _work(self, workers: Workers, transport: Transport) -> None:
+    async def _work(self, workers: Workers, unsent_items: UnsentItems, transport: Transport) -> None:
         async with anyio.create_task_group() as services:
             services.start_soon(self.governor.loop_load.run)
+            services.start_soon(self._drain_when_stopped)
             for account in self.governor.accounts.values():
                 watch = RateLimitPoller(self.governor, account, lambda token: self._ask(transport, token))
                 services.start_soon(watch.run)
@@ -306,7 +296,7 @@ class Run:
                 async with anyio.create_task_group() as group:
                     self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()
-                    group.start_soon(self._unsent_items.run, workers)
+                    group.start_soon(unsent_items.run)
                     for queue in self.scheduler.queues.values():
                         permit_queue = self.governor.queue(queue.credential, queue.category)
                         for _ in range(self._limits.concurrency):

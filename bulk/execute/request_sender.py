@@ -72,8 +72,8 @@ class RequestSender:
 
     Args:
         stores: of validators and bodies, for each credential that has one.
-        vendor: names inside headers and media types.
         dice: for jitter.
+        draining: is set when the run is stopping: nothing is waited for any more.
     """
 
     def __init__(
@@ -81,17 +81,16 @@ class RequestSender:
         transport: Transport,
         governor: Governor,
         stores: Mapping[str, ValidatorStore],
-        vendor: str,
-        base_url: str,
         clock: Clock,
         dice: random.Random,
+        draining: anyio.Event,
     ) -> None:
         self._transport, self._governor, self._stores = transport, governor, stores
-        self._vendor, self._base_url, self._clock, self._dice = vendor, base_url, clock, dice
+        self._vendor, self._base_url, self._clock, self._dice = transport.vendor, transport.base_url, clock, dice
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
         self.wait_reasons = WaitReasons()
-        self.draining = anyio.Event()
+        self._draining = draining
         self.requests = 0
         self.retries = 0
         self.settled = 0
@@ -303,8 +302,8 @@ class RequestSender:
             Draining: the run is ending, so there will be none.
         """
         with self.wait_reasons.told(why, seconds, self._clock.monotonic()), anyio.move_on_after(seconds):
-            await self.draining.wait()
-        if self.draining.is_set():
+            await self._draining.wait()
+        if self._draining.is_set():
             raise Draining
 
 

@@ -70,7 +70,7 @@ def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> Resu
     Raises:
         RunDirectoryError, RunStopped: the ledger can't be read.
     """
-    view = LedgerView(ledger.run_dir)
+    view = ledger.view()
     progress = _progress(checked, ledger, view)
     jobs = checked.manifest.jobs
     resume_state = ResumeState(

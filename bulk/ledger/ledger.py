@@ -21,6 +21,7 @@ from bulk.ledger.directory import RESULTS, Claim, unusable
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
 from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
+from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
 from bulk.status import RunStatus
@@ -189,6 +190,10 @@ class Ledger:
             self._open.difference_update(closed)
             self._moved.clear()
         self._reached(Point.COMMITTED)
+
+    def view(self) -> LedgerView:
+        """What stands in it, as somebody else would read it."""
+        return LedgerView(self.run_dir)
 
     def done_bits(self, job: int, items: int) -> bytearray:
         """One bit for each of the first `items` items of a job, 1 where it has an outcome.

@@ -96,10 +96,10 @@ class Transport:
     ) -> None:
         self.sent = 0
         self.most_in_flight = room_for_connections(concurrency)
-        self._base_url, self._base = base_url, URL(base_url, encoded=True)
+        self.base_url, self._base = base_url, URL(base_url, encoded=True)
         self._scheme, self._authority = self._base.scheme, self._base.raw_authority
         self._base_path = self._base.raw_path.rstrip("/")
-        self._vendor, self._api_version = vendor, api_version
+        self.vendor, self._api_version = vendor, api_version
         self._request_id_name = istr(header_name(vendor, "Request-Id"))
         self._timeout_s, self._ca_bundle, self._trust_env = request_timeout_s, ca_bundle, trust_env
         self._clock, self._given_connector, self._body_reader = clock, connector, body_reader
@@ -119,7 +119,7 @@ class Transport:
         loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(loop, self._clock, self._timeout_s)
         self._tls = tls_context(self._ca_bundle) if self._base.scheme == "https" or self._ca_bundle else None
-        proxy = proxy_for(self._base_url) if self._trust_env else None
+        proxy = proxy_for(self.base_url) if self._trust_env else None
         connector = self._given_connector or self._connector(None)
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
         # a proxy has its own ways, which the session knows
@@ -203,13 +203,13 @@ class Transport:
         host) is a Failure NOT_SENT with the code `bad_response`: repeating it is useless.
         """
         assert self._session is not None, "the transport is open"
-        flaw = flaw_of_download(url, self._base_url)
+        flaw = flaw_of_download(url, self.base_url)
         if flaw:
             return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.BAD_RESPONSE, message=f"not downloaded: {flaw}")
         target = URL(url, encoded=True).with_fragment(None)
         request = Request(method="GET", path="", media=Media.RAW, max_bytes=max_bytes, takes_file=takes_file)
         headers = CIMultiDict({"Accept": "*/*", "Accept-Encoding": ACCEPTED, "User-Agent": _user_agent()})
-        is_own = is_own_host(target.raw_host or "", self._base_url)
+        is_own = is_own_host(target.raw_host or "", self.base_url)
         session = self._session if is_own else await self._outside_session()
         options: dict[str, Any] = {"proxy": proxy_for(url)} if self._trust_env and not is_own else {}
         flight = self._deadlines.begin()
@@ -322,7 +322,7 @@ class Transport:
 
     def _headers(self, request: Request, token: Secret, has_body: bool) -> dict[str, str]:
         return {
-            **request_headers(request, self._vendor, self._api_version, has_body),
+            **request_headers(request, self.vendor, self._api_version, has_body),
             "Accept-Encoding": ACCEPTED,
             "User-Agent": _user_agent(),
             "Authorization": f"Bearer {token.reveal()}",
@@ -360,7 +360,7 @@ class Transport:
             if self._given_connector is not None:
                 assert self._session is not None
                 return self._session
-            connector = self._connector(GuardedResolver(self._base_url))
+            connector = self._connector(GuardedResolver(self.base_url))
             self._outside = await self._stack.enter_async_context(self._new_session(connector, None))
         return self._outside
 

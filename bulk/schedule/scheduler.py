@@ -1,4 +1,4 @@
-"""Which item next. Synchronous: it decides, workers wait.
+"""Which item next, and what else is to be done. Synchronous: it decides, others wait and do it.
 
 Work is kept apart by (credential, category), the bucket that pays: a drained bucket holds up only its own queue.
 Within a queue the higher priority goes first, jobs of one priority take turns, and of the lanes that are free the
@@ -19,6 +19,7 @@ from bulk.model import ErrorCode, Outcome
 from bulk.schedule.job_progress import JobProgress, JobState
 from bulk.schedule.lanes import Held, Index, Lane
 from bulk.schedule.queues import Feed, Queue, Stream, Tier, Work
+from bulk.schedule.tasks import Copy, Find, JobTask, Make, Skip
 
 __all__ = ["Queue", "Scheduler", "Stream", "Work"]
 
@@ -32,14 +33,11 @@ DONE_LANES = 16
 class Scheduler:
     """Args:
     jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
-    index: the lanes on disk.
-    skip: called for a job that is not to run because what it needs did not succeed.
+    index: the lanes on disk. window: lanes in memory, for each of which there are `LANES_FOR_EACH` (count).
+
+    Attributes:
     is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
-    on_make: called for a job whose items are to be made now; `made` is the answer.
-    on_far: called for a feed whose next item lies far on; `arrived` is the answer. Until it is set, it is looked for
-        at once.
-    on_copy: called for a job of which nothing is left but items that get the outcome of others, which have ended.
-    on_stop: called whenever nothing more will be offered at all: who waits for a permit waits for nothing.
+    stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
     numbers: of the jobs, by name. has_several: some lanes come from other indexes, of items that are made on the way.
     """
 
@@ -50,17 +48,19 @@ class Scheduler:
         streams: Callable[[int], Stream | None],
         index: Index,
         window: int,
-        skip: Callable[[Job], None],
     ) -> None:
         self.jobs, self.progress = jobs, progress
-        self.on_stop: Callable[[], None] = lambda: None
         self.states = [JobState.WAITING for _ in jobs]
         self.is_skipped = [False for _ in jobs]
         self.queues: dict[tuple[str, str], Queue] = {}
         self.in_flight = 0
         self.is_stopped = False
+        self.stopped = anyio.Event()
         self.is_passing_by = False
-        self._streams, self._index, self._skip = streams, index, skip
+        self._streams, self._index = streams, index
+        self._tasks: deque[JobTask] = deque()
+        self._finds: deque[Find] = deque()
+        self._has_tasks, self._has_finds = anyio.Event(), anyio.Event()
         self._window = window * LANES_FOR_EACH
         self.parked_lanes: dict[int, list[Lane]] = {}
         self._held = Held()
@@ -70,10 +70,7 @@ class Scheduler:
         self._copying: set[int] = set()
         self._skipping: set[int] = set()
         self._incomplete = len(jobs)
-        self.on_make: Callable[[Job], None] = lambda _: None
-        self.on_far: Callable[[Tier, Feed], None] = self._look_far
         self._far = 0
-        self.on_copy: Callable[[Job], None] = lambda _: None
         self._order = itertools.count()
         self.has_several = any(job.derivation is not None for job in jobs)
         self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
@@ -109,7 +106,7 @@ class Scheduler:
                 if not self.progress[number].is_known:
                     if number not in self._making:
                         self._making.add(number)
-                        self.on_make(job)
+                        self._add(Make(job))
                     continue
                 self._start(job)
             if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
@@ -117,8 +114,34 @@ class Scheduler:
                 changed.extend(self._needed_by[number])
             elif self._may_copy(number):
                 self._copying.add(number)
-                self.on_copy(job)
+                self._add(Copy(job))
         self._end_if_stalled()
+
+    def _add(self, task: JobTask) -> None:
+        self._tasks.append(task)
+        self._has_tasks.set()
+
+    def next_task(self) -> JobTask | None:
+        """What is to be done next besides sending; None: nothing now."""
+        return self._tasks.popleft() if self._tasks and not self.is_stopped else None
+
+    async def wait_task(self) -> JobTask | None:
+        """The same, as soon as there is something; None when nothing more will come."""
+        while (task := self.next_task()) is None and not all(self.is_over(queue) for queue in self.queues.values()):
+            self._has_tasks = anyio.Event()
+            await self._has_tasks.wait()
+        return task
+
+    def next_find(self) -> Find | None:
+        """A feed whose next item is to be found; None: there is none now."""
+        return self._finds.popleft() if self._finds else None
+
+    async def wait_find(self) -> Find:
+        """The same, as soon as there is one."""
+        while (find := self.next_find()) is None:
+            self._has_finds = anyio.Event()
+            await self._has_finds.wait()
+        return find
 
     def _complete(self, number: int) -> None:
         self.states[number] = JobState.COMPLETE
@@ -126,6 +149,7 @@ class Scheduler:
         self._skipping.discard(number)
         self._incomplete -= 1
         self._queue_of[number].jobs -= 1
+        self._has_tasks.set()
 
     def _may_start(self, job: Job) -> bool:
         return all(self.states[self.numbers[name]] is JobState.COMPLETE for name in job.needs)
@@ -146,7 +170,7 @@ class Scheduler:
             self.is_skipped[number] = True
             if self.progress[number].left:
                 self._skipping.add(number)
-                self._skip(job)
+                self._add(Skip(job))
         queue, tier, stream = self._queue_of[number], self._tier_of[number], self._streams(number)
         if stream is None:
             tier.cursors.append((number, 0))
@@ -203,20 +227,16 @@ class Scheduler:
             tier.drop_first()
             if feed.is_far:
                 self._far += 1
-                self.on_far(tier, feed)
+                self._finds.append(Find(tier, feed))
+                self._has_finds.set()
         return None
 
-    def _look_far(self, tier: Tier, feed: Feed) -> None:
-        while feed.is_far:
-            feed.look_far()
-        self.arrived(tier, feed)
-
-    def arrived(self, tier: Tier, feed: Feed) -> None:
+    def arrived(self, find: Find) -> None:
         """The next items of a feed, which lay far on, were found."""
         self._far -= 1
-        tier.feeds.append(feed)
+        find.tier.feeds.append(find.feed)
         for queue in self.queues.values():
-            if tier in queue.tiers.values():
+            if find.tier in queue.tiers.values():
                 queue.wake(len(queue.idle))
 
     def _take_laned(self, tier: Tier) -> Work | None:
@@ -366,6 +386,7 @@ class Scheduler:
         """Offer nothing more there."""
         queue.is_closed = True
         queue.wake(len(queue.idle))
+        self._has_tasks.set()
         self._end_if_stalled()
 
     def stop(self) -> None:
@@ -373,7 +394,8 @@ class Scheduler:
         self.is_stopped = True
         for queue in self.queues.values():
             queue.wake(len(queue.idle))
-        self.on_stop()
+        self.stopped.set()
+        self._has_tasks.set()
 
     def _end_if_stalled(self) -> None:
         """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""

@@ -156,4 +156,4 @@ def run(folder: Path, platform: BudgetPlatform, items: int, limits: dict[str, An
         outcomes = [json.loads(line)["outcome"] for line in lines]
         return Ran(report, asyncio.get_running_loop().time(), outcomes)
 
-    return simulate(main, at_most_s=most_s, tick_s=5.0, look_s=1.0)
+    return simulate(main, at_most_s=most_s, tick_s=5.0)

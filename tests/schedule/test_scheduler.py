@@ -11,8 +11,9 @@ from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, failed, skipped, succeeded
 from bulk.operation import Item, Operation
 from bulk.schedule.job_progress import JobProgress, JobState
-from bulk.schedule.queues import FAR_ROWS, TURNS, Feed, Tier
+from bulk.schedule.queues import FAR_ROWS, TURNS
 from bulk.schedule.scheduler import DONE_LANES, Scheduler, Work
+from bulk.schedule.tasks import Skip
 
 
 class Read(Operation[Item]):
@@ -99,18 +100,17 @@ class ListIndex:
 
 def scheduler(
     jobs: Sequence[Job], counts: Sequence[int], rows: Sequence[tuple[int, int, int]] = (), window: int = 8
-) -> tuple[Scheduler, list[Job]]:
-    """A scheduler over those jobs, and the list of jobs that it skips."""
-    skipped: list[Job] = []
+) -> Scheduler:
+    """A scheduler over those jobs, which has begun."""
     progress = [JobProgress(count, bytearray(count // 8 + 1)) for count in counts]
     laned = {job for job, _, _ in rows}
 
     def streams(number: int) -> ListStream | None:
         return None if number in laned else ListStream(number, counts[number])
 
-    made = Scheduler(jobs, progress, streams, ListIndex(rows), window, skipped.append)
+    made = Scheduler(jobs, progress, streams, ListIndex(rows), window)
     made.begin()
-    return made, skipped
+    return made
 
 
 def take(one: Scheduler, credential: str = "default", category: str = "core") -> Work | None:
@@ -135,7 +135,7 @@ def test_a_lane_has_one_item_in_flight_and_keeps_order(
         job = place * 3 // len(lanes)
         rows.append((job, counts[job], lane))
         counts[job] += 1
-    one, _ = scheduler(jobs, counts, rows, window=2)
+    one = scheduler(jobs, counts, rows, window=2)
     lane_of = {(job, index): lane for job, index, lane in rows}
     order: dict[int, list[tuple[int, int]]] = {}
     flying: list[Work] = []
@@ -156,7 +156,7 @@ def test_a_lane_has_one_item_in_flight_and_keeps_order(
 def test_the_longest_lane_goes_first() -> None:
     """The lane that decides when the run ends is offered before the short ones."""
     rows = [(0, 0, 1), (0, 1, 2), (0, 2, 3), (0, 3, 3), (0, 4, 3)]
-    one, _ = scheduler([Job(0, "w", Write())], [5], rows)
+    one = scheduler([Job(0, "w", Write())], [5], rows)
     work = take(one)
     assert work is not None
     assert work.entry.index == 2
@@ -165,7 +165,7 @@ def test_the_longest_lane_goes_first() -> None:
 def test_higher_priority_first_and_turns_within_one() -> None:
     """Jobs of one priority take turns; a higher one goes before them."""
     jobs = [Job(0, "a", Read()), Job(1, "b", Read()), Job(2, "c", Read(), priority=5)]
-    one, _ = scheduler(jobs, [2, 2, 1])
+    one = scheduler(jobs, [2, 2, 1])
     taken = [work.entry.job for _ in range(5) if (work := take(one)) is not None]
     assert taken[0] == 2
     assert sorted(taken[1:3]) == [0, 1]
@@ -173,7 +173,7 @@ def test_higher_priority_first_and_turns_within_one() -> None:
 
 def test_queues_are_apart() -> None:
     """Work of one category is offered whatever another one's workers do."""
-    one, _ = scheduler([Job(0, "a", Read()), Job(1, "b", Elsewhere())], [3, 3])
+    one = scheduler([Job(0, "a", Read()), Job(1, "b", Elsewhere())], [3, 3])
     work = take(one, category="search")
     assert work is not None
     assert work.entry.job == 1
@@ -186,13 +186,14 @@ def test_needs_wait_and_a_failure_skips() -> None:
         Job(1, "b", Read(), needs=("a",)),
         Job(2, "c", Read(), needs=("a",), needs_policy="any-outcome"),
     ]
-    one, skipped = scheduler(jobs, [1, 1, 1])
+    one = scheduler(jobs, [1, 1, 1])
     work = take(one)
     assert work is not None
     assert take(one) is None
     assert one.waits_for(jobs[1]) == ("a",)
     one.ended(work, failed(ErrorCode.NOT_FOUND, "no"), 1)
-    assert [job.name for job in skipped] == ["b"]
+    assert one.next_task() == Skip(jobs[1])
+    assert one.next_task() is None
     work = take(one)
     assert work is not None
     assert work.entry.job == 2
@@ -201,7 +202,7 @@ def test_needs_wait_and_a_failure_skips() -> None:
 def test_a_job_starts_while_another_one_is_in_flight() -> None:
     """A job that needs another one waits for that one only, not for what else is in flight."""
     jobs = [Job(0, "a", Read()), Job(1, "b", Read(), needs=("a",)), Job(2, "c", Elsewhere()), Job(3, "d", Read())]
-    one, _ = scheduler(jobs, [1, 1, 1, 1])
+    one = scheduler(jobs, [1, 1, 1, 1])
     works = [take(one), take(one), take(one, category="search")]
     first = next(work for work in works if work is not None and work.entry.job == 0)
     assert take(one) is None
@@ -215,18 +216,18 @@ def test_a_job_starts_while_another_one_is_in_flight() -> None:
 def test_superseded_items_are_no_failure() -> None:
     """An item that a later one supersedes does not keep the next job from starting."""
     jobs = [Job(0, "a", Read()), Job(1, "b", Read(), needs=("a",))]
-    one, left_out = scheduler(jobs, [1, 1])
+    one = scheduler(jobs, [1, 1])
     work = take(one)
     assert work is not None
     one.ended(work, skipped(ErrorCode.SUPERSEDED, "later one"), 0)
-    assert not left_out
+    assert one.next_task() is None
     assert one.states[1] is JobState.RUNNING
 
 
 def test_a_lane_waits_for_a_job_that_has_not_started() -> None:
     """The next item of a lane belongs to a job that waits: the lane waits with it, and goes on when it starts."""
     jobs = [Job(0, "a", Write()), Job(1, "b", Write(), needs=("a",))]
-    one, _ = scheduler(jobs, [2, 1], [(0, 0, 1), (0, 1, 2), (1, 0, 1)])
+    one = scheduler(jobs, [2, 1], [(0, 0, 1), (0, 1, 2), (1, 0, 1)])
     first, second = take(one), take(one)
     assert first is not None
     assert second is not None
@@ -240,7 +241,7 @@ def test_a_lane_waits_for_a_job_that_has_not_started() -> None:
 
 def test_an_abandoned_item_keeps_its_lane_closed_and_the_run_ends() -> None:
     """A write without an outcome is not overtaken by the next of its lane; the workers are let go."""
-    one, _ = scheduler([Job(0, "a", Write())], [2], [(0, 0, 1), (0, 1, 1)])
+    one = scheduler([Job(0, "a", Write())], [2], [(0, 0, 1), (0, 1, 1)])
     work = take(one)
     assert work is not None
     one.abandoned(work)
@@ -253,7 +254,7 @@ def test_done_items_are_passed_by() -> None:
     """A resumed run offers only what has no outcome."""
     progress = [JobProgress(3, bytearray([0b011]), ended={DONE.kind: 2})]
     rows = [(0, 0, 1), (0, 1, 1), (0, 2, 1)]
-    one = Scheduler([Job(0, "a", Write())], progress, lambda _: None, ListIndex(rows), 4, lambda job: None)
+    one = Scheduler([Job(0, "a", Write())], progress, lambda _: None, ListIndex(rows), 4)
     one.begin()
     work = take(one)
     assert work is not None
@@ -263,7 +264,7 @@ def test_done_items_are_passed_by() -> None:
 def test_work_left_is_estimated_from_what_items_took() -> None:
     """The most that items can take at first, then what they took."""
     rows = [(0, index, index) for index in range(40)]
-    one, _ = scheduler([Job(0, "a", Write())], [40], rows)
+    one = scheduler([Job(0, "a", Write())], [40], rows)
     assert one.work_left("default", "core") == 80
     for _ in range(20):
         work = take(one)
@@ -274,11 +275,10 @@ def test_work_left_is_estimated_from_what_items_took() -> None:
 
 def test_items_that_lie_far_on_hold_up_nobody() -> None:
     """While the next item of one job is looked for, others are offered, the run is not over, and then it goes on."""
-    jobs, far = [Job(0, "far", Read()), Job(1, "near", Read())], list[tuple[Tier, Feed]]()
+    jobs = [Job(0, "far", Read()), Job(1, "near", Read())]
     progress = [JobProgress(2, bytearray(1)), JobProgress(1, bytearray(1))]
     streams = [FarStream(0, 2), ListStream(1, 1)]
-    one = Scheduler(jobs, progress, lambda number: streams[number], ListIndex([]), 8, lambda _: None)
-    one.on_far = lambda tier, feed: far.append((tier, feed))
+    one = Scheduler(jobs, progress, lambda number: streams[number], ListIndex([]), 8)
     one.begin()
     work = take(one)
     assert work is not None
@@ -286,11 +286,13 @@ def test_items_that_lie_far_on_hold_up_nobody() -> None:
     assert take(one) is None
     one.ended(work, DONE, 1)
     assert not one.is_stopped
-    far[0][1].look_far()
-    one.arrived(*far[0])
+    find = one.next_find()
+    assert find is not None
+    find.feed.look_far()
+    one.arrived(find)
     rest = [take(one), take(one)]
     assert [work.entry.job for work in rest if work is not None] == [0, 0]
-    assert len(far) == 1
+    assert one.next_find() is None
 
 
 class OpenStream(ListStream):
@@ -314,7 +316,7 @@ def test_few_streams_are_open_at_once_and_each_has_its_turn() -> None:
         [Job(n, f"j{n}", Read()) for n in range(count)],
         [JobProgress(3, bytearray(1)) for _ in range(count)],
     )
-    one = Scheduler(jobs, progress, lambda number: OpenStream(number, open_now), ListIndex([]), 8, lambda _: None)
+    one = Scheduler(jobs, progress, lambda number: OpenStream(number, open_now), ListIndex([]), 8)
     one.begin()
     while not one.is_complete:
         work = take(one)
@@ -329,7 +331,7 @@ def test_few_streams_are_open_at_once_and_each_has_its_turn() -> None:
 def test_a_million_lanes_that_are_done_are_passed_by_in_parts() -> None:
     """After a resume, no call passes by more than a few lanes that are done, and none is forgotten."""
     rows = [(0, index, index) for index in range(100)]
-    one, _ = scheduler([Job(0, "w", Write())], [100], rows, window=2)
+    one = scheduler([Job(0, "w", Write())], [100], rows, window=2)
     for index in range(99):
         one.mark_ended(0, index, DONE)
     asked = 0
@@ -355,7 +357,7 @@ def test_what_an_item_takes_does_not_grow_with_the_jobs() -> None:
     count = 500
     chain = [Job(n, f"j{n}", Read(), needs=(f"j{n - 1}",) if n else ()) for n in range(count)]
     free = [Job(count + n, f"f{n}", Read()) for n in range(count)]
-    one, _ = scheduler([*chain, *free], [1] * (2 * count))
+    one = scheduler([*chain, *free], [1] * (2 * count))
     one.states, CountingList.looks = CountingList(one.states), 0
     queue = one.queue_of(chain[0])
     while not one.is_complete:

@@ -146,7 +146,7 @@ def spend(folder: Path, hours: Hours) -> Spent:
             )
 
     with probes.installed():
-        return simulate(main, at_most_s=2.0 * hours.windows * hours.window_s, tick_s=60.0, look_s=60.0)
+        return simulate(main, at_most_s=2.0 * hours.windows * hours.window_s, tick_s=60.0)
 
 
 def _jobs(hours: Hours) -> Iterator[tuple[str, dict[str, object]]]:

@@ -44,7 +44,7 @@ class Stage:
         self.report: Report | None = None
         self.error: BulkError | None = None
         self._put_back = contextlib.ExitStack()
-        self._put_back.enter_context(replaced(2.0, 2.0))
+        self._put_back.enter_context(replaced(2.0))
         # Two commands at once replace it, and the one that began first may end first.
         self._put_back.enter_context(mock.patch.object(commands, "Run", Run))
         self._runner = self._put_back.enter_context(asyncio.Runner(loop_factory=SteppedLoop))

@@ -90,7 +90,7 @@ def pass_seed(seed: int, folder: Path, items: int = 60) -> Passed:
             return Passed(tuple(made.network.trace), now(), len(made.network.exchanges), len(made.runs))
 
     try:
-        return simulate(main, at_most_s=MOST_S, tick_s=30.0, look_s=10.0)
+        return simulate(main, at_most_s=MOST_S, tick_s=30.0)
     except BaseException as error:
         error.add_note(f"replay: python -m tests.simulation.storm {seed} {items}")
         raise

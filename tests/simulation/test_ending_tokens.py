@@ -104,7 +104,7 @@ def spend_hours(folder: Path, hours: float, *, jumps: int, says_end: bool) -> st
                 f"{hours:g} h, {jumps} jumps: {sent:,} requests with {len(used)} tokens of an hour, 0 late, 0 refused"
             )
 
-    return simulate(main, at_most_s=2 * hours * HOURS, tick_s=60.0, look_s=60.0)
+    return simulate(main, at_most_s=2 * hours * HOURS, tick_s=60.0)
 
 
 @pytest.mark.parametrize("says_end", [True, False])
@@ -140,4 +140,4 @@ def test_a_program_without_another_token_ends_the_run(folder: Path) -> None:
             assert max(each.at for each in made.network.exchanges) < LIFE_S
             assert not [each for each in made.network.exchanges if each.status == 401]
 
-    simulate(main, tick_s=60.0, look_s=60.0)
+    simulate(main, tick_s=60.0)

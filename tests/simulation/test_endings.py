@@ -7,7 +7,7 @@ from unittest import mock
 import anyio
 import pytest
 
-from bulk.execute.workers import Workers
+from bulk.execute.hand_over import HandOver
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.view import LedgerView
 from bulk.sandbox.areas.organizations import organizations
@@ -50,7 +50,7 @@ def test_a_run_ends_with_its_last_item(folder: Path) -> None:
             assert (await made.run(manifest)).exit_code == 0
             assert now() < 10.0
 
-    simulate(main, look_s=1_000.0)
+    simulate(main)
 
 
 @pytest.mark.parametrize("bug", ["RuntimeError", "KeyError", "AssertionError"])
@@ -101,7 +101,7 @@ def test_a_bug_of_the_engine_ends_the_run_loud(folder: Path, place: str) -> None
                 "puts": {"operation": "contents.put", "items": [put(f"repo-{n:05d}", "a", "a") for n in range(20)]},
             }
             manifest = made.write("run", jobs)
-            calls, kind = 0, (Workers, "record_of") if place == "worker" else (Ledger, "commit")
+            calls, kind = 0, (HandOver, "record_of") if place == "worker" else (Ledger, "commit")
             real = getattr(*kind)
 
             def broken(*args: Any, **more: Any) -> Any:

@@ -25,7 +25,6 @@ from anyio._backends._asyncio import CancelScope
 
 from bulk.engine import commands, run
 from bulk.engine.run import Ended, Run, Surroundings
-from bulk.execute import unsent_items
 from bulk.manifest.reading import Overrides
 from bulk.model import Finished
 from bulk.report.fold import Report
@@ -120,31 +119,29 @@ def simulate(
     *,
     at_most_s: float = 2 * HOURS,
     tick_s: float = run.STATUS_S,
-    look_s: float = unsent_items.LOOK_S,
 ) -> T:
     """Run `main` in virtual time, threads in place; longer than `at_most_s` (virtual seconds) is a stall.
 
     Args:
-        tick_s: how often the display is told. look_s: how often the end is looked for. They cost most where hours pass.
+        tick_s: how often the display is told. It costs most where hours pass.
     """
 
     async def limited() -> T:
         with anyio.fail_after(at_most_s):
             return await main()
 
-    with replaced(tick_s, look_s):
+    with replaced(tick_s):
         return anyio.run(limited, backend_options={"loop_factory": SteppedLoop})
 
 
 @contextlib.contextmanager
-def replaced(tick_s: float = run.STATUS_S, look_s: float = unsent_items.LOOK_S) -> Iterator[None]:
+def replaced(tick_s: float = run.STATUS_S) -> Iterator[None]:
     """What a simulation has instead of threads and of chance in the order of things; see `simulate`."""
     with (
         _seldom_collected(),
         _cancelled_in_order(),
         mock.patch.object(anyio.to_thread, "run_sync", _in_place),
         mock.patch.object(run, "STATUS_S", tick_s),
-        mock.patch.object(unsent_items, "LOOK_S", look_s),
     ):
         yield
 

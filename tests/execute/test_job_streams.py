@@ -5,15 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bulk.bundle.streams import LaneIndex
-from bulk.clock import Clock
-from bulk.errors import BulkError
-from bulk.execute.resume_state import begin
-from bulk.execute.unsent_items import UnsentItems
+from bulk.execute.job_streams import JobStreams
 from bulk.manifest.manifest import Derivation, Job
-from bulk.schedule.scheduler import Scheduler
-from bulk.storage.disk_threads import thread_disk
-from tests.ledger.samples import NOW, identity, opened
 from tests.manifest.making import ReadThing, WriteThing, a_job, check_in
 
 APART, SHARED = [{"place": "a"}, {"place": "b"}], [{"place": "a"}, {"place": "A"}]
@@ -21,11 +14,6 @@ LINES = '{"place":"a"}\n{"place":"b"}\n'
 MADE = a_job(
     WriteThing(), [], name="made", needs=("write",), derivation=Derivation("write", "item", {"place": "item.place"})
 )
-
-
-def never(error: BulkError) -> None:
-    """Nothing stops here."""
-    raise error
 
 
 def file(folder: Path, name: str, text: str) -> Path:
@@ -38,13 +26,9 @@ def offered(folder: Path, *jobs: Job) -> list[bool]:
     """Which of these jobs stream."""
     jobs = tuple(replace(job, number=number) for number, job in enumerate(jobs))
     checked, workspace = check_in(folder, *jobs)
-    named = tuple((job.name, job.operation.name, one.items) for job, one in zip(jobs, checked.jobs, strict=True))
-    with opened(folder / "ledger", identity=identity(jobs=named)) as ledger, LaneIndex(checked, workspace) as index:
-        progress = begin(checked, ledger, 5.0, NOW).progress
-        unsent_items = UnsentItems(checked, workspace, ledger, progress, index, Clock(), thread_disk, never)
-        unsent_items.scheduler = Scheduler(jobs, progress, unsent_items.offered, index, 4, unsent_items.skip)
-        streams = [unsent_items.offered(job.number) is not None for job in jobs]
-        unsent_items.close()
+    job_streams = JobStreams(checked, workspace)
+    streams = [job_streams.offered(job.number) is not None for job in jobs]
+    job_streams.close()
     return streams
 
 

@@ -1,0 +1,169 @@
+"""Hands outcomes over: to the recorder as records of the ledger, to the scheduler so that lanes and jobs go on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bulk.clock import Clock
+from bulk.execute.item_tally import Tally
+from bulk.execute.recorder import Recorder
+from bulk.ledger.records import Record
+from bulk.manifest.manifest import Entry, Job
+from bulk.manifest.save_template import saved_path
+from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, Finished, ItemError, Outcome, OutcomeKind
+from bulk.operation import AnyOperation, Item
+from bulk.platform.auth.credentials import redact
+from bulk.platform.bodies.body_reader import BodyReader
+from bulk.schedule.scheduler import Scheduler, Work
+
+RESULT_BYTES = 1_500
+"""What a finished item takes in memory beside its payload, about (bytes)."""
+
+
+class HandOver:
+    """Args:
+    on_ended: called with (job, outcome) for each item, before it is durable.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        recorder: Recorder,
+        body_reader: BodyReader,
+        clock: Clock,
+        on_ended: Callable[[Job, Outcome], None],
+    ) -> None:
+        self._scheduler, self._recorder, self._body_reader = scheduler, recorder, body_reader
+        self._clock, self._on_ended = clock, on_ended
+
+    @property
+    def is_full(self) -> bool:
+        """Whether who brings more should `wait_room` first."""
+        return self._recorder.is_full
+
+    def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
+        """Hand an outcome to the recorder, free its lane."""
+        self._record(job, work.entry, outcome, tally)
+        if self._body_reader.holds(tally):
+            self._recorder.hold(tally)
+        self._scheduler.ended(work, outcome, tally.paid)
+
+    def end_combined(self, job: Job, work: Work, outcomes: Sequence[Outcome | None], tally: Tally) -> None:
+        """The same for items that shared their requests; the scheduler keeps those that have no outcome."""
+        tally.body_bytes //= work.items  # what was answered is in memory once
+        for entry, outcome in zip(work.entries, outcomes, strict=True):
+            if outcome is not None:
+                self._record(job, entry, outcome, tally)
+        if self._body_reader.holds(tally):
+            self._recorder.hold(tally)
+        self._scheduler.ended_together(work, outcomes, tally.paid)
+
+    def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
+        """Record an item that was never offered."""
+        self._recorder.record(self.record_of(job, work.entry, outcome, tally), RESULT_BYTES)
+        self._scheduler.mark_ended(job.number, work.entry.index, outcome)
+
+    def end_invalid(self, job: Job, index: int, fields: dict[str, Any], outcome: Outcome) -> None:
+        """Record an item that was made while the run goes on and can't be used; `fields` is what was made."""
+        error = outcome.error
+        finished = Finished(
+            job=job.name,
+            index=index,
+            id=fields.pop("id", None) if isinstance(fields.get("id"), str) else None,
+            item=fields,
+            outcome=outcome.kind,
+            http_status=None,
+            attempts=0,
+            started_at=self._clock.now(),
+            elapsed_ms=0.0,
+            request_id=None,
+            result=None,
+            error=None if error is None else ItemError(error.code, redact(error.message), None, 0),
+        )
+        self._recorder.record(Record(job=job.number, finished=finished, save=None), RESULT_BYTES)
+        self._scheduler.mark_ended(job.number, index, outcome)
+
+    def end_copy(self, job: Job, entry: Entry, line: Mapping[str, Any], size_bytes: int) -> None:
+        """Record an item as the earlier one ended that asks for the same, and whose line of results is `line`."""
+        error = line["error"]
+        outcome = Outcome(
+            kind=OutcomeKind(line["outcome"]),
+            result=line["result"],
+            error=error and ItemError(ErrorCode(error["code"]), error["message"], error["http_status"], 0),
+            http_status=line["http_status"],
+        )
+        tally = Tally()
+        tally.request_id = line["request_id"]
+        record = self.record_of(job, entry, outcome, tally)
+        self._recorder.record(record, RESULT_BYTES + size_bytes)
+        self._on_ended(job, outcome)
+        self._scheduler.mark_ended(job.number, entry.index, outcome)
+
+    async def caught_up(self) -> None:
+        """Wait until every outcome so far is durable."""
+        await self._recorder.caught_up()
+
+    async def wait_room(self) -> None:
+        """Wait until the recorder has caught up."""
+        await self._recorder.wait_room()
+
+    def _record(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> None:
+        record = self.record_of(job, entry, outcome, tally)
+        size = RESULT_BYTES + tally.body_bytes
+        if record.save is not None and not isinstance(record.save[1], BodyFile):
+            size += len(record.save[1])
+        self._recorder.record(record, size, is_alone=tally.is_alone)
+        self._on_ended(job, outcome)
+
+    def record_of(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> Record:
+        """The ledger's record of an item that has ended."""
+        now = self._clock.now()
+        error = outcome.error
+        status = outcome.http_status if outcome.http_status is not None else tally.http_status
+        if error is not None:
+            error = ItemError(error.code, redact(error.message), error.http_status or status, tally.sends)
+        finished = Finished(
+            job=job.name,
+            index=entry.index,
+            id=entry.item.id,
+            item=item_fields(job.operation, entry.item),
+            outcome=outcome.kind,
+            http_status=status,
+            attempts=tally.sends,
+            started_at=tally.started_at or now,
+            elapsed_ms=(self._clock.monotonic() - tally.started) * 1_000.0 if tally.started else 0.0,
+            request_id=tally.request_id,
+            result=outcome.result,
+            error=error,
+        )
+        save: tuple[str, bytes | BodyFile] | None = None
+        if job.save is not None and outcome.kind in SUCCESSFUL:
+            payload = outcome.payload
+            content = payload if isinstance(payload, BodyFile) else job.operation.saved_bytes(outcome)
+            save = (saved_path(job, entry.item), content)
+        return Record(job=job.number, finished=finished, save=save, may_arrive_late=tally.may_arrive_late)
+
+    def abandoned(self, work: Work, tally: Tally) -> None:
+        """There is no outcome: the run is stopping, or the credential was refused."""
+        self._scheduler.abandoned(work)
+        self._body_reader.abandon(tally)
+
+
+def item_fields(operation: AnyOperation, item: Item) -> dict[str, Any]:
+    """The item as the user gave it, without its id, without large fields that were sent, without secrets."""
+    fields: dict[str, Any] = msgspec.to_builtins(item)
+    fields.pop("id", None)
+    for name in operation.unreported:
+        fields.pop(name, None)
+    for name in operation.secret_fields:
+        _drop(fields, name)
+    return fields
+
+
+def _drop(fields: dict[str, Any], dotted: str) -> None:
+    name, _, rest = dotted.partition(".")
+    if not rest:
+        fields.pop(name, None)
+    elif isinstance(fields.get(name), dict):
+        _drop(fields[name], rest)

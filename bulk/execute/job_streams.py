@@ -1,0 +1,50 @@
+"""The items of each job as they are offered: those of its source, or those that were made while the run goes on.
+
+Also which of them are copies: reads that ask for the same as an earlier one.
+"""
+
+from pathlib import Path
+
+from bulk.bundle.checked import Checked, is_spooled
+from bulk.bundle.duplicate_reads import Copies
+from bulk.bundle.streams import EntryStream, LaneIndex
+from bulk.check.derived_items import DerivedStream
+from bulk.schedule.queues import Stream
+
+
+class JobStreams:
+    """Attributes:
+    index: the lanes of the items that the manifest names.
+    copies: for each job, in running order.
+    """
+
+    def __init__(self, checked: Checked, workspace: Path) -> None:
+        self._checked, self._workspace = checked, workspace
+        self._has_several = any(job.derivation is not None for job in checked.manifest.jobs)
+        self.index = LaneIndex(checked, workspace)
+        self._made: dict[int, LaneIndex] = {}
+        all_copies = Copies(workspace)
+        self.copies = [all_copies for _ in checked.manifest.jobs]
+
+    def stream(self, number: int) -> Stream:
+        """The items of a job, in order."""
+        if number in self._made:
+            return DerivedStream(self._made[number])
+        return EntryStream(self._checked, number, self._workspace)
+
+    def offered(self, number: int) -> Stream | None:
+        """The same; None where the index says what is next: some may have to wait for others, or lie in a copy."""
+        job = self._checked.manifest.jobs[number]
+        is_laned = self._has_several or self._checked.jobs[number].is_laned or is_spooled(job)
+        return None if is_laned and not job.operation.is_read else self.stream(number)
+
+    def made(self, number: int, index: LaneIndex, copies: Copies) -> None:
+        """The items of that job were made: `index` has them, and `copies` says which ask for the same."""
+        self._made[number], self.copies[number] = index, copies
+
+    def close(self) -> None:
+        """Let go of the files that are open."""
+        for copies in self.copies:
+            copies.close()
+        for index in (self.index, *self._made.values()):
+            index.close()
