@@ -28,6 +28,7 @@ from bulk.engine.warnings import FailureWarnings
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.execute.combined_run import CombinedRun
 from bulk.execute.hand_over import HandOver
+from bulk.execute.item_run import Shared
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.recorder import Recorder
@@ -243,12 +244,20 @@ class Run:
             self._add_to_tally,
             self._body_reader.end,
         )
-        base_dir, resume_state = self._manifest.path.parent, self._resume_state
-        item_runner = ItemRunner(
-            sender, settler, recorder, base_dir, resume_state, clock, around.dice, around.environ, self._began_at
+        base_dir, found = self._manifest.path.parent, self._resume_state
+        shared = Shared(
+            sender,
+            settler,
+            recorder,
+            found.late_writes,
+            found.recent_creations,
+            found.recent_writes,
+            clock,
+            around.dice,
         )
+        item_runner = ItemRunner(shared, base_dir, found, around.environ, self._began_at)
         hand_over = HandOver(self.scheduler, recorder, self._body_reader, clock, self._on_ended)
-        combined_run = CombinedRun(item_runner, sender, recorder, clock)
+        combined_run = CombinedRun(item_runner)
         workers = Workers(
             self.scheduler, self.governor, item_runner, combined_run, hand_over, self._on_refused, self.stop
         )

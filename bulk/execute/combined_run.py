@@ -12,21 +12,15 @@ read-back, in this process as in the next one. It is only for writes that may be
 import logging
 from collections.abc import Sequence
 
-from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
-from bulk.execute.item_run import NOT_SENT_PAUSE_S
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.item_tally import Tally
 from bulk.execute.permit_slot import PermitSlot
-from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import LIMITED_TRIES, WAITED_FOR, RequestSender
 from bulk.execute.settle import lost_write_of
-from bulk.execute.wait_reasons import WaitReason
-from bulk.execute.writes.late_writes import folded
+from bulk.execute.write_loop import WriteLoop, intent_of
 from bulk.govern.accounts import Permit, PermitQueue
-from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
-from bulk.model import Effect, FailureKind, Outcome, Reply, Request
+from bulk.model import Effect, Outcome, Reply, Request
 from bulk.operation import AnyOperation, FileError
 from bulk.platform.classification import VerdictKind
 
@@ -36,8 +30,8 @@ log = logging.getLogger("bulk.execute")
 class CombinedRun:
     """Brings items that share their requests to their outcomes, for all workers."""
 
-    def __init__(self, item_runner: ItemRunner, sender: RequestSender, recorder: Recorder, clock: Clock) -> None:
-        self._item_runner, self._sender, self._recorder, self._clock = item_runner, sender, recorder, clock
+    def __init__(self, item_runner: ItemRunner) -> None:
+        self._item_runner, self._shared = item_runner, item_runner.shared
 
     async def run(
         self, operation: AnyOperation, entries: Sequence[Entry], queue: PermitQueue, permit: Permit, tally: Tally
@@ -53,7 +47,7 @@ class CombinedRun:
                 return [None] * len(entries)
             return await self._steps(operation, entries, queue, permit_slot, tally)
         finally:
-            self._item_runner.return_unused(permit_slot)
+            self._shared.return_unused(permit_slot)
 
     async def _steps(
         self,
@@ -64,6 +58,8 @@ class CombinedRun:
         tally: Tally,
     ) -> list[Outcome | None]:
         nothing: list[Outcome | None] = [None] * len(entries)
+        shared, first = self._shared, entries[0]
+        writes = shared.write_loop(queue, tally, permit_slot)
         written: Request | None = None
         try:
             steps = operation.steps_combined([self._item_runner.complete(operation, entry) for entry in entries])
@@ -71,10 +67,10 @@ class CombinedRun:
             while isinstance(request, Request):
                 answer: Reply | Outcome | None
                 if request.effect is Effect.READ:
-                    answer = await self._sender.read(request, queue, tally, permit_slot.take())
+                    answer = await self._shared.sender.read(request, queue, tally, permit_slot.take())
                 else:
-                    await self._let_late_writes_pass(operation, entries, request, permit_slot)
-                    answer = await self._write(request, entries, queue, permit_slot, tally)
+                    await shared.let_late_writes_pass(operation, first, first.item, request, permit_slot)
+                    answer = await self._write(request, entries, writes)
                     written = request
                 if not isinstance(answer, Reply):
                     steps.close()
@@ -91,60 +87,22 @@ class CombinedRun:
                 self._lost_write(written, entries, tally.http_status)
             return nothing
 
-    async def _let_late_writes_pass(
-        self, operation: AnyOperation, entries: Sequence[Entry], request: Request, permit_slot: PermitSlot
-    ) -> None:
-        late_writes, first = self._item_runner.late_writes, entries[0]
-        if late_writes:
-            lanes = folded(operation.resource, operation.lanes(first.item))
-            owner, path = (first.job, first.index), request.path.casefold()
-            seconds = late_writes.wait_s(owner, lanes, path, self._clock.monotonic())
-            if seconds > 0.0:
-                self._item_runner.return_unused(permit_slot)
-                await self._sender.pause(seconds, WaitReason.MAY_ARRIVE)
-
-    async def _write(
-        self,
-        request: Request,
-        entries: Sequence[Entry],
-        queue: PermitQueue,
-        permit_slot: PermitSlot,
-        tally: Tally,
-    ) -> Reply | None:
+    async def _write(self, request: Request, entries: Sequence[Entry], writes: WriteLoop) -> Reply | None:
         """Send a write until it is decided; None where it was refused or its answer was lost."""
         sharing = [entries[place] for place in request.shared_by]
         if request.effect is not Effect.SET or not sharing:
             raise OperationFlaw(f"a combined request can't be sent: {request.method} {request.path}")
-        await self._recorder.intend(*(self._intent(entry, request) for entry in sharing))
-        tally.sends = 0
-        for _ in range(LIMITED_TRIES):
-            tried = await self._sender.once(request, queue, tally, permit_slot.take())
-            reply, failure = tried.reply, tried.failure
-            if reply is not None and tried.kind is VerdictKind.ACCEPTED and not reply.is_truncated:
-                return reply
-            if failure is not None and failure.kind is FailureKind.NOT_SENT:
-                await self._sender.pause(NOT_SENT_PAUSE_S)
-            elif tried.kind not in WAITED_FOR:
-                if tried.kind is not VerdictKind.REFUSED:
-                    self._lost_write(request, entries, reply.status if reply is not None else None)
-                return None
-            self._sender.retries += 1
-            tally.retries += 1
-        self._lost_write(request, entries, tally.http_status)
+        now = self._shared.clock.now()
+        await self._shared.recorder.intend(*(intent_of(entry, request, now) for entry in sharing))
+        tried = await writes.send(request, lambda *_: False)
+        reply = tried.reply
+        if reply is not None and tried.kind is VerdictKind.ACCEPTED and not reply.is_truncated:
+            return reply
+        if tried.kind is not VerdictKind.REFUSED:
+            self._lost_write(request, entries, reply.status if reply is not None else None)
         return None
 
-    def _intent(self, entry: Entry, request: Request) -> Intent:
-        return Intent(
-            job=entry.job,
-            index=entry.index,
-            method=request.method,
-            path=request.path,
-            memo=request.memo,
-            effect=request.effect,
-            sent_at=self._clock.now(),
-        )
-
     def _lost_write(self, request: Request, entries: Sequence[Entry], status: int | None) -> None:
-        lost_write = lost_write_of(request, self._clock, status)
+        lost_write = lost_write_of(request, self._shared.clock, status)
         for place in request.shared_by:
             self._item_runner.lost_write(entries[place], lost_write)

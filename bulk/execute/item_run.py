@@ -21,21 +21,20 @@ from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_tally import Tally
 from bulk.execute.permit_slot import PermitSlot
 from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, RequestSender, Tried, outcome_of
-from bulk.execute.retry_budget import RetryBudget, pause_s, unexplained_pause_s
+from bulk.execute.request_sender import RequestSender, Tried, outcome_of
+from bulk.execute.retry_budget import RetryBudget, pause_s
 from bulk.execute.settle import LostWrite, Settler, lost_again, lost_write_of
 from bulk.execute.wait_reasons import WaitReason
+from bulk.execute.write_loop import WriteLoop, intent_of, is_in_progress
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations
 from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.govern.accounts import PermitQueue
-from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
 from bulk.model import (
     Effect,
     Encoded,
     ErrorCode,
-    FailureKind,
     Outcome,
     OutcomeKind,
     Reply,
@@ -50,13 +49,9 @@ from bulk.platform.classification import VerdictKind
 
 log = logging.getLogger("bulk.execute")
 
-BUSY_MOST_S = 600.0
-"""How long "in progress" is waited for before it is the answer."""
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
-NOT_SENT_PAUSE_S = 0.1
 
 _READ, _ACCEPTED, _FAILED = Effect.READ, VerdictKind.ACCEPTED, OutcomeKind.FAILED
-_LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 _IN_DOUBT = (VerdictKind.SERVER_ERROR, VerdictKind.BUSY, VerdictKind.BAD_RESPONSE)
 _LIMITED_STATUSES = (403, 429)
 
@@ -92,14 +87,22 @@ class Shared:
         if permit is not None:
             self.sender.return_unused(permit)
 
+    def write_loop(self, queue: PermitQueue, tally: Tally, permit_slot: PermitSlot) -> WriteLoop:
+        """What sends the writes of one item, or of items together."""
+        return WriteLoop(self.sender, self.clock, self.dice, queue, tally, permit_slot)
 
-class _Waited:
-    """What a write has waited for: `since` when (monotonic seconds), `unexplained` refusals so far (count)."""
-
-    __slots__ = ("since", "unexplained")
-
-    def __init__(self, since: float) -> None:
-        self.since, self.unexplained = since, 0
+    async def let_late_writes_pass(
+        self, operation: AnyOperation, entry: Entry, item: Item, request: Request, permit_slot: PermitSlot
+    ) -> None:
+        """Wait until no earlier send of another item can apply because of this write."""
+        if not self.late_writes:
+            return
+        lanes = folded(operation.resource, operation.lanes(item))
+        owner = entry.job, entry.index
+        seconds = self.late_writes.wait_s(owner, lanes, request.path.casefold(), self.clock.monotonic())
+        if seconds > 0.0:
+            self.return_unused(permit_slot)
+            await self.sender.pause(seconds, WaitReason.MAY_ARRIVE)
 
 
 class ItemRun:
@@ -109,13 +112,13 @@ class ItemRun:
         "_asked",
         "_entry",
         "_item",
-        "_limited",
         "_lost_write",
         "_operation",
         "_permit_slot",
         "_queue",
         "_shared",
         "_tally",
+        "_writes",
         "effect",
     )
 
@@ -138,7 +141,7 @@ class ItemRun:
             lost_write,
         )
         self._asked = ""
-        self._limited = 0
+        self._writes: WriteLoop | None = None
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
     @property
@@ -236,15 +239,6 @@ class ItemRun:
     def _owner(self) -> tuple[int, int]:
         return self._entry.job, self._entry.index
 
-    async def _let_late_writes_pass(self, request: Request) -> None:
-        """Wait until no earlier send of another item can apply because of this write."""
-        shared = self._shared
-        lanes = folded(self._operation.resource, self._operation.lanes(self._item))
-        seconds = shared.late_writes.wait_s(self._owner, lanes, request.path.casefold(), shared.clock.monotonic())
-        if seconds > 0.0:
-            shared.return_unused(self._permit_slot)
-            await shared.sender.pause(seconds, WaitReason.MAY_ARRIVE)
-
     async def steps(self) -> Outcome | LostWrite | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
         shared, operation = self._shared, self._operation
@@ -288,61 +282,26 @@ class ItemRun:
 
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
-        shared, tally = self._shared, self._tally
-        shared.sender.step_aside(tally)
-        if shared.late_writes:
-            await self._let_late_writes_pass(request)
-        lost_write = self._lost_write
+        shared, lost_write = self._shared, self._lost_write
+        shared.sender.step_aside(self._tally)
+        await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._permit_slot)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
-            intent = Intent(
-                job=self._entry.job,
-                index=self._entry.index,
-                method=request.method,
-                path=request.path,
-                memo=request.memo,
-                effect=request.effect,
-                sent_at=shared.clock.now(),
-            )
-            await shared.recorder.intend(intent)
-        tally.sends, waited = 0, _Waited(shared.clock.monotonic())
-        while True:
-            tried = await shared.sender.once(request, self._queue, tally, self._permit_slot.take())
-            reply, failure = tried.reply, tried.failure
-            if reply is None:
-                if failure is not None and failure.kind is FailureKind.LOST:
-                    return self._lost(request, None)
-                await shared.sender.pause(NOT_SENT_PAUSE_S)
-                continue
-            if tried.kind is _ACCEPTED:
-                return self._lost(request, reply.status) if reply.is_truncated else reply
-            if tried.kind in _LIMITED and self._limited < LIMITED_TRIES and self._is_to_be_settled(request, reply):
-                self._limited += 1
-                return self._lost(request, reply.status)
-            if not await self._is_again(tried, waited):
-                return self._decided(request, tried, reply.status)
-            shared.sender.retries += 1
-            tally.retries += 1
-
-    async def _is_again(self, tried: Tried, waited: "_Waited") -> bool:
-        """Whether a write that was not done is sent again, when what hinders it may be over."""
-        shared, kind = self._shared, tried.kind
-        if kind in WAITED_FOR and self._limited < LIMITED_TRIES:  # the governor holds the next permit back
-            self._limited += 1
-            return True
-        if kind is VerdictKind.UNEXPLAINED and waited.unexplained + 1 < UNEXPLAINED_TRIES:
-            await shared.sender.pause(
-                unexplained_pause_s(waited.unexplained, shared.dice.random()), WaitReason.UNEXPLAINED
-            )
-            waited.unexplained += 1
-            return True
-        if _is_in_progress(tried) and shared.clock.monotonic() - waited.since < BUSY_MOST_S:
-            await self._pause(min(6, self._tally.sends), WaitReason.BUSY)
-            return True
-        return False
+            await shared.recorder.intend(intent_of(self._entry, request, shared.clock.now()))
+        if self._writes is None:
+            self._writes = shared.write_loop(self._queue, self._tally, self._permit_slot)
+        tried = await self._writes.send(request, self._is_to_be_settled)
+        reply = tried.reply
+        if reply is None:
+            return self._lost(request, None)
+        if tried.kind is _ACCEPTED:
+            return self._lost(request, reply.status) if reply.is_truncated else reply
+        if self._writes.is_to_be_settled:
+            return self._lost(request, reply.status)
+        return self._decided(request, tried, reply.status)
 
     def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | LostWrite | _Again:
         """What an answer means that is no success and not waited for."""
-        if tried.kind in _IN_DOUBT and not _is_in_progress(tried):
+        if tried.kind in _IN_DOUBT and not is_in_progress(tried):
             if not 300 <= status < 400:
                 return self._lost(request, status)
             # led elsewhere, where no write is sent: who did so may have carried it out before
@@ -368,8 +327,3 @@ class ItemRun:
 
     async def _pause(self, round_number: int, why: WaitReason) -> None:
         await self._shared.sender.pause(pause_s(round_number, self._shared.dice.random()), why)
-
-
-def _is_in_progress(tried: Tried) -> bool:
-    """Whether the platform refused it because it is still working on something before it."""
-    return tried.kind is VerdictKind.BUSY and tried.reply is not None and tried.reply.status == 422

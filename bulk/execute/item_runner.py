@@ -6,21 +6,17 @@ created and written, and writes that may still arrive.
 
 import functools
 import logging
-import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
-from bulk.clock import Clock
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.item_tally import Tally
 from bulk.execute.permit_slot import PermitSlot
-from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import RequestSender
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.retry_budget import RetryBudget
-from bulk.execute.settle import LostWrite, Settler, memo_of
+from bulk.execute.settle import LostWrite, memo_of
 from bulk.execute.writes.recent_creations import may_create, names_made
 from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
@@ -40,35 +36,23 @@ class ItemRunner:
         base_dir: folder of the manifest; content files and secrets are read from there.
         environ: where `env:` secrets are.
         began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
-        beginning: what earlier processes of the run have left under way.
+        resume_state: what earlier processes of the run have left under way.
+
+    Attributes:
+        shared: what all items share.
     """
 
     def __init__(
         self,
-        sender: RequestSender,
-        settler: Settler,
-        recorder: Recorder,
+        shared: Shared,
         base_dir: Path,
         resume_state: ResumeState,
-        clock: Clock,
-        dice: random.Random,
         environ: Mapping[str, str],
         began_at: Callable[[], float],
     ) -> None:
-        self._base_dir, self._clock = base_dir, clock
-        self._environ, self._began_at = environ, functools.cache(began_at)
-        self.late_writes = resume_state.late_writes
-        self._shared = Shared(
-            sender,
-            settler,
-            recorder,
-            resume_state.late_writes,
-            resume_state.recent_creations,
-            resume_state.recent_writes,
-            clock,
-            dice,
-        )
-        since = clock.monotonic()
+        self.shared = shared
+        self._base_dir, self._environ, self._began_at = base_dir, environ, functools.cache(began_at)
+        since = shared.clock.monotonic()
         self._lost_writes = {
             key: LostWrite(
                 Lost(
@@ -96,10 +80,10 @@ class ItemRunner:
         try:
             item = self.complete(operation, entry)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
-            life = ItemRun(self._shared, operation, entry, item, queue, tally, permit_slot, lost_write)
+            life = ItemRun(self.shared, operation, entry, item, queue, tally, permit_slot, lost_write)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
-                served = self._shared.sender.served
+                served = self.shared.sender.served
                 ended = await life.steps()
                 if not life.is_in_doubt and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # nearly always
                     outcome = ended
@@ -114,16 +98,18 @@ class ItemRunner:
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
             if permit_slot.permit is not None:
-                self.return_unused(permit_slot)
+                self.shared.return_unused(permit_slot)
 
     def _remember(
         self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: Tally
     ) -> None:
         """What a write has changed, for those who come to it after this item."""
         if may_create(operation, effect):
-            self._shared.recent_creations.add(names_made(operation, item, effect, outcome), self._clock.monotonic())
+            self.shared.recent_creations.add(
+                names_made(operation, item, effect, outcome), self.shared.clock.monotonic()
+            )
         if not tally.is_alone:
-            self._shared.recent_writes.add(operation, item, effect, outcome, self._clock.monotonic())
+            self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
 
     def complete(self, operation: AnyOperation, entry: Entry) -> Item:
         """The item as it is sent: files and secrets inline, and what the plan fixes.
@@ -138,10 +124,6 @@ class ItemRunner:
             item = operation.planned(item, self._began_at())
         return item
 
-    def return_unused(self, permit_slot: PermitSlot) -> None:
-        """Give the item's first permit back, if no request has taken it."""
-        self._shared.return_unused(permit_slot)
-
     def is_in_doubt(self, entry: Entry) -> bool:
         """Whether a write of this item was sent and its answer lost."""
         return (entry.job, entry.index) in self._lost_writes
@@ -153,5 +135,5 @@ class ItemRunner:
     def _doubt_of(self, entry: Entry, tally: Tally) -> LostWrite | None:
         lost_write = self._lost_writes.pop((entry.job, entry.index), None)
         if lost_write is not None:
-            tally.started_at, tally.started = lost_write.lost.sent_at, self._clock.monotonic()
+            tally.started_at, tally.started = lost_write.lost.sent_at, self.shared.clock.monotonic()
         return lost_write

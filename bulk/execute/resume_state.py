@@ -32,9 +32,9 @@ class ResumeState:
     Attributes:
         progress: how far each job is.
         open_intents: what was sent without seeing how it ended, by (job, index).
-        late writes: what was sent twice, and may still arrive.
-        last_writes: what was changed last, which a copy of the platform may not show yet.
-        recent creations: what was created last, likewise.
+        late_writes: what was sent twice, and may still arrive.
+        recent_writes: what was changed last, which a copy of the platform may not show yet.
+        recent_creations: what was created last, likewise.
     """
 
     progress: Sequence[JobProgress]
