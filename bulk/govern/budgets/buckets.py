@@ -47,6 +47,8 @@ class Bucket:
         shown, asked: what headers say, and what `/rate_limit` says.
         is_assumed: no witness has named the end of this window: it is as long as the one before.
         is_looking: a look is under way. looks: those in vain, in a row (count).
+        looked_at: when the newest look left, by the clock of then (UTC epoch seconds). is_early: by its answer that was
+            before the end of the window.
         pause_until: no look before (UTC epoch seconds). emptied_at: since when nothing is left; 0.0: something is.
         lag_s: how much later than named windows were seen to end (seconds).
         hollow_from: window from which one may look where nothing but a word says that it is empty.
@@ -76,6 +78,7 @@ class Bucket:
     is_assumed: bool = False
     is_probing: bool = False
     looked_at: float = 0.0
+    is_early: bool = False
     probes: int = 0
     pause_until: float = 0.0
     emptied_at: float = 0.0

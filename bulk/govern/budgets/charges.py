@@ -59,10 +59,12 @@ def date(permit: Permit, reply: Reply) -> None:
     made_at = date_from_headers(reply.headers)
     if made_at is not None:
         bucket.counted_before(permit.window, made_at + 1.0)
+        if permit.is_probe:
+            probes.date(bucket, permit.window, made_at + 1.0)
 
 
 def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) -> None:
-    """A look is over, if it was one: see `looks.saw` (now: monotonic seconds)."""
+    """A look is over, if it was one: see `probes.saw` (now: monotonic seconds)."""
     bucket = permit.queue.bucket
     if permit.is_probe and bucket is not None:
         probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))

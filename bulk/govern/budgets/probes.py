@@ -2,7 +2,9 @@
 
 After the end of a window, when nobody has opened the next one; within a window, when one witness contradicts another
 one, or when a single one says that a window is empty of which this run has used next to nothing. What came of it says
-who was wrong. Pure arithmetic over a bucket. Source: design.md §4; failures.md rows 31, 32.
+who was wrong. Whether a window was over when it went is judged when its answer is there: a clock that was set back may
+have sent it too early, and then it is served out of what the old window has left, where requests of this run never
+arrived. Pure arithmetic over a bucket. Source: design.md §4; failures.md rows 31, 32, 34.
 """
 
 import math
@@ -64,10 +66,16 @@ def probe_at(bucket: Bucket, now: float) -> float:
 
 def probe(bucket: Bucket, now: float) -> None:
     """One request is let out to see, not before `now` (UTC epoch seconds, platform time)."""
-    bucket.is_probing, bucket.looked_at = True, now
+    bucket.is_probing, bucket.looked_at, bucket.is_early = True, now, False
     bucket.shown.said, bucket.asked.said = bucket.shown.latest, bucket.asked.latest
     bucket.sent += 1
     bucket.in_flight += 1
+
+
+def date(bucket: Bucket, window: int, made_at: float) -> None:
+    """The answer of the look that was let out in that window was made before `made_at` (UTC epoch seconds), by its own
+    date. To be told before anything else that it says."""
+    bucket.is_early = made_at <= (bucket.reset_at if window == bucket.window else bucket.ended_at)
 
 
 def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: float) -> None:
@@ -83,12 +91,13 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
         _learn_lag(bucket)
         bucket.probes, bucket.pause_until = 0, 0.0
         return
-    is_past = bucket.looked_at >= bucket.reset_at
+    was_due = bucket.looked_at >= bucket.reset_at
+    is_past = was_due and not bucket.is_early
     if was_served:
         _saw_it_served(bucket, is_past, now, late)
         return
     bucket.probes += 1
-    first_s = DOUBT_S if was_served is False and not is_past else LOOK_AGAIN_S
+    first_s = DOUBT_S if was_served is False and not was_due else LOOK_AGAIN_S
     bucket.pause_until = now + min(LOOK_AGAIN_MOST_S, first_s * 2.0 ** min(10, bucket.probes - 1))
     if was_served is False:
         _saw_it_refused(bucket, is_past, late)
@@ -96,7 +105,7 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
 
 def _learn_lag(bucket: Bucket) -> None:
     late_s = bucket.looked_at - bucket.ended_at
-    if bucket.probes and not bucket.is_assumed and bucket.lag_s < late_s <= LAG_MOST_S:
+    if bucket.probes and not (bucket.is_assumed or bucket.is_early) and bucket.lag_s < late_s <= LAG_MOST_S:
         bucket.lag_s = late_s
 
 
@@ -110,7 +119,8 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
             witness.too_little, witness.ceiling = witness.too_little + 1, NEVER  # the end that it named was wrong
     is_room = bucket.limit - bucket.own >= 0
     bucket.first, bucket.is_exhausted = NEVER, False
-    if (is_past and not (bucket.is_assumed and is_room)) or moved or not is_room:
+    is_over = not is_room and not bucket.is_early  # otherwise some of what this run has sent never arrived
+    if (is_past and not (bucket.is_assumed and is_room)) or moved or is_over:
         both = [each for each in (*moved, bucket.shown, bucket.asked) if not each.too_little]
         ends = [each.reset_at for each in both if each.reset_at > late + bucket.jitter_s]
         window_s, probes = bucket.window_s, bucket.probes

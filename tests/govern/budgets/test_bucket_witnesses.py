@@ -20,11 +20,15 @@ class Truth:
 
     Attributes:
         arrived: moments at which requests counted. travelling, answered: (window, mark, is_look) of requests.
+        refused: requests beyond the limit (count); `looks_refused` of them went to see.
+        ahead_s: how much later it is for the run, until an answer shows that the clock was set back (seconds).
     """
 
     now: float = T0
+    ahead_s: float = 0.0
     arrived: list[float] = field(default_factory=list)
     refused: int = 0
+    looks_refused: int = 0
     travelling: list[tuple[int, int, bool]] = field(default_factory=list)
     answered: list[tuple[int, int, bool, bool, float]] = field(default_factory=list)
 
@@ -40,7 +44,13 @@ class Truth:
         if is_served:
             self.arrived.append(self.now)
         self.refused += not is_served
+        self.looks_refused += is_probe and not is_served
         self.answered.append((window, mark, is_probe, is_served, self.now))
+
+    @property
+    def believed(self) -> float:
+        """What time it is for the run."""
+        return self.now + self.ahead_s
 
     def word(self, late_s: float) -> tuple[int, int, float]:
         """Limit, remaining, reset as they were a while ago."""
@@ -58,6 +68,17 @@ STEPS = st.lists(
 )
 
 
+LOOK = ("send", "arrive", "hear")
+MORE_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["send", "send", "send", "arrive", "hear", "lose", "ask", "wait", "set back"]),
+        st.integers(0, 9),
+        st.floats(0.0, 5.0),
+    ),
+    max_size=120,
+)
+
+
 def step(one: Bucket, truth: Truth, verb: str, pick: int, seconds: float) -> None:
     """One step of a run against it."""
     if verb == "wait":
@@ -65,28 +86,49 @@ def step(one: Bucket, truth: Truth, verb: str, pick: int, seconds: float) -> Non
     elif verb == "end":
         truth.now = truth.now // WINDOW_S * WINDOW_S + WINDOW_S + seconds / 10
     elif verb == "send":
-        one.pass_time(truth.now)
+        one.pass_time(truth.believed)
         if one.available:
             one.reserve_one()
             truth.travelling.append((one.window, one.mark, False))
-        elif probes.probe_at(one, truth.now) <= truth.now:
-            probes.probe(one, truth.now)
+        elif probes.probe_at(one, truth.believed) <= truth.believed:
+            probes.probe(one, truth.believed)
             truth.travelling.append((one.window, one.mark, True))
     elif verb == "arrive" and truth.travelling:
         truth.arrive(pick)
     elif verb == "hear" and truth.answered:
-        window, mark, is_probe, is_served, made_at = truth.answered.pop(pick % len(truth.answered))
-        one.pass_time(truth.now)
-        one.in_flight -= 1
-        one.counted_before(window, math.floor(made_at) + 1.0)
-        if pick % 2:
-            one.observe(*truth.word(seconds), one.overlap(mark), truth.now)
-        if is_probe:
-            probes.saw(one, window, is_served, truth.now, truth.now)
-        elif not is_served and window == one.window:
-            one.exhaust()
+        hear(one, truth, pick, seconds)
     elif verb == "ask":
+        truth.ahead_s = 0.0
         one.observe(*truth.word(seconds), one.in_flight, truth.now, is_asked=True)
+    else:
+        disturb(one, truth, verb, pick, seconds)
+
+
+def hear(one: Bucket, truth: Truth, pick: int, seconds: float) -> None:
+    """One of the answers is heard, with headers or without."""
+    window, mark, is_probe, is_served, made_at = truth.answered.pop(pick % len(truth.answered))
+    one.pass_time(truth.believed)
+    one.in_flight -= 1
+    one.counted_before(window, math.floor(made_at) + 1.0)
+    if is_probe:
+        probes.date(one, window, math.floor(made_at) + 1.0)
+    truth.ahead_s = 0.0
+    if pick % 2:
+        one.observe(*truth.word(seconds), one.overlap(mark), truth.now)
+    if is_probe:
+        probes.saw(one, window, is_served, truth.now, truth.now)
+    elif not is_served and window == one.window:
+        one.exhaust()
+
+
+def disturb(one: Bucket, truth: Truth, verb: str, pick: int, seconds: float) -> None:
+    """One request of those that did not go to see is lost on its way, or the platform's clock is set back."""
+    if verb == "set back":
+        truth.now, truth.ahead_s = max(truth.now, one.reset_at - seconds / 10), seconds / 5
+    elif verb == "lose" and truth.travelling and not truth.travelling[pick % len(truth.travelling)][2]:
+        truth.travelling.pop(pick % len(truth.travelling))
+        one.pass_time(truth.believed)
+        one.in_flight -= 1
 
 
 @settings(max_examples=200, deadline=None)
@@ -99,6 +141,19 @@ def test_no_interleaving_of_late_witnesses_lets_out_too_much(steps: list[tuple[s
         step(one, truth, verb, pick, seconds)
         assert 0 <= one.free <= max(0, one.limit - one.own)
     assert truth.refused == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(lost=st.integers(0, LIMIT), back_s=st.floats(0.3, 5.0), steps=MORE_STEPS)
+def test_who_comes_too_early_opens_no_window(lost: int, back_s: float, steps: list[tuple[str, int, float]]) -> None:
+    """failures.md row 34: requests get lost on their way, and the platform's clock is set back: what goes to see may be
+    refused then, or served out of the old window; nothing else meets the limit because of that."""
+    one, truth = Bucket(LIMIT, LIMIT, T0 + WINDOW_S, WINDOW_S), Truth()
+    spent = ["send"] * LIMIT + ["lose"] * lost + ["arrive", "hear"] * (LIMIT - lost)
+    first = [(verb, 0, 0.0) for verb in spent]
+    for verb, pick, seconds in [*first, ("set back", 0, back_s), *[(verb, 0, 0.0) for verb in LOOK], *steps]:
+        step(one, truth, verb, pick, seconds)
+    assert truth.refused == truth.looks_refused
 
 
 WORDS = st.lists(
