@@ -1,7 +1,7 @@
-"""Run every benchmark, one after the other, and write what they show into one table: `make bench`.
+"""Run every benchmark, one after the other, and write what they show into `RESULTS.md`: `make bench`.
 
-A benchmark is a program that prints what it measures for people, and rows of the table with `measuring.row`. Some take
-their time (a table of everything: over an hour); name those that you want, and only their rows are written anew.
+A benchmark is a program that prints what it measures for people, and rows of a table with `measuring.row`. All of them
+take over an hour; name those that you want, and only their rows are written anew. The README shows the rows of one.
 
     python -m benchmarks [NAME ...]
 
@@ -13,6 +13,7 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 from benchmarks.measuring import ROOT, is_compiled
 
@@ -34,10 +35,11 @@ CLAIMS = (
 )
 """In the order of the table; each is a module of this package."""
 
-TABLE = ROOT / "benchmarks" / "RESULTS.md"
-README, BEGIN, END = ROOT / "README.md", "<!-- measured -->\n", "<!-- end of what was measured -->\n"
-IN_DETAIL = ("transport", "stages", "ledger")
-"""What only the table has: the README shows the others."""
+RESULTS, README = ROOT / "benchmarks" / "RESULTS.md", ROOT / "README.md"
+BEGIN, END = "<!-- measured -->\n", "<!-- end of what was measured -->\n"
+"""On both pages what stands between these marks is written anew; the words around it are written by hand."""
+IN_README = "throughput"
+"""The benchmark whose rows the README shows."""
 COLUMNS = "| claim | measured | must be | holds |\n|---|---|---|---|\n"
 
 
@@ -75,7 +77,7 @@ def known_rows() -> dict[str, list[str]]:
     """The rows of each benchmark in the table as it is."""
     rows: dict[str, list[str]] = {}
     name = ""
-    for line in TABLE.read_text().splitlines() if TABLE.exists() else ():
+    for line in RESULTS.read_text().splitlines():
         if line.startswith("<!-- "):
             name = line.split()[1]
         elif name and line.startswith("| ") and not line.startswith("| claim"):
@@ -84,23 +86,28 @@ def known_rows() -> dict[str, list[str]]:
 
 
 def write(rows: dict[str, list[str]]) -> None:
-    """The table, each benchmark's rows below a mark with its name; and most of it in the README."""
+    """RESULTS.md, each benchmark's rows below a mark with its name; and those of one benchmark in the README."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"  # noqa: TID251 - not the engine
     how = "compiled with mypyc" if is_compiled() else "not compiled"
     where = f"Python {platform.python_version()}, {os.cpu_count()} cores"
-    about = f"Last written {today} ({where}; what ran then was {how})."
-    text = (
-        f"# What was measured\n\n{about} Ratios compare what ran in turns in the same run; medians, least and most.\n"
-    )
-    for name in CLAIMS:
-        if rows.get(name):
-            shown = "\n".join(rows[name])
-            text += f"\n<!-- {name} -->\n\n`python -m benchmarks.{name}`\n\n{COLUMNS}{shown}\n"
-    TABLE.write_text(text)
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    shown = "\n".join(line for name in CLAIMS if name not in IN_DETAIL for line in rows.get(name, ()))
-    README.write_text(f"{before}{BEGIN}{about}\n\n{COLUMNS}{shown}\n{END}{after}")
+    about = f"Last written {today} ({where}; what ran then was {how}).\n"
+    tables = {name: COLUMNS + "".join(f"{row}\n" for row in rows[name]) for name in CLAIMS if rows.get(name)}
+    sections = (f"\n<!-- {name} -->\n\n`python -m benchmarks.{name}`\n\n{table}" for name, table in tables.items())
+    put_between_marks(RESULTS, about + "".join(sections))
+    put_between_marks(README, f"{about}\n{tables.get(IN_README, '')}")
+
+
+def put_between_marks(page: Path, text: str) -> None:
+    """Put `text` in the place of what stands between the marks of a page.
+
+    Raises:
+        ValueError: the page has not both marks.
+    """
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} has no {BEGIN.strip()} or no {END.strip()}")
+    page.write_text(f"{before}{BEGIN}{text}{END}{after}")
 
 
 if __name__ == "__main__":
