@@ -1,10 +1,18 @@
 """What README and docs/ name is there: folders, files, modules, targets of make, words and figures."""
 
+import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+from bulk import operation
+from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.platform.classification import VerdictKind
+from bulk_jobs.shared import team_requests
+from bulk_jobs.shared.files import file_writes
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -121,3 +129,33 @@ def test_the_readme_shows_what_was_measured() -> None:
     written = re.search(r"^Last written .*$", readme, re.MULTILINE)
     assert written
     assert written[0] in results.splitlines()
+
+
+def effects_of(name: str) -> set[str]:
+    """The effects that an operation's class names; where it names none, those of the helper that makes its writes."""
+    kind = type(operation.find(name))
+    helpers = [each for each in vars(sys.modules[kind.__module__]).values() if each in (file_writes, team_requests)]
+    for sources in ([kind], helpers):
+        found = {each for source in sources for each in re.findall(r"Effect\.([A-Z_]+)", inspect.getsource(source))}
+        if found:
+            return {Effect[each].value for each in found}
+    return set()
+
+
+def test_the_page_of_lost_answers_has_every_write() -> None:
+    """docs/operations.md has one row for each operation that writes, with the effect that its requests have."""
+    told = {row[0].strip("`"): row[1].strip("`") for row in rows("docs/operations.md", "operation")}
+    assert sorted(told) == [name for name in operation.names() if not operation.find(name).is_read]
+    assert {name: {effect} for name, effect in told.items()} == {name: effects_of(name) for name in told}
+
+
+def test_the_page_of_lost_answers_uses_the_words_of_the_code() -> None:
+    """docs/operations.md explains every effect and every verdict, and names no outcome or code that does not exist."""
+    text = (ROOT / "docs/operations.md").read_text()
+    assert {effect.value for effect in Effect} == {row[0].strip("`") for row in rows("docs/operations.md", "effect")}
+    verdicts = [name for row in rows("docs/operations.md", "verdict") for name in re.findall(r"`([^`]+)`", row[0])]
+    assert sorted(verdicts) == sorted(VerdictKind)
+    words = {word for word in re.findall(r"`([a-z_]+)`", text) if re.search(r"ed$|_|^un|noop", word)}
+    fields = {name for each in map(operation.find, operation.names()) for name in each.Item.__struct_fields__}
+    others = {"maybe_truncated", "dependency_snapshots", "wanted"}
+    assert words <= {*OutcomeKind, *ErrorCode, *VerdictKind, *Effect, *fields, *others}
