@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import BEGIN, CLAIMS, END, known_rows, put_between_marks
 from bulk import operation
 from bulk.model import Effect, ErrorCode, OutcomeKind
 from bulk.platform.classification import VerdictKind
@@ -15,7 +16,7 @@ from bulk_jobs.shared import team_requests
 from bulk_jobs.shared.files import file_writes
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [path for folder in (".", "docs", "benchmarks") for path in sorted((ROOT / folder).glob("*.md"))]
 MOST_WORDS = 40
 """The glossary has no more: who needs more words to read the code needs fewer ideas in it."""
 
@@ -129,6 +130,21 @@ def test_the_readme_shows_what_was_measured() -> None:
     written = re.search(r"^Last written .*$", readme, re.MULTILINE)
     assert written
     assert written[0] in results.splitlines()
+
+
+def test_what_is_measured_takes_the_place_of_what_was(tmp_path: Path) -> None:
+    """`make bench` changes README and RESULTS.md between their marks only, and refuses a page without them."""
+    assert set(known_rows()) >= set(CLAIMS)
+    for name in ("README.md", "benchmarks/RESULTS.md"):
+        before, rest = (ROOT / name).read_text().split(BEGIN)
+        after = rest.split(END)[1]
+        page = tmp_path / "page.md"
+        page.write_text((ROOT / name).read_text())
+        put_between_marks(page, "new\n")
+        assert page.read_text() == f"{before}{BEGIN}new\n{END}{after}"
+        page.write_text(before)
+        with pytest.raises(ValueError, match="measured"):
+            put_between_marks(page, "new\n")
 
 
 def effects_of(name: str) -> set[str]:
