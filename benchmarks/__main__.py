@@ -15,7 +15,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.measuring import ROOT, is_compiled
+from benchmarks.harness.measuring import ROOT, is_compiled
 
 CLAIMS = (
     "throughput",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.measuring import ROOT, environment, row
+from benchmarks.harness.measuring import ROOT, environment, row
 from bulk.bundle.streams import EntryStream
 from bulk.check.checking import check
 from bulk.manifest.reading import Overrides, read_manifest

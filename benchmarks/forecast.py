@@ -12,8 +12,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.measuring import row
-from tests.e2e.forecasting import AT, LIVE_SHARE, PLAN_S, PLAN_SHARE, Scenario, Told, files, measure, readmes, snapshots
+from benchmarks.harness.measuring import row
+from tests.e2e.support.forecasting import (
+    AT,
+    LIVE_SHARE,
+    PLAN_S,
+    PLAN_SHARE,
+    Scenario,
+    Told,
+    files,
+    measure,
+    readmes,
+    snapshots,
+)
 
 REPOSITORIES = 2_400
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.canned_platform import canned_platform
-from benchmarks.measuring import Spread, row
+from benchmarks.harness.canned_platform import canned_platform
+from benchmarks.harness.measuring import Spread, row
 from benchmarks.throughput import CASES, Ours, bare
 
 LEVELS = (16, 64, 250, 1_000, 2_000)

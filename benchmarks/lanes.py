@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measuring import row
+from benchmarks.harness.measuring import row
 from bulk.bundle.streams import LaneIndex
 from bulk.check.checking import check
 from bulk.manifest.reading import Overrides, read_manifest

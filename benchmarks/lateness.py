@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.canned_platform import canned_platform
-from benchmarks.measuring import ROOT, cost_of, row
+from benchmarks.harness.canned_platform import canned_platform
+from benchmarks.harness.measuring import ROOT, cost_of, row
 from benchmarks.throughput import CASES, Case, Ours
 
 MOST_MS = 20.0
@@ -25,7 +25,7 @@ def measure(case: Case, items: int) -> None:
         ours, out = Ours(folder, base_url, case, items), folder / "probe.json"
         if case.is_again:
             ours.run()  # fills the store
-        command = [sys.executable, str(ROOT / "benchmarks/probe.py"), str(out), *ours.command()]
+        command = [sys.executable, str(ROOT / "benchmarks/harness/probe.py"), str(out), *ours.command()]
         cost_of(command, environ={"BULK_TOKEN": "0123456789"})
         found = json.loads(out.read_text())
     row(

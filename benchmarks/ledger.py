@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measuring import row
+from benchmarks.harness.measuring import row
 from bulk.ledger.ledger import Intent, Ledger, Record, RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import Effect, ErrorCode, Finished, ItemError, OutcomeKind

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.canned_platform import canned_platform
-from benchmarks.measuring import environment, row
+from benchmarks.harness.canned_platform import canned_platform
+from benchmarks.harness.measuring import environment, row
 from benchmarks.throughput import CASES, Case, Ours
 
 SIZES, STORED_SIZES = (10_000, 10_000_000), (10_000, 1_000_000)

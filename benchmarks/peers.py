@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.canned_platform import canned_platform
-from benchmarks.measuring import Cost, Spread, cost_of, row
+from benchmarks.harness.canned_platform import canned_platform
+from benchmarks.harness.measuring import Cost, Spread, cost_of, row
 from benchmarks.octokit.installing import octokit
 from benchmarks.throughput import CASES, Ours
 

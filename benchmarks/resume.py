@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.measuring import ROOT, environment, row
+from benchmarks.harness.measuring import ROOT, environment, row
 
 SIZES = (10_000, 10_000_000)
 SHAPES = ("first", "scattered", "killed", "touched")
@@ -125,11 +125,11 @@ def _line(index: int) -> bytes:
 
 def first_request(folder: Path, log: Path) -> dict[str, float]:
     """Go on with the run in `folder` until the platform's log has a README: seconds, and the loop's lateness."""
-    from tests.e2e.platform import Home, has_ended
+    from tests.e2e.support.platform import Home, has_ended
 
     home, before = Home(folder), _readmes(log)
     out = folder / "probe.json"
-    command = [sys.executable, str(ROOT / "benchmarks/probe.py"), str(out), "run", "manifest.yaml"]
+    command = [sys.executable, str(ROOT / "benchmarks/harness/probe.py"), str(out), "run", "manifest.yaml"]
     command += ["--run-dir", "run", "--progress", "none", "--no-cache"]
     started = time.monotonic()
     with home.start_any(command) as process:
@@ -157,7 +157,7 @@ def _readmes(log: Path) -> int:
 
 def main() -> None:
     """Make, resume, tell."""
-    from tests.e2e.programs import canned
+    from tests.e2e.support.programs import canned
 
     parser = argparse.ArgumentParser()
     parser.add_argument("sizes", nargs="*", type=lambda text: int(text.replace("_", "")))

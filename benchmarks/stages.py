@@ -20,7 +20,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from benchmarks.measuring import CLIENT_CORE, ROOT, row
+from benchmarks.harness.measuring import CLIENT_CORE, ROOT, row
 
 EVERY_S = 0.0005
 STAGES = ("cli", "manifest", "dispatch", "govern", "platform", "ledger", "report")
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES, default="reads")
     parser.add_argument("--profile", type=Path)
     given = parser.parse_args()
-    from benchmarks.canned_platform import canned_platform
+    from benchmarks.harness.canned_platform import canned_platform
     from benchmarks.throughput import CASES as ALL
     from benchmarks.throughput import Ours
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.measuring import environment, row
+from benchmarks.harness.measuring import environment, row
 
 ROUNDS = 15
 CLAIM_S = 0.3

@@ -1,8 +1,8 @@
 """Requests a second of the whole command `bulk run`, in parts of a bare aiohttp loop's over the same answers.
 
 Ours is the whole process: start-up, checking, governing, ledger and results on disk, report. The reference
-(`benchmarks/bare.py`) is only its loop. Both on one core, a static nginx on another, in turns; medians of the ratios,
-of requests a second and of CPU time, which other users of the machine disturb less: both have to reach the aim.
+(`benchmarks/harness/bare.py`) is only its loop. Both on one core, a static nginx on another, in turns; medians of the
+ratios, of requests a second and of CPU time, which other users of the machine disturb less: both have to reach the aim.
 
     python -m benchmarks.throughput [CASE ...] [--items 400000] [--rounds 3]
 
@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.canned_platform import CONTENT, canned_platform
-from benchmarks.measuring import Cost, Spread, cost_of, is_compiled, ratios, row
+from benchmarks.harness.canned_platform import CONTENT, canned_platform
+from benchmarks.harness.measuring import Cost, Spread, cost_of, is_compiled, ratios, row
 
 TOKEN = "ghp_" + "0123456789" * 3 + "abcdef"
 """As long as real ones are: whatever is written is searched for it."""
@@ -92,7 +92,7 @@ class Ours:
 def bare(base_url: str, case: Case, items: int) -> Cost:
     """The reference's own figures."""
     given = ["--requests", str(items), "--in-flight", str(case.in_flight), "--kind", case.kind]
-    return of_loop("benchmarks.bare", base_url, *given)
+    return of_loop("benchmarks.harness.bare", base_url, *given)
 
 
 def of_loop(module: str, *given: str) -> Cost:

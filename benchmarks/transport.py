@@ -23,7 +23,7 @@ import anyio
 import orjson
 from yarl import URL
 
-from benchmarks.measuring import row
+from benchmarks.harness.measuring import row
 from bulk.clock import Clock
 from bulk.model import Reply, Request
 from bulk.platform.auth.credentials import Secret

@@ -30,12 +30,12 @@ __all__ = [
 LONG = tuple(
     f"tests/{name}.py"
     for name in (
-        "simulation/test_storms",
-        "simulation/test_lost_answers",
-        "simulation/test_limits",
+        "simulation/storms/test_storms",
+        "simulation/effects/test_lost_answers",
+        "simulation/limits/test_limits",
         "simulation/test_endings",
-        "simulation/test_machine",
-        "test_examples_run",
+        "simulation/storms/test_machine",
+        "docs/test_examples_run",
     )
 )
 """What takes a quarter of a minute and more would keep one worker busy at the end, with nothing left for the others."""

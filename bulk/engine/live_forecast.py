@@ -7,8 +7,8 @@ item. Called a few times a second, it works a few milliseconds. Source: design.m
 import math
 from dataclasses import dataclass
 
-from bulk.execute.request_sender import RequestSender
-from bulk.execute.settle import Settler
+from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.settle import Settler
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
 from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor

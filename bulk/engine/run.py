@@ -32,11 +32,11 @@ from bulk.execute.item_run import Shared
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import RequestSender
+from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.resume_state import ResumeState
-from bulk.execute.settle import Settler
 from bulk.execute.unsent_items import UnsentItems
 from bulk.execute.workers import Workers
+from bulk.execute.writes.settle import Settler
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller

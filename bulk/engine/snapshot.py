@@ -9,8 +9,8 @@ from collections import deque
 
 from bulk.clock import Clock
 from bulk.engine.live_forecast import LiveForecast, lanes_in_memory
-from bulk.execute.request_sender import RequestSender
-from bulk.execute.settle import Settler
+from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.settle import Settler
 from bulk.govern.accounts import PermitQueue, Trust
 from bulk.govern.governor import Governor
 from bulk.schedule.job_progress import JobState

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.item_tally import Tally
-from bulk.execute.permit_slot import PermitSlot
-from bulk.execute.settle import lost_write_of
-from bulk.execute.write_loop import WriteLoop, intent_of
+from bulk.execute.requests.permit_slot import PermitSlot
+from bulk.execute.writes.settle import lost_write_of
+from bulk.execute.writes.write_loop import WriteLoop, intent_of
 from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, Outcome, Reply, Request

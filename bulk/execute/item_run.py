@@ -19,16 +19,16 @@ import msgspec
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_tally import Tally
-from bulk.execute.permit_slot import PermitSlot
 from bulk.execute.recorder import Recorder
-from bulk.execute.request_sender import RequestSender, Tried, outcome_of
-from bulk.execute.retry_budget import RetryBudget, pause_s
-from bulk.execute.settle import LostWrite, Settler, lost_again, lost_write_of
-from bulk.execute.wait_reasons import WaitReason
-from bulk.execute.write_loop import WriteLoop, intent_of, is_in_progress
+from bulk.execute.requests.permit_slot import PermitSlot
+from bulk.execute.requests.request_sender import RequestSender, Tried, outcome_of
+from bulk.execute.requests.retry_budget import RetryBudget, pause_s
+from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations
 from bulk.execute.writes.recent_writes import RecentWrites
+from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
+from bulk.execute.writes.write_loop import WriteLoop, intent_of, is_in_progress
 from bulk.govern.accounts import PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import (

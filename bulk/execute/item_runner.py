@@ -13,11 +13,11 @@ from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.item_tally import Tally
-from bulk.execute.permit_slot import PermitSlot
+from bulk.execute.requests.permit_slot import PermitSlot
+from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
-from bulk.execute.retry_budget import RetryBudget
-from bulk.execute.settle import LostWrite, memo_of
 from bulk.execute.writes.recent_creations import may_create, names_made
+from bulk.execute.writes.settle import LostWrite, memo_of
 from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown

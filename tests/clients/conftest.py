@@ -18,7 +18,7 @@ import github
 import pytest
 from gidgethub.aiohttp import GitHubAPI
 
-from tests.e2e.platform import ADMIN, Served, served
+from tests.e2e.support.platform import ADMIN, Served, served
 from tests.sandbox.receiver import Receiver, receiving
 
 READERS = {"peg": 3, "pam": 3, "kim": 3, "ken": 3, "gil": 3, "max": 60}

@@ -9,7 +9,7 @@ from gidgethub.abc import CACHE_TYPE
 from gidgethub.aiohttp import GitHubAPI
 
 from tests.clients.conftest import Connect
-from tests.e2e.platform import Served
+from tests.e2e.support.platform import Served
 
 HELLO = "acme-eng/hello-world"
 

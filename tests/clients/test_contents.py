@@ -12,7 +12,7 @@ import pytest
 from gidgethub.aiohttp import GitHubAPI
 
 from tests.clients.conftest import Connect
-from tests.e2e.platform import Served
+from tests.e2e.support.platform import Served
 
 HELLO = "acme-eng/hello-world"
 README = b"# Hello World\n\nStandard seed repository.\n"

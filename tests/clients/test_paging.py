@@ -10,7 +10,7 @@ import pytest
 from gidgethub.aiohttp import GitHubAPI
 
 from tests.clients.conftest import Connect
-from tests.e2e.platform import ADMIN, Served
+from tests.e2e.support.platform import ADMIN, Served
 
 COUNT = 5
 LABS = "acme-labs"

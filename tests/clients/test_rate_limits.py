@@ -12,7 +12,7 @@ import pytest
 from gidgethub.aiohttp import GitHubAPI
 
 from tests.clients.conftest import Connect
-from tests.e2e.platform import ADMIN, Served, served
+from tests.e2e.support.platform import ADMIN, Served, served
 
 LIMIT, WINDOW_S = 3, 3600
 USERS = ("peg", "kim", "gil", "ann", "eve", "joe")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.crash import points, work
 from tests.crash.launcher import KILLED, Launcher
 from tests.crash.work import Work
-from tests.e2e.platform import TICK_S, Home, Served, has_ended, served
+from tests.e2e.support.platform import TICK_S, Home, Served, has_ended, served
 
 RUN = ("run", "manifest.yaml", "--run-dir", "run", "--progress", "none")
 RETRY = ("retry", "run", "--progress", "none")

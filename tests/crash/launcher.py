@@ -17,7 +17,7 @@ from typing import Any
 
 from bulk import cli
 from tests.crash import points
-from tests.e2e.platform import Home
+from tests.e2e.support.platform import Home
 
 ROOT = Path(__file__).parents[2]
 KILLED = -signal.SIGKILL

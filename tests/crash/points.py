@@ -16,7 +16,7 @@ from unittest import mock
 
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.recorder import Recorder
-from bulk.execute.settle import Settler
+from bulk.execute.writes.settle import Settler
 from bulk.ledger import compaction, database
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Point, Record

@@ -9,8 +9,8 @@ import pytest
 
 from tests.crash import points
 from tests.crash.launcher import KILLED, Launcher
-from tests.e2e.judging import effects
-from tests.e2e.platform import Home, Served, served
+from tests.e2e.support.judging import effects
+from tests.e2e.support.platform import Home, Served, served
 
 OWNER, REPO = "acme-eng", "hello-world"
 MOST = 1_000

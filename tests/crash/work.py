@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.judging import changed_files, effects, git
-from tests.e2e.platform import Home, Served
+from tests.e2e.support.judging import changed_files, effects, git
+from tests.e2e.support.platform import Home, Served
 
 ORGANIZATION = "acme-fleet"
 RUN_FILES = frozenset(

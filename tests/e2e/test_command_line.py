@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.measured import measure
-from tests.e2e.platform import BULK
+from tests.e2e.support.measured import measure
+from tests.e2e.support.platform import BULK
 
 COMMANDS = [
     "run", "plan", "check", "status", "report", "retry", "diff", "operations", "rate-limit", "sandbox", "demo",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from tests.e2e.platform import BULK, Home, Served, served, wait_for
+from tests.e2e.support.platform import BULK, Home, Served, served, wait_for
 
 FLEET = {"organization": "acme-fleet", "count": 500, "readme_bytes": 300}
 COMMAND = ("run", "manifest.yaml", "--run-dir", "run")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.platform import Home, served
+from tests.e2e.support.platform import Home, served
 
 GUIDE = {"owner": "acme-eng", "repo": "hello-world", "path": "docs/guide.md"}
 README = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md"}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bulk.platform.bodies.spool import ARRIVING
-from tests.e2e.canned_files import blocks, is_whole
-from tests.e2e.measured import Measured, measure
-from tests.e2e.platform import BULK, Home, wait_for
-from tests.e2e.programs import canned_files
+from tests.e2e.support.canned_files import blocks, is_whole
+from tests.e2e.support.measured import Measured, measure
+from tests.e2e.support.platform import BULK, Home, wait_for
+from tests.e2e.support.programs import canned_files
 
 MB = 1_000_000
 SMALL = 1_000

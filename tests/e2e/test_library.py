@@ -15,8 +15,8 @@ import bulk
 from bulk.engine.library import _Feed
 from bulk.errors import CredentialRefused, ManifestError, UsageError
 from bulk.model import Finished
-from tests.e2e.platform import ADMIN, Home, Served, served
-from tests.e2e.third_party import install
+from tests.e2e.support.platform import ADMIN, Home, Served, served
+from tests.e2e.support.third_party import install
 
 pytestmark = pytest.mark.anyio
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.measured import Measured, measure
-from tests.e2e.platform import BULK, Home
-from tests.e2e.programs import canned
+from tests.e2e.support.measured import Measured, measure
+from tests.e2e.support.platform import BULK, Home
+from tests.e2e.support.programs import canned
 
 MANY, VERY_MANY = 25_000, 1_000_000
 FULL_MB = 90.0

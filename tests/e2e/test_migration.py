@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 from examples import make_items
 
-from tests.e2e.judging import Line, changed_files, effects
-from tests.e2e.platform import Home, Served, served, wait_for
+from tests.e2e.support.judging import Line, changed_files, effects
+from tests.e2e.support.platform import Home, Served, served, wait_for
 
 EXAMPLES = Path(make_items.__file__).parent
 ORGANIZATIONS, REPOSITORIES = 50, ("api", "web")

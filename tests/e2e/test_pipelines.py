@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.judging import Line, effects, overlaps
-from tests.e2e.platform import Home, Served, served, wait_for
+from tests.e2e.support.judging import Line, effects, overlaps
+from tests.e2e.support.platform import Home, Served, served, wait_for
 
 FLEET = {"organization": "acme-fleet", "count": 40, "readme_bytes": 100}
 COMMAND = ("run", "manifest.yaml", "--run-dir", "run")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.canaries import forms
-from tests.e2e.platform import Home, served, wait_for
+from tests.e2e.support.platform import Home, served, wait_for
 
 CANARY = "canary+7f3a/9c51d2e84b0"
 SECOND = "second+0b48/e2d15c9a3f7"

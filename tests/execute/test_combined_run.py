@@ -17,8 +17,8 @@ from bulk.operation import Item, Operation
 from bulk.schedule.lanes import Lane
 from tests.schedule.test_scheduler import ListIndex
 from tests.simulation import invariants
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer, late
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer, late
 from tests.simulation.world import World, simulate, world
 
 ITEMS = 230

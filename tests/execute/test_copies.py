@@ -13,9 +13,9 @@ import pytest
 
 from bulk.manifest.reading import Overrides
 from tests.simulation import invariants
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import FINE, Fate, answer
 from tests.simulation.schedules import snapshot
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import FINE, Fate, answer
 from tests.simulation.world import World, simulate, world
 
 REPOS, ITEMS = 12, 200

@@ -11,10 +11,11 @@ import anyio
 import pytest
 
 from bulk.ledger.view import LedgerView
-from tests.simulation import invariants, probes
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Fate, answer
+from tests.simulation import invariants
 from tests.simulation.schedules import put, snapshot
+from tests.simulation.wire import probes
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Fate, answer
 from tests.simulation.world import World, now, simulate, world
 
 JSON = "application/json"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.execute.test_item_runner import JSON, play, sends, writes_meet
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.schedules import snapshot
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.world import World, simulate, world
 from tests.simulation.writes import WRITES
 

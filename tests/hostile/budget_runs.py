@@ -18,8 +18,8 @@ from bulk.engine.run import Surroundings
 from bulk.manifest.reading import Overrides
 from bulk.report.fold import Report
 from bulk.status import Silence
-from tests.hostile.limits import Limits
-from tests.simulation.network import Network
+from tests.hostile.http.limits import Limits
+from tests.simulation.wire.network import Network
 from tests.simulation.world import disk_in_place, simulate
 from tests.virtual_time import START, VirtualClock
 

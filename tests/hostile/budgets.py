@@ -21,7 +21,7 @@ from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.model import Effect, Failure, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, classify
-from tests.hostile.limits import Answers, Headers, Limits
+from tests.hostile.http.limits import Answers, Headers, Limits
 from tests.virtual_time import START, VirtualClock, run_virtual
 
 HEADERS = (Headers.RIGHT, Headers.ABSENT, Headers.LATE, Headers.WRONG)

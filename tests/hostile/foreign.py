@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.hostile.areas.contents import blob_sha
-from tests.hostile.messages import Answer, Ask
+from tests.hostile.http.messages import Answer, Ask
 from tests.hostile.platform import Platform
-from tests.hostile.seeds import FILES, REPOSITORIES, TWINS
+from tests.hostile.store.seeds import FILES, REPOSITORIES, TWINS
 
 OTHER_URL = "https://hooks.example.test/another"
 OTHER_FILE = "made-for-another.txt"

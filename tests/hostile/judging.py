@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.hostile.alias import Alias
-from tests.hostile.allowance import Allowance
-from tests.hostile.effects import Effect
-from tests.hostile.limits import Answers, Headers
-from tests.hostile.limits import Limits as Narrow
+from tests.hostile.http.allowance import Allowance
+from tests.hostile.http.limits import Answers, Headers
+from tests.hostile.http.limits import Limits as Narrow
+from tests.hostile.http.reading import READ_ROWS
+from tests.hostile.http.writing import SETTING_ROWS
+from tests.hostile.http.writing_hooks import HOOK_ROWS
 from tests.hostile.platform import Limits, Platform
-from tests.hostile.reading import READ_ROWS
 from tests.hostile.rows import Look, Row
-from tests.hostile.seeds import BEGAN, seeded
-from tests.hostile.writing import SETTING_ROWS
-from tests.hostile.writing_hooks import HOOK_ROWS
+from tests.hostile.store.alias import Alias
+from tests.hostile.store.effects import Effect
+from tests.hostile.store.seeds import BEGAN, seeded
 from tests.hostile.wrong import Guest, Way
 
 ROWS: tuple[Row, ...] = (*READ_ROWS, *SETTING_ROWS, *HOOK_ROWS)

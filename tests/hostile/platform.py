@@ -20,11 +20,11 @@ from tests.hostile.areas import (
     security,
     snapshots,
 )
-from tests.hostile.effects import Effects
-from tests.hostile.messages import Answer, Ask, refused, shown
-from tests.hostile.normal import Normal
-from tests.hostile.state import State
-from tests.hostile.turn import Turn
+from tests.hostile.http.messages import Answer, Ask, refused, shown
+from tests.hostile.http.turn import Turn
+from tests.hostile.store.effects import Effects
+from tests.hostile.store.normal import Normal
+from tests.hostile.store.state import State
 
 Handler = Callable[[Turn], Answer]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.hostile.effects import Effect
 from tests.hostile.platform import Platform
-from tests.hostile.state import Key, State
+from tests.hostile.store.effects import Effect
+from tests.hostile.store.state import Key, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from tests.hostile import budgets
 from tests.hostile.budget_runs import Answer, BudgetPlatform, Instead, readme, run
 from tests.hostile.budgets import Cell, Used, told, use
-from tests.hostile.limits import Answers, Headers, Limits
+from tests.hostile.http.limits import Answers, Headers, Limits
 
 USED = 0.99
 LOOKS = 6

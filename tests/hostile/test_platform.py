@@ -8,13 +8,13 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.hostile.allowance import Allowance
 from tests.hostile.areas.contents import blob_sha
-from tests.hostile.messages import Ask
-from tests.hostile.normal import Normal
+from tests.hostile.http.allowance import Allowance
+from tests.hostile.http.messages import Ask
+from tests.hostile.http.wire import MemoryConnector, Service, serve
 from tests.hostile.platform import Platform
-from tests.hostile.seeds import FILES, seeded
-from tests.hostile.wire import MemoryConnector, Service, serve
+from tests.hostile.store.normal import Normal
+from tests.hostile.store.seeds import FILES, seeded
 from tests.hostile.wrong import Guest, Way
 from tests.virtual_time import run_virtual
 

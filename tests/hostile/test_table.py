@@ -5,12 +5,12 @@ from importlib.metadata import entry_points
 import pytest
 
 from tests.hostile.foreign import foreign_answer
+from tests.hostile.http.messages import Ask
+from tests.hostile.http.turn import Turn
 from tests.hostile.judging import ROWS, Cell, exit_code, why_not
-from tests.hostile.messages import Ask
-from tests.hostile.normal import Normal
 from tests.hostile.rows import Row
+from tests.hostile.store.normal import Normal
 from tests.hostile.table import try_way
-from tests.hostile.turn import Turn
 from tests.hostile.virtual import run_jobs
 from tests.hostile.ways import FEW, WAYS, named
 from tests.hostile.wrong import Way

@@ -23,8 +23,8 @@ from bulk.engine.run import Surroundings
 from bulk.manifest.reading import Overrides
 from bulk.report.fold import Report
 from bulk.status import Silence
-from tests.hostile.turn import BASE_URL
-from tests.hostile.wire import MemoryConnector, Service
+from tests.hostile.http.turn import BASE_URL
+from tests.hostile.http.wire import MemoryConnector, Service
 from tests.hostile.wrong import Guest
 from tests.virtual_time import START, VirtualClock, VirtualLoop
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from tests.hostile.limits import Answers, Headers
-from tests.hostile.normal import HABITS
+from tests.hostile.http.limits import Answers, Headers
+from tests.hostile.store.normal import HABITS
 from tests.hostile.wrong import EMPTY_BODIES, End, Way
 
 SOME = 6

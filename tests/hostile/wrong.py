@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.hostile.alias import Alias
 from tests.hostile.foreign import foreign_answer
-from tests.hostile.limits import Answers, Headers
-from tests.hostile.messages import JSON, Answer, Ask
-from tests.hostile.normal import Normal
+from tests.hostile.http.limits import Answers, Headers
+from tests.hostile.http.messages import JSON, Answer, Ask
 from tests.hostile.platform import Platform
+from tests.hostile.store.alias import Alias
+from tests.hostile.store.normal import Normal
 
 End = Literal["", "close", "reset", "mute", "half"]
 """How a connection ends: not at all; closed or reset without an answer; never answered; closed within the answer."""

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.sandbox.areas.rulesets.ruleset_rules import PARAMETERS, faults
-from bulk_jobs.rulesets import CreateOrganizationRuleset
-from bulk_jobs.shared.ruleset_rules import Rule
+from bulk_jobs.rulesets.ruleset_rules import Rule
+from bulk_jobs.rulesets.rulesets import CreateOrganizationRuleset
 from tests.jobs.driver import flaws, item_of
 
 CREATE = CreateOrganizationRuleset()

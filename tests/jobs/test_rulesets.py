@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bulk.model import Effect, ErrorCode, Lost, OutcomeKind
-from bulk_jobs.rulesets import (
+from bulk_jobs.rulesets.rulesets import (
     CreateOrganizationRuleset,
     GetRulesetVersion,
     ListOrganizationRulesets,

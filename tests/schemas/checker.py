@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tests.schemas import asked
+from tests.schemas.areas.files import STANDING
 from tests.schemas.asked import key
-from tests.schemas.files import STANDING
 from tests.schemas.table import (
     ANYWHERE,
     BESIDE,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from tests.schemas import files, hooks, notifications, organizations, others, rulesets, security
-from tests.schemas.errors import Error
+from tests.schemas.areas import files, hooks, notifications, organizations, others, rulesets, security
+from tests.schemas.areas.errors import Error
 
 if TYPE_CHECKING:
     from bulk.sandbox.http.observing import Observed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tests.schemas.areas.organizations import Organization
+from tests.schemas.areas.others import RateLimits
 from tests.schemas.checker import Checker, note
-from tests.schemas.organizations import Organization
-from tests.schemas.others import RateLimits
 from tests.schemas.table import BESIDE, ENDPOINTS, NOTHING, Answer, json
 from tests.schemas.words import Text
 

@@ -17,8 +17,8 @@ from bulk.sandbox.http.budgets import Window
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.routes import Area, Route
 from bulk.sandbox.settings import DEFAULT_RATE_LIMITS, RateLimit
-from tests.simulation import probes
-from tests.simulation.exchanges import Exchange
+from tests.simulation.wire import probes
+from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.world import PREFIX, TOKEN, World, now, simulate, world
 
 CATEGORIES = tuple(DEFAULT_RATE_LIMITS)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bulk.engine.run import Run
 from bulk.sandbox.git.repositories import Repositories
-from tests.simulation.exchanges import Exchange
 from tests.simulation.schedules import OWNER, Expected
+from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.world import PREFIX, World
 
 EPSILON_S = 1e-6

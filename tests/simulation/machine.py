@@ -21,11 +21,11 @@ from bulk.sandbox.settings import ExtraToken, RateLimit
 from bulk.sandbox.store.state import digest_of
 from tests.simulation import invariants
 from tests.simulation.conftest import MEMORY
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, TRUNCATE, Fate, answer, late
 from tests.simulation.model import LANES, Kind, Model, Planned, jobs_of, name_of
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S, Expected
 from tests.simulation.stage import Stage
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, TRUNCATE, Fate, answer, late
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
 

@@ -14,9 +14,9 @@ import aiohttp
 
 from bulk.bundle import index
 from bulk.check import checking
-from bulk.execute import item_run, recorder, settle
-from bulk.execute.request_sender import RequestSender, Tried
-from bulk.execute.writes import recent_writes
+from bulk.execute import item_run, recorder
+from bulk.execute.requests.request_sender import RequestSender, Tried
+from bulk.execute.writes import recent_writes, settle
 from bulk.govern.accounts import Account, Permit
 from bulk.govern.governor import Governor
 from bulk.ledger.ledger import Ledger

@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.network import GIVEN_UP_S
+from tests.simulation.wire.network import GIVEN_UP_S
 
 OWNER = "fleet"
 TIMEOUT_S = 5.0

@@ -21,7 +21,7 @@ from bulk.engine.run import Run
 from bulk.errors import BulkError, Interrupted
 from bulk.model import Finished
 from bulk.report.fold import Report
-from tests.simulation.memory import Memory
+from tests.simulation.wire.memory import Memory
 from tests.simulation.world import SteppedLoop, World, replaced, world
 
 T = TypeVar("T")

@@ -18,10 +18,10 @@ from bulk.errors import CredentialRefused, RunStopped
 from bulk.report.fold import Report
 from bulk.sandbox.settings import RateLimit
 from tests.simulation import invariants
-from tests.simulation.memory import Memory
 from tests.simulation.schedules import Schedule, random_schedule
-from tests.simulation.troubles import Troubles
-from tests.simulation.weather import Weather
+from tests.simulation.wire.memory import Memory
+from tests.simulation.wire.troubles import Troubles
+from tests.simulation.wire.weather import Weather
 from tests.simulation.world import HOURS, SteppedLoop, World, now, simulate, world
 
 MOST_RESUMES = 400

@@ -14,10 +14,10 @@ import pytest
 from bulk.errors import Interrupted
 from bulk.ledger.view import LedgerView
 from tests.simulation import invariants
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.schedules import Expected, Schedule, put, snapshot
 from tests.simulation.storm import running_loop
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.world import World, simulate, world
 
 Cancel: TypeAlias = Callable[[anyio.CancelScope, World], None]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from bulk.sandbox.areas.contents import files
 from bulk.sandbox.settings import RateLimit
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import DROP_AFTER, FINE, Fate
 from tests.simulation.schedules import put
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate
 from tests.simulation.world import PREFIX, simulate, world
 
 TEXT = "A large file.\n" * 20

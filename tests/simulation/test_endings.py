@@ -12,10 +12,11 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.view import LedgerView
 from bulk.sandbox.areas.organizations import organizations
 from bulk.sandbox.settings import RateLimit
-from tests.simulation import invariants, probes
-from tests.simulation.fates import DROP_AFTER, FINE, answer
+from tests.simulation import invariants
 from tests.simulation.schedules import put, readmes
 from tests.simulation.storm import running_loop
+from tests.simulation.wire import probes
+from tests.simulation.wire.fates import DROP_AFTER, FINE, answer
 from tests.simulation.world import HOURS, now, simulate, world
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.simulation.schedules import readmes
-from tests.simulation.troubles import RefusingDisk
+from tests.simulation.wire.troubles import RefusingDisk
 from tests.simulation.world import simulate, world
 
 ROUNDS = 41

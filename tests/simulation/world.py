@@ -35,9 +35,9 @@ from bulk.sandbox.server import Sandbox, opened
 from bulk.sandbox.settings import ExtraToken, RateLimit, Settings
 from bulk.status import Display, Silence
 from bulk.storage.disk_threads import Disk
-from tests.simulation.exchanges import Exchange
-from tests.simulation.fates import Fate
-from tests.simulation.network import Network
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import Fate
+from tests.simulation.wire.network import Network
 from tests.virtual_time import START, VirtualClock, VirtualLoop
 
 T = TypeVar("T")

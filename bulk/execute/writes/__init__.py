@@ -1,1 +1,1 @@
-"""Writes of this run that others have to know of: recent ones, what they created, and those that may still arrive."""
+"""Writes: how they are sent and settled, and what later ones have to know of earlier ones."""

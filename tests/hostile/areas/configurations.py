@@ -7,8 +7,8 @@ Keys: ("configuration", owner, id) where owner is ("enterprise", slug) or ("orga
 from typing import Any
 
 from tests.hostile.areas.organizations import organization_id
-from tests.hostile.messages import Answer, nothing, refused, shown
-from tests.hostile.turn import BASE_URL, Turn, cursor_paged, paged
+from tests.hostile.http.messages import Answer, nothing, refused, shown
+from tests.hostile.http.turn import BASE_URL, Turn, cursor_paged, paged
 
 DEFAULTS: dict[str, Any] = {
     "advanced_security": "disabled",

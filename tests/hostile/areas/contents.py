@@ -4,8 +4,8 @@ import base64
 import hashlib
 from typing import Any
 
-from tests.hostile.messages import Answer, refused, shown
-from tests.hostile.turn import BASE_URL, Turn
+from tests.hostile.http.messages import Answer, refused, shown
+from tests.hostile.http.turn import BASE_URL, Turn
 
 READMES = ("README.md", "README.rst", "readme.txt")
 SHOWN_BYTES = 1_000_000

@@ -6,9 +6,9 @@ That two hooks of an organization can't be equal is nowhere said, so here they c
 from typing import Any
 
 from tests.hostile.areas.organizations import organization_id
-from tests.hostile.messages import Answer, nothing, refused, shown
-from tests.hostile.state import Key
-from tests.hostile.turn import BASE_URL, Turn, paged
+from tests.hostile.http.messages import Answer, nothing, refused, shown
+from tests.hostile.http.turn import BASE_URL, Turn, paged
+from tests.hostile.store.state import Key
 
 MASK = "(hidden)"
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.hostile.messages import Answer, nothing, refused, shown
-from tests.hostile.turn import BASE_URL, Turn, paged, stamp
+from tests.hostile.http.messages import Answer, nothing, refused, shown
+from tests.hostile.http.turn import BASE_URL, Turn, paged, stamp
 
 BACKGROUND_S = 1.2
 """How long marking many takes in the background (seconds)."""

@@ -6,8 +6,8 @@ Keys: ("login", login in lower case) -> id; ("organization", id) -> its fields; 
 
 from typing import Any
 
-from tests.hostile.messages import Answer, nothing, refused, shown
-from tests.hostile.turn import BASE_URL, Turn, paged, paged_part
+from tests.hostile.http.messages import Answer, nothing, refused, shown
+from tests.hostile.http.turn import BASE_URL, Turn, paged, paged_part
 
 RENAME_S = 0.8
 """How long a rename takes in the background (seconds)."""

@@ -6,8 +6,8 @@ That two rulesets of an organization can't have one name is nowhere said, so her
 from typing import Any
 
 from tests.hostile.areas.organizations import organization_id
-from tests.hostile.messages import Answer, refused, shown
-from tests.hostile.turn import BASE_URL, Turn, paged
+from tests.hostile.http.messages import Answer, refused, shown
+from tests.hostile.http.turn import BASE_URL, Turn, paged
 
 SUMMARY = ("id", "name", "source_type", "source", "enforcement", "node_id", "_links", "created_at", "updated_at")
 

@@ -1,7 +1,7 @@
 """The legacy settings of an enterprise. Keys: ("security", enterprise), ("product", enterprise, product)."""
 
-from tests.hostile.messages import Answer, nothing, refused, shown
-from tests.hostile.turn import Turn
+from tests.hostile.http.messages import Answer, nothing, refused, shown
+from tests.hostile.http.turn import Turn
 
 PRODUCTS = (
     "advanced_security",

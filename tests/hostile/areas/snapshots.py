@@ -1,8 +1,8 @@
 """Dependency snapshots. Keys: ("snapshot", repository id, correlator, detector) -> what was submitted last."""
 
 from tests.hostile.areas.contents import repository
-from tests.hostile.messages import Answer, refused, shown
-from tests.hostile.turn import Turn
+from tests.hostile.http.messages import Answer, refused, shown
+from tests.hostile.http.turn import Turn
 
 NEEDED = ("version", "job", "sha", "ref", "detector", "scanned")
 

@@ -1,0 +1,1 @@
+"""One request until it is decided: its permit, its retries, its pauses, and where a redirect led."""

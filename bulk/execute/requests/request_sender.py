@@ -1,0 +1,387 @@
+"""One request until it is decided: permit, send, judge, tell the governor, and for reads again after a failure.
+
+Retries are entered only after a first failure (tenacity stands off the path of a request that goes well). A failure
+counts against the item as far as the platform served others meanwhile, or after very many; a platform in trouble
+costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 10, 13, 19, 24, 25, 78.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+from urllib.parse import urljoin
+
+import anyio
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result
+
+from bulk.clock import Clock
+from bulk.execute.item_tally import Tally
+from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_astray
+from bulk.execute.requests.retry_budget import Served, is_enough, unexplained_pause_s, weight
+from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
+from bulk.govern.accounts import Permit, PermitQueue
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Draining
+from bulk.govern.poll_intervals import PollIntervals
+from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
+from bulk.platform.cache.validators import ValidatorStore
+from bulk.platform.classification import Verdict, VerdictKind, classify, within_base
+from bulk.platform.transport import Transport
+
+READ_TRIES = 6
+UNEXPLAINED_TRIES = 4
+"""Refusals without a reason in a row, after growing pauses, before they count as the answer."""
+LIMITED_TRIES = 50
+"""So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
+TRIES_IN_TROUBLE = 48
+"""So often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
+
+_ACCEPTED = VerdictKind.ACCEPTED
+WAITED_FOR = frozenset(
+    (VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT, VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
+)
+"""The request had no effect and did not count: the governor holds the next permit back until it may be sent again."""
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Tried:
+    """What came of one send: an answer and how to treat it, or a failure."""
+
+    reply: Final[Reply | None]
+    verdict: Final[Verdict | None]
+    failure: Final[Failure | None]
+
+    def __init__(
+        self,
+        reply: Reply | None = None,
+        verdict: Verdict | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        self.reply, self.verdict, self.failure = reply, verdict, failure
+
+    @property
+    def kind(self) -> VerdictKind | None:
+        """The verdict's kind; None where there was no answer."""
+        return self.verdict.kind if self.verdict is not None else None
+
+
+class RequestSender:
+    """Sends requests for all workers.
+
+    Args:
+        stores: of validators and bodies, for each credential that has one.
+        dice: for jitter.
+        draining: is set when the run is stopping: nothing is waited for any more.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        governor: Governor,
+        stores: Mapping[str, ValidatorStore],
+        clock: Clock,
+        dice: random.Random,
+        draining: anyio.Event,
+    ) -> None:
+        self._transport, self._governor, self._stores = transport, governor, stores
+        self._vendor, self._base_url, self._clock, self._dice = transport.vendor, transport.base_url, clock, dice
+        governor.concurrency.cap(transport.most_in_flight)
+        self.polls = PollIntervals()
+        self.wait_reasons = WaitReasons()
+        self._draining = draining
+        self.requests = 0
+        self.retries = 0
+        self.settled = 0
+        self.from_store = 0
+
+    async def once(self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None = None) -> Tried:
+        """Send `request` once, with `permit` or one that is waited for; raises what `Governor.permit` raises."""
+        governor = self._governor
+        if permit is None:
+            self.step_aside(tally)
+            permit = governor.permit_nowait(queue) or await governor.permit(queue)
+        # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
+        store = stored = key = None
+        if self._stores and not request.is_fresh and permit.generation == 1 and request.method == "GET":
+            store = self._stores.get(queue.account.name)
+            key = store.key_of(request) if store is not None else None
+            stored = store.find(request, key) if store is not None and key is not None else None
+        if not tally.requests:
+            tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
+        tally.requests += 1
+        tally.sends += 1
+        self.requests += 1
+        try:
+            answer = await self._transport.send(
+                request, permit.token, stored, partial(governor.may_leave, permit), tally
+            )
+        except BaseException:
+            # cancelled: what left can't be known, so nothing is given back
+            governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
+            raise
+        if isinstance(answer, Failure):
+            if answer.kind is FailureKind.NOT_SENT and not governor.may_leave(permit):
+                # a 401 or a pause came while it waited for a connection
+                governor.return_unused(permit)
+                tally.requests -= 1
+                tally.sends -= 1
+                return await self.once(request, queue, tally)
+            # the limit of open files may have been met all the same (failures.md row 51)
+            governor.concurrency.cap(self._transport.most_in_flight)
+            governor.failed(permit, answer)
+            tally.paid += answer.kind is FailureKind.LOST
+            return Tried(failure=answer)
+        tally.http_status, tally.request_id = answer.status, answer.request_id
+        tally.body_bytes += len(answer.raw)
+        tally.paid += answer.status != 304
+        if answer.status == 304:
+            if store is not None and stored is not None:
+                self.from_store += 1
+                tally.body_bytes += len(stored.body)
+                # of what was asked for first: what comes later, the operation has to look at
+                reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
+                governor.answered(permit, answer, verdict := classify(request, reply, self._vendor))
+                return Tried(reply=reply, verdict=verdict)
+            governor.answered(permit, answer, classify(request, answer, self._vendor))
+            # a 304 that was not asked for: once more without conditions (failures.md row 13)
+            fresh = replace(request, is_fresh=True)
+            return (
+                Tried(reply=answer, verdict=classify(request, answer, self._vendor))
+                if request.is_fresh
+                else (await self.once(fresh, queue, tally))
+            )
+        verdict = classify(request, answer, self._vendor)
+        governor.answered(permit, answer, verdict)
+        if (
+            store is not None
+            and key is not None
+            and verdict.kind is _ACCEPTED
+            and answer.status == 200
+            and type(answer.body) is not BodyFile
+        ):
+            tally.kept_as = key if store.keep(request, answer, key) else None
+        return Tried(reply=answer, verdict=verdict)
+
+    def note_result(self, outcome: Outcome, reply: Reply, queue: PermitQueue, tally: Tally) -> Outcome:
+        """How an item ended after `reply`, which was kept: where it is the answer as it came, the store is told."""
+        store, key = self._stores.get(queue.account.name), tally.kept_as
+        if store is None or key is None or tally.requests != 1:
+            return outcome
+        return store.note_result(key, tally.result_of, reply, outcome)
+
+    @property
+    def served(self) -> Served:
+        """Answers that the platform gave in good health, to whom ever, and failures (counts)."""
+        return self._governor.served
+
+    def step_aside(self, tally: Tally) -> None:
+        """The item is about to wait for something other than an answer: others may have the room that it would need."""
+        if tally.requests:  # before its first answer it has none
+            self._transport.step_aside(tally)
+
+    def return_unused(self, permit: Permit) -> None:
+        """No request was made with this permit after all."""
+        self._governor.return_unused(permit)
+
+    async def read(
+        self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None = None
+    ) -> Reply | Outcome:
+        """A read until it is decided: a Reply with an accepted status, or how the item failed."""
+        if request.pause_s:
+            self.step_aside(tally)
+            await self.pause(request.pause_s, WaitReason.LOOK)
+        if request.is_poll:
+            self.step_aside(tally)
+            return await self._poll(request, queue, tally, permit)
+        tally.sends = 0
+        tried = await self.once(request, queue, tally, permit)
+        reply, verdict = tried.reply, tried.verdict
+        if reply is not None and verdict is not None and verdict.kind is _ACCEPTED and not reply.is_truncated:
+            return reply  # as nearly always
+        return await self._decided(request, queue, tally, tried)
+
+    async def _poll(self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None) -> Reply | Outcome:
+        """`read`, when it is this credential's turn to poll this list."""
+        if permit is not None:
+            self.return_unused(permit)  # the wait may be long
+        poll = self.polls.of(queue.account.name, request.path)
+        with poll.counted():
+            async with poll.turn:
+                await self.pause(poll.wait_s(self._clock.monotonic()))
+                tally.sends = 0
+                answer = await self._decided(request, queue, tally, await self.once(request, queue, tally))
+                if isinstance(answer, Reply):
+                    poll.answered(answer.headers, self._clock.monotonic())
+                return answer
+
+    async def _decided(self, request: Request, queue: PermitQueue, tally: Tally, first: Tried) -> Reply | Outcome:
+        """What a read ends with whose first send ended so."""
+        tried = await self._followed(request, queue, tally, first)
+        if _is_decided(tried):
+            return _result(tried)
+        return _result(await self._read_again(request, queue, tally, tried))
+
+    async def _followed(self, request: Request, queue: PermitQueue, tally: Tally, tried: Tried) -> Tried:
+        """What came of one send, and where the platform leads elsewhere on itself, of one there: at most `REDIRECTS`
+        times."""
+        for _ in range(REDIRECTS):
+            if tried.kind is not VerdictKind.REDIRECTED:
+                return tried
+            current = f"{request.path}?{request.query}" if request.query else request.path
+            location = tried.verdict.location if tried.verdict is not None else None
+            if location and request.media is Media.RAW and tried.reply is not None and tried.reply.status == 302:
+                return await self._downloaded(urljoin(self._base_url + request.path, location), request, tally)
+            target = within_base(location, self._base_url, current) if location else None
+            if target is None:
+                return Tried(tried.reply, led_astray("redirected away from the platform; not followed"))
+            path, _, query = target.partition("?")
+            proof = request.proof.elsewhere() if request.proof is not None else None
+            request = replace(request, path=path, query=query, proof=proof)
+            tried = await self.once(request, queue, tally)
+            if tried.reply is not None and tried.verdict is not None:
+                tried = Tried(tried.reply, judged_elsewhere(request, tried.reply, tried.verdict))
+        is_still = tried.kind is VerdictKind.REDIRECTED
+        return Tried(tried.reply, led_astray("redirected too often")) if is_still else tried
+
+    async def _downloaded(self, url: str, request: Request, tally: Tally) -> Tried:
+        """What lies at a download URL: it carries its own right, so no token goes there; it takes nothing from a
+        budget. It is good once: whatever goes wrong there, the file is asked for again (operations.md).
+        """
+        tally.requests += 1
+        self.requests += 1
+        takes_file = request.takes_file
+        answer = await self._transport.download(url, request.max_bytes, takes_file=takes_file, holder=tally)
+        if isinstance(answer, Failure):
+            if answer.kind is FailureKind.NOT_SENT and answer.code is ErrorCode.BAD_RESPONSE:
+                return Tried(reply=Reply(status=302, headers={}), verdict=led_astray(answer.message))
+            return Tried(failure=answer)
+        tally.http_status = answer.status
+        tally.body_bytes += len(answer.raw)
+        verdict = classify(replace(request, proof=None), answer, self._vendor)  # another server, and a file's bytes
+        if verdict.kind is not _ACCEPTED:
+            why = f"what the platform led to for a download answered {answer.status}"
+            return Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=why))
+        return Tried(reply=answer, verdict=verdict)
+
+    async def _read_again(self, request: Request, queue: PermitQueue, tally: Tally, first: Tried) -> Tried:
+        patience = Patience(self._governor, first)
+
+        async def again() -> Tried:
+            self.retries += 1
+            tally.retries += 1
+            tried = await self._followed(request, queue, tally, await self.once(request, queue, tally))
+            patience.note(tried)
+            return tried
+
+        def wait(_: RetryCallState) -> float:
+            return patience.pause_s(self._dice)
+
+        async def pause(seconds: float) -> None:
+            await self.pause(seconds, WaitReason.READ)
+
+        await pause(patience.pause_s(self._dice))
+        retrying = AsyncRetrying(
+            sleep=pause,
+            wait=wait,
+            stop=lambda _: patience.is_over,
+            retry=retry_if_result(lambda tried: not _is_decided(tried)),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else first,
+        )
+        tried: Tried = await retrying(again)
+        return tried
+
+    async def pause(self, seconds: float, why: WaitReason | None = None) -> None:
+        """Wait before another try.
+
+        Args:
+            why: what the status says of it; None where something else tells it.
+
+        Raises:
+            Draining: the run is ending, so there will be none.
+        """
+        with self.wait_reasons.told(why, seconds, self._clock.monotonic()), anyio.move_on_after(seconds):
+            await self._draining.wait()
+        if self._draining.is_set():
+            raise Draining
+
+
+class Patience:
+    """How often one request is tried again; see the module's docstring for what counts."""
+
+    def __init__(self, governor: Governor, first: Tried) -> None:
+        self._governor = governor
+        self._served = governor.served
+        self._weights = 0.0
+        self._tries = 0
+        self._unexplained = 0
+        self._limited = 0
+        self._wait_reasons = 0
+        self._is_last_waited_for = self._is_last_unexplained = False
+        self.note(first, is_first=True)
+
+    def note(self, tried: Tried, is_first: bool = False) -> None:
+        """Take in what came of a send."""
+        self._is_last_waited_for = tried.kind in WAITED_FOR
+        self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
+        if tried.kind is VerdictKind.UNEXPLAINED:
+            self._unexplained += 1
+        elif tried.kind in WAITED_FOR:
+            self._limited += 1
+        elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
+            self._tries += 1
+            self._weights += 1.0 if is_first else weight(self._served, self._governor.served)
+            self._served = self._governor.served
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the newest answer is the last word."""
+        if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
+            return True
+        return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
+
+    def pause_s(self, dice: random.Random) -> float:
+        """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""
+        if self._is_last_waited_for:
+            return 0.01 * dice.random()
+        if self._is_last_unexplained:
+            return unexplained_pause_s(self._unexplained - 1, dice.random())
+        self._wait_reasons += 1
+        capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._wait_reasons - 1))
+        return capped * (0.5 + 0.5 * dice.random())
+
+
+def _is_decided(tried: Tried) -> bool:
+    if tried.reply is None or tried.verdict is None:
+        return False
+    if tried.kind is _ACCEPTED:
+        return not tried.reply.is_truncated
+    return tried.kind is VerdictKind.REFUSED
+
+
+def _result(tried: Tried) -> Reply | Outcome:
+    """What the item gets of a read that is not tried again."""
+    if tried.reply is not None and tried.kind is _ACCEPTED and not tried.reply.is_truncated:
+        return tried.reply
+    return outcome_of(tried)
+
+
+def outcome_of(tried: Tried) -> Outcome:
+    """How an item ends whose request got this answer and no better one."""
+    if tried.failure is not None:
+        return failed(tried.failure.code, tried.failure.message)
+    assert tried.reply is not None, "an answer or a failure"
+    assert tried.verdict is not None, "every answer is judged"
+    status = tried.reply.status
+    match tried.verdict.kind:
+        case VerdictKind.ACCEPTED:
+            return failed(ErrorCode.CONNECTION, "the answer broke off", http_status=status)
+        case VerdictKind.LIMITED_PRIMARY | VerdictKind.LIMITED_SECONDARY:
+            return failed(ErrorCode.RATE_LIMITED, tried.verdict.message, http_status=status)
+        case VerdictKind.UNEXPLAINED | VerdictKind.LOCKED_OUT:
+            message = tried.verdict.message or "refused without a reason"
+            return failed(ErrorCode.FORBIDDEN, message, http_status=status)
+        case _:
+            code = tried.verdict.code or ErrorCode.BAD_RESPONSE
+            return failed(code, tried.verdict.message, http_status=status)

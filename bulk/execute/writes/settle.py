@@ -1,0 +1,180 @@
+"""What happened to a write whose answer was lost: the truth is read back, and only then is anything repeated.
+
+A trace found is the outcome. No trace found is believed at once where a second application can't happen
+(compare-and-swap, unique keys, set semantics), otherwise only after the settle time and two readings. After a repeat
+was refused, no trace means the refusal stands, but only once the settle time is over: reads may be stale. Source:
+operations.md.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bulk.clock import Clock
+from bulk.execute.generator_steps import OperationFlaw, advance
+from bulk.execute.item_tally import Tally
+from bulk.execute.requests.request_sender import RequestSender
+from bulk.govern.accounts import PermitQueue
+from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, OutcomeKind, Request, Undecided, succeeded, unknown
+from bulk.operation import AnyOperation, Item
+
+log = logging.getLogger("bulk.execute")
+
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
+NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
+NAME_MAY_BE_TAKEN = "the answer was lost, and the repeat was refused; perhaps because the name is taken by then"
+OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
+READINGS = 2
+"""Negative readings before one is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostWrite:
+    """A write that may have happened.
+
+    Attributes:
+        lost: what the ledger remembers of it.
+        effect: decides what may be repeated when.
+        since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
+        followed_by: how a read failed that came after the platform had accepted the write; None: it never accepted it.
+    """
+
+    lost: Lost
+    effect: Effect
+    since: float
+    followed_by: Outcome | None = None
+
+
+def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
+    """That of a write whose answer was lost just now; `status`: what came back, if anything did; `made`: see Lost."""
+    lost = Lost(
+        method=request.method,
+        path=request.path,
+        memo=memo_of(request.memo),
+        sent_at=clock.now(),
+        status=status,
+        made=made,
+    )
+    return LostWrite(lost, request.effect, clock.monotonic())
+
+
+class Settler:
+    """Reads back for all workers. `settle_s`: how long until "not there" is believed (seconds)."""
+
+    def __init__(self, sender: RequestSender, clock: Clock, settle_s: float) -> None:
+        self._sender, self._clock, self.settle_s = sender, clock, settle_s
+        self.under_way: dict[tuple[str, int], float] = {}
+
+    async def settle(
+        self,
+        operation: AnyOperation,
+        item: Item,
+        lost_write: LostWrite,
+        queue: PermitQueue,
+        tally: Tally,
+        refusal: Outcome | None = None,
+        stale_until: float = 0.0,
+    ) -> Outcome | None:
+        """The outcome, or None: it was not applied, start over.
+
+        Args:
+            refusal: how a repeat of the write was refused; it is the outcome if no trace is found.
+            stale_until: until then (monotonic seconds) a read may show what was there before an earlier write of this
+                run, which can look as if this one was applied.
+        """
+        pause_s, readings = PAUSE_FIRST_S, 0
+        # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
+        may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
+        while True:
+            began = self._clock.monotonic()
+            found = await self._read_back(operation, item, lost_write.lost, queue, tally)
+            readings += 1
+            # all of its requests count: a bucket may have held the second one up
+            is_believed = readings >= READINGS and began - lost_write.since >= self.settle_s
+            match found:
+                case Outcome():
+                    if is_believed or (found.kind is not OutcomeKind.FAILED and began >= stale_until):
+                        tally.settled += 1
+                        self._sender.settled += 1
+                        return found
+                case NotApplied():
+                    if refusal is None and (may_repeat or is_believed):
+                        return None
+                    if is_believed:
+                        return refusal and inferred(lost_write, refusal)
+                case _:  # Undecided
+                    # what somebody else has left there is not written over
+                    is_repeated = lost_write.effect in (Effect.SET, Effect.ORDERED) and found.found is None
+                    if refusal is None and may_repeat and is_repeated:
+                        return None
+                    if refusal is not None and found.found is None and _is_the_same_for_all(refusal):
+                        return refusal
+                    if is_believed:
+                        return _unknown(lost_write, found, refusal or lost_write.followed_by)
+            await self._sender.pause(pause_s)
+            pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
+
+    async def _read_back(
+        self, operation: AnyOperation, item: Item, lost: Lost, queue: PermitQueue, tally: Tally
+    ) -> Outcome | NotApplied | Undecided:
+        reading = operation.settle(item, lost)
+        try:
+            request = advance(reading, None, (Outcome, NotApplied, Undecided))
+            while isinstance(request, Request):
+                if request.effect is not Effect.READ:
+                    reading.close()
+                    return Undecided(f"{operation.name} tried to write while reading back")
+                reply = await self._sender.read(request, queue, tally)
+                if isinstance(reply, Outcome):
+                    reading.close()
+                    message = reply.error.message if reply.error else "no answer"
+                    return Undecided(f"reading back failed: {message}")
+                request = advance(reading, reply, (Outcome, NotApplied, Undecided))
+            return request
+        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
+            log.warning("%s can't read back", operation.name, exc_info=flaw)
+            return Undecided(f"reading back failed ({flaw})")
+
+
+def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> Outcome:
+    """Nobody can know; where something else stands there now, what to do about it is the user's to decide."""
+    why, status = found.why, None
+    if last is not None and last.error is not None:
+        why, status = f"{why}; what came last: {last.error.message}", last.http_status
+    if found.found is not None and lost_write.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
+        why = f"{why}; {OVERWRITE}"
+    return unknown(why, http_status=status, result=found.found)
+
+
+def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
+    """What a refusal means that stands: a unique name that was free before the lost request, and is taken now, is ours.
+
+    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that
+    does not say what it is about may be about the name as well, and then nobody knows.
+    """
+    was_free = lost_write.effect is Effect.CREATE_UNIQUE and lost_write.lost.memo.get("preflight") == 404
+    if not was_free or refusal.error is None:
+        return refusal
+    if refusal.error.code is ErrorCode.CONFLICT:
+        return succeeded(None, note=NAME_TAKEN)
+    if refusal.error.code is ErrorCode.VALIDATION_FAILED and not _is_the_same_for_all(refusal):
+        return unknown(f"{NAME_MAY_BE_TAKEN}: {refusal.error.message}", http_status=refusal.http_status)
+    return refusal
+
+
+def _is_the_same_for_all(refusal: Outcome) -> bool:
+    """Whether a repeat was refused for what it holds: then the one before it was not taken either."""
+    return refusal.gives_codes and refusal.error is not None and refusal.error.code is not ErrorCode.CONFLICT
+
+
+def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
+    """Which loss to remember: the first of the same write, because its before-image is from before any of them."""
+    if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
+        return newest
+    return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)
+
+
+def memo_of(memo: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """`Request.memo` as Lost carries it."""
+    return memo if memo is not None else {}

@@ -1,0 +1,1 @@
+"""Code security configurations, of organizations and of an enterprise, and their predecessor."""

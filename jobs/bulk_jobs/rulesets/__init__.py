@@ -1,0 +1,1 @@
+"""Rulesets of organizations, and the history of those of an enterprise."""

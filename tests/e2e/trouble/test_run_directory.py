@@ -1,0 +1,151 @@
+"""A run directory belongs to one manifest and to one process at a time."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.platform import Home, Served, served, wait_for
+
+FLEET = {"organization": "acme-fleet", "count": 200, "readme_bytes": 100}
+COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
+
+
+def readmes(count: int) -> dict[str, Any]:
+    """A job of so many reads, from a file."""
+    return {"readmes": {"operation": "readme.get", "items": f"{count}.jsonl"}}
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A platform whose answers take a while."""
+    folder = tmp_path_factory.mktemp("sandbox")
+    with served(folder, "--latency", "50", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def home(tmp_path: Path, sandbox: Served) -> Home:
+    """A folder with a manifest of ten items."""
+    home = Home(tmp_path)
+    for count in (10, 200):
+        home.lines(f"{count}.jsonl", [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)])
+    home.manifest(sandbox.base_url, readmes(10))
+    return home
+
+
+def test_a_second_process_is_refused(home: Home, sandbox: Served) -> None:
+    """While a run is going on, a second process on its directory exits 5 and names the first (failures.md row 45)."""
+    home.manifest(sandbox.base_url, readmes(200), limits={"concurrency": 1})
+    before = len(sandbox.requests())
+    with home.running(*COMMAND) as first:
+        wait_for(lambda: len(sandbox.requests()) >= before + 5, first)
+        for command in (COMMAND, ("retry", "run")):
+            second = home.run(*command)
+            assert second.exit_code == 5
+            assert f"process {first.pid} on {os.uname().nodename}" in second.err
+        status = home.run("status", "run")
+        assert status.exit_code == 0, status.err
+        assert "readmes" in status.out
+        first.send_signal(signal.SIGTERM)
+        _, err = first.communicate(timeout=30)
+    assert first.returncode == 143, err
+    third = home.run(*COMMAND, "--concurrency", "64")
+    assert third.exit_code == 0, third.err
+    assert Counter(line["index"] for line in home.results("run")) == Counter(range(200))
+    assert len(sandbox.requests()) == before + 200
+
+
+def test_what_a_run_is_made_of_may_not_change(home: Home, sandbox: Served) -> None:
+    """An edited manifest, or another content of its items, is refused with exit 5, unsent (failures.md row 55)."""
+    assert home.run(*COMMAND, "--limit", "3").exit_code == 0
+    before = len(sandbox.journal())
+    home.manifest(sandbox.base_url, {"readmes": {**readmes(10)["readmes"], "with": {"ref": "main"}}})
+    edited = home.run(*COMMAND)
+    home.manifest(sandbox.base_url, readmes(10))
+    items = (home.folder / "10.jsonl").read_text()
+    home.write("10.jsonl", items.replace("repo-00009", "repo-00019"))
+    changed = home.run(*COMMAND)
+    assert (edited.exit_code, changed.exit_code) == (5, 5), edited.err + changed.err
+    assert "run" in edited.err
+    assert "10.jsonl" in changed.err
+    assert len(sandbox.journal()) == before
+    elsewhere = home.run("run", "manifest.yaml", "--run-dir", "other")
+    assert elsewhere.exit_code == 0, elsewhere.err
+    home.write("10.jsonl", items)
+    same_again = home.run(*COMMAND)
+    assert same_again.exit_code == 0, same_again.err
+    assert Counter(line["index"] for line in home.results("run")) == Counter(range(10))
+
+
+def test_what_the_check_has_made_may_not_be_edited(home: Home, sandbox: Served) -> None:
+    """An edited check.json (an item less) or result line is refused with exit 5; deleted, it is made again (row 46)."""
+    assert home.run(*COMMAND, "--limit", "3").exit_code == 0
+    assert home.run(*COMMAND, "--max-duration", "0.01s").exit_code == 3
+    before = len(sandbox.journal())
+    check, results = (home.folder / "run" / name for name in ("check.json", "results.jsonl"))
+    good, lines = check.read_bytes(), results.read_bytes()
+    check.write_bytes(good.replace(b'"items":10', b'"items":9'))
+    edited = home.run(*COMMAND)
+    assert edited.exit_code == 5, edited.err
+    assert "check.json is not what this run has made" in edited.err
+    assert "delete it" in edited.err
+    check.unlink()
+    results.write_bytes(lines.replace(b'"succeeded"', b'"unchanged"', 1))
+    for command in (COMMAND, ("report", "run")):
+        ran = home.run(*command)
+        assert ran.exit_code == 5, ran.err
+        assert "results.jsonl was edited" in ran.err
+    assert len(sandbox.journal()) == before
+    results.write_bytes(lines)
+    ran = home.run(*COMMAND)
+    assert ran.exit_code == 0, ran.err
+    assert Counter(line["index"] for line in home.results("run")) == Counter(range(10))
+
+
+def test_limits_may_change_from_one_resume_to_the_next(home: Home, sandbox: Served) -> None:
+    """`limits` is no part of what a run is, neither in the file nor on the command line (failures.md row 55)."""
+    assert home.run(*COMMAND, "--limit", "3").exit_code == 0
+    home.manifest(sandbox.base_url, readmes(10), limits={"concurrency": 3, "failures": 1})
+    ran = home.run(*COMMAND, "--reserve", "10%", "--concurrency", "5")
+    assert ran.exit_code == 0, ran.err
+    assert len(home.results("run")) == 10
+
+
+def test_a_foreign_directory_is_left_alone(home: Home, sandbox: Served) -> None:
+    """A directory that holds something else is refused with exit 5, and stays as it is."""
+    home.write("run/thesis.txt", "mine")
+    before = len(sandbox.journal())
+    ran = home.run(*COMMAND)
+    assert ran.exit_code == 5
+    assert "thesis.txt" in ran.err
+    assert [path.name for path in (home.folder / "run").iterdir()] == ["thesis.txt"]
+    assert len(sandbox.journal()) == before
+
+
+def test_a_complete_run_sends_nothing_more(home: Home, sandbox: Served) -> None:
+    """The same command after the end of a run: exit code and report as before, nothing but `/rate_limit` sent."""
+    assert home.run(*COMMAND).exit_code == 0
+    before, results = len(sandbox.requests()), home.results("run")
+    again = home.run(*COMMAND)
+    assert again.exit_code == 0, again.err
+    assert len(sandbox.requests()) == before
+    assert home.results("run") == results
+
+
+def test_without_a_run_dir_each_run_has_its_own(home: Home, sandbox: Served) -> None:
+    """Without `--run-dir` a run lives in `runs/NAME-TIME`, and what goes on with it is named."""
+    names = set()
+    for _ in range(2):
+        ran = home.run("run", "manifest.yaml", "--max-duration", "0.01s")
+        assert ran.exit_code == 3, ran.err
+        last = ran.err.splitlines()[-1]
+        assert last.startswith("bulk run --run-dir runs/manifest-")
+        names.add(last.split()[3])
+        assert home.run(*last.split()[1:-2]).exit_code == 0
+    assert {str(path.relative_to(home.folder)) for path in (home.folder / "runs").iterdir()} == names
+    assert len(names) == 2

@@ -1,0 +1,305 @@
+"""When a reading is believed: what each kind of write may do after an answer was lost, second by second.
+
+The decision needs no platform: the readings are given, pauses move a clock. The same with a platform and in whole runs
+is in `test_item_runner.py` and `tests/simulation`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bulk.clock import Clock
+from bulk.execute.item_tally import Tally
+from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.requests.wait_reasons import WaitReason
+from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again, memo_of
+from bulk.govern.accounts import PermitQueue
+from bulk.model import (
+    Effect,
+    ErrorCode,
+    Lost,
+    NotApplied,
+    Outcome,
+    OutcomeKind,
+    Reply,
+    Request,
+    Undecided,
+    failed,
+    succeeded,
+)
+from bulk.operation import Item, Operation, Settling, Steps
+
+SETTLE_S = 5.0
+READ = Request(method="GET", path="/thing")
+CONFLICT = failed(ErrorCode.CONFLICT, "it is there")
+
+pytestmark = pytest.mark.interpreted
+
+
+class HandClock(Clock):
+    """Moved by pauses alone."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+class Read(RequestSender):
+    """Gives one answer, and notes the pauses between readings."""
+
+    def __init__(self, clock: HandClock, answer: Reply | Outcome) -> None:
+        self.settled, self.waited, self.clock, self.answer = 0, list[float](), clock, answer
+
+    async def read(self, *_: Any) -> Reply | Outcome:
+        return self.answer
+
+    async def pause(self, seconds: float, why: WaitReason | None = None) -> None:
+        self.waited.append(seconds)
+        self.clock.at += seconds
+
+
+class ThingItem(Item, frozen=True):
+    """Nothing is asked for."""
+
+
+class Thing(Operation[ThingItem]):
+    """Each reading ends as `found` says, the last one again and again."""
+
+    name = "thing.put"
+    Item = ThingItem
+    is_read = False
+
+    def __init__(self, found: Sequence[Any], asks: Request = READ) -> None:
+        self.found, self.asks, self.readings, self.closed = list(found), asks, 0, 0
+
+    def steps(self, item: ThingItem) -> Steps:
+        yield READ
+        return succeeded(None)
+
+    def settle(self, item: ThingItem, lost: Lost) -> Settling:
+        self.readings += 1
+        try:
+            yield self.asks
+        except GeneratorExit:
+            self.closed += 1
+            raise
+        found = self.found.pop(0) if len(self.found) > 1 else self.found[0]
+        if isinstance(found, Exception):
+            raise found
+        answer: Outcome | NotApplied | Undecided = found
+        return answer
+
+
+def lost_write(effect: Effect, since: float = 100.0, **memo: Any) -> LostWrite:
+    """About a PUT of that moment."""
+    return LostWrite(Lost(method="PUT", path="/thing", memo=memo, sent_at=0.0), effect, since)
+
+
+class Settled:
+    """What settling came to."""
+
+    def __init__(
+        self,
+        operation: Thing,
+        about: LostWrite,
+        refusal: Outcome | None = None,
+        answer: Reply | Outcome | None = None,
+        stale_until: float = 0.0,
+    ) -> None:
+        clock, self.tally = HandClock(), Tally()
+        self.sender = Read(clock, answer or Reply(status=200, headers={}, body={}))
+        settler = Settler(self.sender, clock, SETTLE_S)
+        queue: PermitQueue = PermitQueue(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
+        steps = settler.settle(operation, ThingItem(), about, queue, self.tally, refusal, stale_until)
+        try:
+            steps.send(None)
+        except StopIteration as end:
+            self.outcome: Outcome | None = end.value
+        self.took_s, self.pauses = clock.at - 100.0, self.sender.waited
+
+
+@pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
+@pytest.mark.parametrize("refusal", [None, CONFLICT])
+def test_a_trace_is_the_outcome_at_once(effect: Effect, refusal: Outcome | None) -> None:
+    """A trace that is found ends the doubt, whatever the write was, and is counted once."""
+    settled = Settled(Thing([succeeded({"sha": "1"})]), lost_write(effect), refusal)
+    assert settled.outcome == succeeded({"sha": "1"})
+    assert (settled.pauses, settled.tally.settled, settled.sender.settled) == ([], 1, 1)
+
+
+@pytest.mark.parametrize("refusal", [None, CONFLICT])
+def test_somebody_else_is_blamed_only_after_the_settle_time(refusal: Outcome | None) -> None:
+    """operations.md, Settle: what looks like a third value may be an old one, which the next reading corrects."""
+    third = failed(ErrorCode.CONFLICT, "it is another")
+    corrected = Settled(Thing([third, third, succeeded(None)]), lost_write(Effect.COMPARE_AND_SWAP), refusal)
+    assert corrected.outcome == succeeded(None)
+    assert (corrected.pauses, corrected.tally.settled) == ([0.1, 0.2], 1)
+    stays = Settled(Thing([third]), lost_write(Effect.COMPARE_AND_SWAP), refusal)
+    assert (stays.outcome, stays.tally.settled, stays.sender.settled) == (third, 1, 1)
+    assert SETTLE_S <= stays.took_s < 2 * SETTLE_S
+
+
+@pytest.mark.parametrize(
+    ("stale_until", "pauses"), [(100.0, []), (100.05, [0.1]), (100.1, [0.1]), (100.2, [0.1, 0.2]), (90.0, [])]
+)
+def test_a_trace_that_may_be_older_is_not_believed(stale_until: float, pauses: list[float]) -> None:
+    """A reading from before an earlier write of this run shows everywhere can look as if this one was applied."""
+    settled = Settled(Thing([succeeded(None)]), lost_write(Effect.COMPARE_AND_SWAP), stale_until=stale_until)
+    assert (settled.outcome, settled.pauses, settled.tally.settled) == (succeeded(None), pauses, 1)
+
+
+@pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
+def test_no_trace_is_believed_at_once_only_where_twice_can_not_happen(effect: Effect) -> None:
+    """Without a trace: at once where the platform refuses a second one, else after the settle time."""
+    operation = Thing([NotApplied()])
+    settled = Settled(operation, lost_write(effect))
+    assert settled.outcome is None
+    if effect.may_repeat_at_once:
+        assert (settled.took_s, operation.readings) == (0.0, 1)
+    else:
+        assert settled.took_s >= SETTLE_S
+        assert settled.pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0][: len(settled.pauses)]
+    assert settled.tally.settled == 0
+
+
+@pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
+def test_what_no_reading_can_tell(effect: Effect) -> None:
+    """Undecided: what sets something is simply sent again; everything else is unknown after the settle time."""
+    settled = Settled(Thing([Undecided("nobody may see it")]), lost_write(effect))
+    if effect in (Effect.SET, Effect.ORDERED):
+        assert (settled.outcome, settled.took_s) == (None, 0.0)
+    else:
+        assert settled.outcome is not None
+        assert settled.outcome.kind is OutcomeKind.UNKNOWN
+        assert settled.outcome.error is not None
+        assert settled.outcome.error.message == "nobody may see it"
+        assert settled.took_s >= SETTLE_S
+
+
+@pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
+@pytest.mark.parametrize("found", [NotApplied(), Undecided("can't tell")])
+def test_after_a_refused_repeat_nothing_is_sent_again(effect: Effect, found: Any) -> None:
+    """A repeat was refused: it stands, once the settle time is over, where no trace came; or nothing can be known."""
+    settled = Settled(Thing([found]), lost_write(effect), CONFLICT)
+    assert settled.took_s >= SETTLE_S
+    assert settled.outcome is not None
+    expected = OutcomeKind.FAILED if isinstance(found, NotApplied) else OutcomeKind.UNKNOWN
+    assert settled.outcome.kind is expected
+
+
+def test_a_stale_reading_is_corrected() -> None:
+    """A trace that appears within the settle time is found (reads may be stale)."""
+    settled = Settled(Thing([NotApplied(), NotApplied(), succeeded(1)]), lost_write(Effect.CREATE))
+    assert settled.outcome == succeeded(1)
+    assert settled.took_s < SETTLE_S
+
+
+def test_two_readings_at_least() -> None:
+    """However long ago it was lost: one reading is not believed where a second one could make two."""
+    operation = Thing([NotApplied()])
+    settled = Settled(operation, lost_write(Effect.CREATE, since=-1_000.0))
+    assert (settled.outcome, operation.readings, settled.pauses) == (None, 2, [0.1])
+
+
+@pytest.mark.parametrize(("late_s", "readings"), [(0.0, 2), (0.1, 3)])
+def test_the_settle_time_is_over_when_the_reading_began(late_s: float, readings: int) -> None:
+    """A reading counts from its first request, and from exactly the settle time on."""
+    operation = Thing([NotApplied()])
+    Settled(operation, lost_write(Effect.CREATE, since=100.1 + late_s - SETTLE_S))
+    assert operation.readings == readings
+
+
+@pytest.mark.parametrize("since", [-5.0, 90.0])
+def test_an_answer_in_the_end_counts(since: float) -> None:
+    """Not only what was found: also what was not, and what was found after that, ends once."""
+    settled = Settled(Thing([NotApplied(), succeeded(2)]), lost_write(Effect.CREATE, since=since))
+    assert settled.outcome == succeeded(2)
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer", "why"),
+    [
+        (Thing([KeyError("sha")]), None, "reading back failed (KeyError: 'sha')"),
+        (Thing([None]), None, "reading back failed (it ended with NoneType instead of an outcome)"),
+        (Thing([NotApplied()], Request(method="PUT", path="/t", body={}, effect=Effect.SET)), None,
+         "thing.put tried to write while reading back"),
+        (Thing([NotApplied()]), failed(ErrorCode.FORBIDDEN, "no rights"), "reading back failed: no rights"),
+        (Thing([NotApplied()]), Outcome(kind=OutcomeKind.FAILED), "reading back failed: no answer"),
+    ],
+)  # fmt: skip
+def test_a_reading_that_fails_decides_nothing(operation: Thing, answer: Outcome | None, why: str) -> None:
+    """A bug, a write, a refusal while reading back: the outcome is unknown, with the reason; generators are closed."""
+    settled = Settled(operation, lost_write(Effect.CREATE), answer=answer)
+    assert settled.outcome is not None
+    assert settled.outcome.error is not None
+    assert (settled.outcome.error.code, settled.outcome.error.message) == (ErrorCode.UNKNOWN_OUTCOME, why)
+    is_left = answer is not None or "write" in why
+    assert operation.closed == (operation.readings if is_left else 0)
+
+
+@given(
+    effect=st.sampled_from([each for each in Effect if each is not Effect.READ]),
+    found=st.lists(st.sampled_from([NotApplied(), Undecided("?")]), min_size=1, max_size=6),
+    since=st.floats(0.0, 100.0),
+    is_refused=st.booleans(),
+)
+def test_repeats_only_where_they_are_safe(effect: Effect, found: list[Any], since: float, is_refused: bool) -> None:
+    """Whatever the readings: a repeat (None) comes early only for what is the same twice, and never after a refusal."""
+    settled = Settled(Thing(found), lost_write(effect, since), CONFLICT if is_refused else None)
+    if settled.outcome is None:
+        assert not is_refused
+        is_safe = effect.may_repeat_at_once or effect in (Effect.SET, Effect.ORDERED)
+        assert is_safe or 100.0 + settled.took_s - since >= SETTLE_S
+    assert max(settled.pauses, default=0.0) <= 3.0
+
+
+@pytest.mark.parametrize(
+    ("about", "refusal", "is_ours"),
+    [
+        (lost_write(Effect.CREATE_UNIQUE, preflight=404), CONFLICT, True),
+        (lost_write(Effect.CREATE_UNIQUE, preflight=200), CONFLICT, False),
+        (lost_write(Effect.CREATE_UNIQUE), CONFLICT, False),
+        (lost_write(Effect.CREATE, preflight=404), CONFLICT, False),
+        (lost_write(Effect.CREATE_UNIQUE, preflight=404), failed(ErrorCode.FORBIDDEN, "no"), False),
+        (lost_write(Effect.CREATE_UNIQUE, preflight=404), succeeded(None), False),
+    ],
+)
+def test_a_name_that_was_free_and_is_taken_is_ours(about: LostWrite, refusal: Outcome, is_ours: bool) -> None:
+    """operations.md, `applied_inferred`: only a unique name, free before, whose repeat is a conflict; it says so."""
+    found = inferred(about, refusal)
+    if is_ours:
+        assert found.kind is OutcomeKind.SUCCEEDED
+        assert found.result["note"].startswith("inferred: ")
+    else:
+        assert found is refusal
+
+
+@pytest.mark.parametrize("gives_codes", [True, False])
+def test_a_refusal_that_does_not_say_why_may_be_about_the_name(gives_codes: bool) -> None:
+    """Of a name that was free and can't be seen: only a refusal whose codes say why proves that nothing was made."""
+    refusal = failed(ErrorCode.VALIDATION_FAILED, "no", http_status=422, gives_codes=gives_codes)
+    found = inferred(lost_write(Effect.CREATE_UNIQUE, preflight=404), refusal)
+    assert found.kind is (OutcomeKind.FAILED if gives_codes else OutcomeKind.UNKNOWN)
+    assert inferred(lost_write(Effect.CREATE_UNIQUE), refusal) is refusal
+
+
+def test_the_first_loss_of_a_write_is_remembered() -> None:
+    """Its memo is from before any of them; the time is the newest's. Another write is another doubt."""
+    first, second = lost_write(Effect.CREATE, 1.0, was="old"), lost_write(Effect.CREATE, 9.0, was="new")
+    assert lost_again(None, second) is second
+    again = lost_again(first, second)
+    assert (again.lost, again.effect, again.since) == (first.lost, first.effect, 9.0)
+    for method, path in (("POST", "/thing"), ("PUT", "/other")):
+        other = LostWrite(Lost(method=method, path=path, memo={}, sent_at=0.0), Effect.CREATE, 9.0)
+        assert lost_again(first, other) is other
+
+
+def test_a_request_without_a_memo_has_an_empty_one() -> None:
+    """Settling need not ask whether there is one."""
+    assert memo_of(None) == {}
+    assert memo_of({"sha": 1}) == {"sha": 1}

@@ -1,0 +1,139 @@
+"""`enterprise-security.*`: settings that can be read back, and enablements that can't."""
+
+import pytest
+
+from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk_jobs.configurations.enterprise_security import (
+    LINK,
+    SETTINGS,
+    UNREADABLE,
+    EnableSecurityProduct,
+    GetEnterpriseSecurity,
+    UpdateEnterpriseSecurity,
+)
+from bulk_jobs.shared import polling
+from tests.jobs.driver import flaws, item_of, reply, run, settle
+
+GET, UPDATE, ENABLE = GetEnterpriseSecurity(), UpdateEnterpriseSecurity(), EnableSecurityProduct()
+URL = "/enterprises/acme/code_security_and_analysis"
+ACME = {"enterprise": "acme"}
+SCANNING = "secret_scanning_enabled_for_new_repositories"
+PATTERNS = "secret_scanning_non_provider_patterns_enabled_for_new_repositories"
+OFF = {SCANNING: False, PATTERNS: False, LINK: None}
+ON = {**OFF, SCANNING: True}
+ASKED = {**ACME, SCANNING: True}
+
+
+def test_get():
+    """One read; the settings are the result."""
+    driven = run(GET, ACME, reply(body=OFF))
+    assert (driven.shown(), driven.outcome.result) == ([f"GET {URL}"], OFF)
+    assert run(GET, ACME, reply(body=OFF, is_unchanged=True)).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(GET, ACME, reply(body=[])).is_disbelieved
+
+
+def test_update_sends_what_was_given_and_no_more():
+    """A look, then the given settings alone; being started is enough, and that is said."""
+    driven = run(UPDATE, ASKED, reply(body=OFF), reply(204))
+    assert driven.shown() == [f"GET {URL}", f"PATCH {URL}"]
+    assert (driven.requests[1].body, driven.requests[1].effect) == ({SCANNING: True}, Effect.SET)
+    assert driven.outcome.kind is OutcomeKind.SUCCEEDED
+    assert driven.outcome.result[SCANNING] is True
+    assert "background" in driven.outcome.result["note"]
+
+
+def test_update_of_what_is_so():
+    """Nothing is written where the settings are as asked for; a null switch is one that is off."""
+    for fields in (ASKED, {**ASKED, PATTERNS: None}, {**ASKED, LINK: None}):
+        driven = run(UPDATE, fields, reply(body=ON))
+        assert (len(driven.requests), driven.outcome.kind) == (1, OutcomeKind.UNCHANGED)
+
+
+def test_null_is_sent_as_null():
+    """What is given as null is sent; what is not given is not."""
+    driven = run(UPDATE, {**ACME, LINK: None}, reply(body={**OFF, LINK: "https://x"}), reply(204))
+    assert driven.requests[1].body == {LINK: None}
+
+
+def test_a_setting_that_can_not_be_read_is_always_sent():
+    """It may differ from what nobody can see, so it is sent, and the result says that it is unverified."""
+    driven = run(UPDATE, {**ASKED, UNREADABLE: True}, reply(body=ON), reply(204))
+    assert driven.requests[1].body == {SCANNING: True, UNREADABLE: True}
+    assert UNREADABLE in driven.outcome.result["note"]
+
+
+def test_update_is_followed_until_it_shows():
+    """With `wait`: fresh looks with growing pauses, until all settings are as asked for."""
+    driven = run(UPDATE, {**ASKED, "wait": True}, *map(reply, (200, 204, 200, 200, 200), (OFF, None, OFF, OFF, ON)))
+    looks = driven.requests[2:]
+    assert [request.is_fresh for request in looks] == [True] * 3
+    assert [request.pause_s for request in looks] == list(polling.pauses())[:3]
+    assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, {SCANNING: True})
+
+
+def test_update_that_never_shows_is_unknown():
+    """After ten minutes of looking the outcome is unknown (failures.md row 14)."""
+    looks = [reply(body=OFF)] * len(list(polling.pauses()))
+    driven = run(UPDATE, {**ASKED, "wait": True}, reply(body=OFF), reply(204), *looks)
+    assert driven.error.code is ErrorCode.UNKNOWN_OUTCOME
+
+
+def test_update_settled():
+    """As asked for: applied. Otherwise: not applied. What can't be read: undecided."""
+    applied = settle(UPDATE, ASKED, {}, reply(body=ON), method="PATCH")
+    assert "lost" in applied.outcome.result["note"]
+    assert settle(UPDATE, ASKED, {}, reply(body=OFF), method="PATCH").is_undone
+    assert settle(UPDATE, ASKED, {}, reply(body=None), method="PATCH").is_disbelieved
+    assert settle(UPDATE, {**ACME, PATTERNS: False}, {}, reply(body={SCANNING: False}), method="PATCH").is_undone
+    assert settle(UPDATE, {**ASKED, UNREADABLE: True}, {}, reply(body=ON), method="PATCH").is_undecided
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        (ACME, SETTINGS[0]),
+        ({**ACME, "wait": True}, SETTINGS[0]),
+        ({**ACME, LINK: "docs.example.com"}, LINK),
+        ({**ACME, LINK: "http://[::1"}, LINK),
+        ({**ACME, LINK: "https://x/\n"}, LINK),
+        ({**ASKED, "enterprise": "a b"}, "enterprise"),
+    ],
+)
+def test_update_checks(fields, field):
+    """At least one setting, and a link that is a URL; each flaw names its field."""
+    assert set(flaws(UPDATE, fields)) == {field}
+    assert not flaws(UPDATE, ASKED)
+    assert not flaws(UPDATE, {**ACME, LINK: "https://docs.example.com/secrets"})
+
+
+def test_settings_are_the_specifications():
+    """The seven fields of the legacy settings, under their own names."""
+    assert len(SETTINGS) == 7
+    assert {SCANNING, PATTERNS, LINK, UNREADABLE} < set(SETTINGS)
+
+
+def test_enable():
+    """One ordered write; that nothing shows when it is done is said."""
+    driven = run(ENABLE, ENABLE.example, reply(204))
+    assert driven.shown() == ["POST /enterprises/acme/dependabot_alerts/enable_all"]
+    assert driven.requests[0].effect is Effect.ORDERED
+    assert driven.requests[0].body is None
+    assert "nothing that can be read" in driven.outcome.result["note"]
+
+
+def test_enable_settled():
+    """Nothing that can be read shows it: undecided, without a request."""
+    driven = settle(ENABLE, ENABLE.example, {}, method="POST")
+    assert (driven.is_undecided, driven.requests) == (True, [])
+
+
+def test_lanes():
+    """Everything of an enterprise goes one at a time: the platform refuses a second action while one runs."""
+    assert UPDATE.lanes(item_of(UPDATE, **ASKED)) == ("acme",)
+    assert ENABLE.lanes(item_of(ENABLE, **ENABLE.example)) == ("acme", "acme/dependabot_alerts")
+
+
+def test_enable_checks():
+    """The enterprise is a slug; the example is fine."""
+    assert set(flaws(ENABLE, {**ENABLE.example, "enterprise": "a/b"})) == {"enterprise"}
+    assert not flaws(ENABLE, ENABLE.example)

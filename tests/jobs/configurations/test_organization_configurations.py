@@ -1,0 +1,207 @@
+"""`organization-configuration.get`, `.update`, `.delete`, `.set-default`, `.repositories`."""
+
+import pytest
+
+from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk_jobs.configurations.organization_configurations import (
+    DeleteOrganizationConfiguration,
+    GetOrganizationConfiguration,
+    ListConfigurationRepositories,
+    SetDefaultConfiguration,
+    UpdateOrganizationConfiguration,
+)
+from tests.jobs.driver import flaws, item_of, reply, run, settle
+
+GET, REPOSITORIES = GetOrganizationConfiguration(), ListConfigurationRepositories()
+UPDATE, DELETE, DEFAULT = (
+    UpdateOrganizationConfiguration(),
+    DeleteOrganizationConfiguration(),
+    SetDefaultConfiguration(),
+)
+ONE = {"org": "acme-eng", "configuration_id": 2001}
+PATH = "/orgs/acme-eng/code-security/configurations/2001"
+CANARY = "GET /orgs/acme-eng/rulesets?per_page=1"
+REVIEWERS = {"reviewers": [{"reviewer_id": 5, "reviewer_type": "TEAM"}, {"reviewer_id": 6, "reviewer_type": "ROLE"}]}
+CHANGE = {
+    **ONE,
+    "description": "New.",
+    "secret_scanning_delegated_bypass_options": REVIEWERS,
+    "code_scanning_default_setup_options": {"runner_label": None},
+}
+BODY = {field: value for field, value in CHANGE.items() if field not in ONE}
+BEFORE = {"id": 2001, "name": "Eng default", "description": "", "code_scanning_default_setup_options": None}
+SHOWN = {
+    "reviewers": [
+        {"security_configuration_id": 2001, **reviewer, "mode": "ALWAYS"} for reviewer in REVIEWERS["reviewers"][::-1]
+    ]
+}
+AFTER = {
+    **BEFORE,
+    "description": "New.",
+    "secret_scanning_delegated_bypass_options": SHOWN,
+    "code_scanning_default_setup_options": {"runner_type": "not_set", "runner_label": None},
+}
+ABSENT, VISIBLE, HIDDEN = reply(404), reply(body=[]), reply(404)
+
+
+def test_get():
+    """The configuration; what is no object is unusable."""
+    driven = run(GET, ONE, reply(body=BEFORE))
+    assert (driven.shown(), driven.outcome.result) == ([f"GET {PATH}"], BEFORE)
+    assert run(GET, ONE, reply(body=BEFORE, is_unchanged=True)).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(GET, ONE, reply(body=[])).is_disbelieved
+
+
+def test_repositories_follow_every_page():
+    """The result is every entry of every page, as the platform writes them."""
+    header = {"link": f'<https://x/api/v3{PATH}/repositories?per_page=100&after=c1>; rel="next"'}
+    first, second = {"status": "attached", "repository": {"id": 1}}, {"status": "failed", "repository": {"id": 2}}
+    driven = run(REPOSITORIES, ONE, reply(body=[first], headers=header), reply(body=[second]))
+    assert driven.shown()[1] == f"GET {PATH}/repositories?per_page=100&after=c1"
+    assert driven.outcome.result == [first, second]
+
+
+# -- update
+
+
+def test_update_sends_what_is_given():
+    """A look, whose values of these fields are remembered; then exactly the fields of the item, null included. The
+    platform's answer is the result."""
+    driven = run(UPDATE, CHANGE, reply(body=BEFORE), reply(200, AFTER))
+    look, patch = driven.requests
+    assert (look.method, look.path, look.is_fresh) == ("GET", PATH, True)
+    assert patch.memo == {"before": {field: BEFORE.get(field) for field in BODY}}
+    assert (patch.method, patch.path, patch.effect, patch.body) == ("PATCH", PATH, Effect.SET, BODY)
+    assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, AFTER)
+
+
+def test_204_means_unchanged():
+    """The platform says that nothing had to be changed."""
+    driven = run(UPDATE, CHANGE, reply(body=AFTER), reply(204))
+    assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.UNCHANGED, {"id": 2001})
+
+
+def test_update_settled():
+    """Every sent field as asked for, whatever the order: applied. One differs: not applied. Unreadable: undecided."""
+    applied = settle(UPDATE, CHANGE, {}, reply(body=AFTER), method="PATCH")
+    assert applied.outcome.kind is OutcomeKind.SUCCEEDED
+    assert "lost" in applied.outcome.result["note"]
+    assert settle(UPDATE, CHANGE, {}, reply(body=BEFORE), method="PATCH").is_undone
+    fewer = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": SHOWN["reviewers"][:1]}}
+    assert settle(UPDATE, CHANGE, {}, reply(body=fewer), method="PATCH").is_undone
+    more = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": [*SHOWN["reviewers"], {}]}}
+    assert settle(UPDATE, CHANGE, {}, reply(body=more), method="PATCH").is_undone
+    assert settle(UPDATE, CHANGE, {}, ABSENT, method="PATCH").is_undecided
+
+
+def test_an_update_settled_beside_somebody_elses():
+    """As before the request: not applied. Neither as before nor as asked for: undecided, with all three."""
+    memo = {"before": {field: BEFORE.get(field) for field in BODY}}
+    assert settle(UPDATE, CHANGE, memo, reply(body={**BEFORE, "name": "Other"}), method="PATCH").is_undone
+    assert settle(UPDATE, CHANGE, memo, reply(body=AFTER), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    theirs = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": []}}
+    driven = settle(UPDATE, CHANGE, memo, reply(body=theirs), method="PATCH")
+    assert driven.is_undecided
+    assert driven.ended.found == {"wanted": BODY, **memo, "found": {field: theirs.get(field) for field in BODY}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        (ONE, "name"),
+        ({**CHANGE, "org": "a/b"}, "org"),
+        ({**CHANGE, "name": " "}, "name"),
+        (
+            {**CHANGE, "dependabot_delegated_alert_dismissal": "enabled", "dependabot_alerts": "disabled"},
+            "dependabot_delegated_alert_dismissal",
+        ),
+    ],
+)
+def test_update_checks(fields, field):
+    """Nothing to change, bad words, and dismissal without alerts are refused before anything is sent."""
+    assert set(flaws(UPDATE, fields)) == {field}
+    assert not flaws(UPDATE, {**CHANGE, "dependabot_delegated_alert_dismissal": "enabled"})
+
+
+@pytest.mark.parametrize(
+    "reviewer", [{"reviewer_type": "TEAM"}, {"reviewer_id": 1}, {"reviewer_id": 1, "reviewer_type": "USER"}]
+)
+def test_a_reviewer_has_an_id_and_a_type(reviewer):
+    """Both are required, and a type is TEAM or ROLE."""
+    with pytest.raises(ValueError, match="reviewer"):
+        item_of(UPDATE, **ONE, secret_scanning_delegated_bypass_options={"reviewers": [reviewer]})
+
+
+# -- delete
+
+
+def test_delete_looks_first():
+    """One that is there is deleted, with a write that a conflict makes look again."""
+    driven = run(DELETE, ONE, reply(body=BEFORE), reply(204))
+    assert driven.shown() == [f"GET {PATH}", f"DELETE {PATH}"]
+    assert driven.requests[1].effect is Effect.COMPARE_AND_SWAP
+    assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, {"id": 2001})
+
+
+@pytest.mark.parametrize("answers", [(ABSENT,), (reply(body=BEFORE), ABSENT, ABSENT)])
+def test_delete_of_what_is_not_there(answers):
+    """Unchanged, but only where the organization can be seen: a 404 alone proves nothing."""
+    gone = run(DELETE, ONE, *answers, VISIBLE)
+    assert gone.shown()[-1] == CANARY
+    assert gone.outcome.kind is OutcomeKind.UNCHANGED
+    assert run(DELETE, ONE, *answers, HIDDEN).error.code is ErrorCode.NOT_FOUND
+
+
+def test_a_404_while_the_configuration_is_there():
+    """Who may read it and not delete it is told 404: it is looked at once more before that is believed."""
+    driven = run(DELETE, ONE, reply(body=BEFORE), ABSENT, reply(body=BEFORE))
+    assert (driven.error.code, "is there" in driven.error.message) == (ErrorCode.NOT_FOUND, True)
+    assert driven.requests[2].is_fresh
+
+
+def test_delete_settled():
+    """Gone, and the organization can be seen: applied. Still there: not applied. Hidden: undecided."""
+    applied = settle(DELETE, ONE, {}, ABSENT, VISIBLE, method="DELETE")
+    assert applied.outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(DELETE, ONE, {}, reply(body=BEFORE), method="DELETE").is_undone
+    assert settle(DELETE, ONE, {}, ABSENT, HIDDEN, method="DELETE").is_undecided
+
+
+def test_deletion_is_irreversible_and_says_so():
+    """The plan warns of it: which repositories had it can't be restored."""
+    assert DELETE.is_irreversible
+    assert not UPDATE.is_irreversible
+
+
+# -- set-default
+
+
+def test_set_default():
+    """One request, and the platform's echo."""
+    late_write = {"default_for_new_repos": "all", "configuration": BEFORE}
+    driven = run(DEFAULT, {**ONE, "default_for_new_repos": "all"}, reply(200, late_write))
+    (put,) = driven.requests
+    assert (put.method, put.path, put.effect) == ("PUT", f"{PATH}/defaults", Effect.ORDERED)
+    assert put.body == {"default_for_new_repos": "all"}
+    assert driven.outcome.result == late_write
+
+
+def test_set_default_settled():
+    """No read shows an organization's defaults, so nothing is read and it is undecided: the engine repeats it."""
+    driven = settle(DEFAULT, {**ONE, "default_for_new_repos": "all"}, {})
+    assert driven.is_undecided
+    assert driven.requests == []
+
+
+def test_lanes():
+    """Writes to one configuration go one after the other; a default concerns the whole organization too."""
+    assert UPDATE.lanes(item_of(UPDATE, **CHANGE)) == ("acme-eng/2001",)
+    assert DELETE.lanes(item_of(DELETE, **ONE)) == ("acme-eng/2001",)
+    assert DEFAULT.lanes(item_of(DEFAULT, **ONE, default_for_new_repos="all")) == ("acme-eng", "acme-eng/2001")
+
+
+@pytest.mark.parametrize("operation", [GET, REPOSITORIES, DELETE])
+def test_checks(operation):
+    """An organization's name must be one."""
+    assert set(flaws(operation, {**ONE, "org": "a b"})) == {"org"}
+    assert not flaws(operation, ONE)

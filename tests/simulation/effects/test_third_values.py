@@ -1,0 +1,115 @@
+"""Somebody else changes the same thing between a write whose answer was lost and the look that settles it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulation import invariants
+from tests.simulation.schedules import put
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate
+from tests.simulation.witness import Witness
+from tests.simulation.world import simulate, world
+from tests.simulation.writes import HOOK, SECRET
+
+LIMITS = {"settle": "2s"}
+DELETE = {"owner": "fleet", "repo": "repo-00000", "path": "README.md", "message": "Delete"}
+WRITES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "contents.put": ("a", put("repo-00000", "a", "ours"), "commit fleet/repo-00000 a "),
+    "contents.delete": ("README.md", DELETE, "commit fleet/repo-00000 README.md "),
+}
+
+
+@pytest.mark.parametrize("fate", [DROP_AFTER, DROP_BEFORE], ids=["applied", "not applied"])
+@pytest.mark.parametrize("operation", WRITES)
+def test_what_somebody_else_wrote_is_told_and_not_overwritten(folder: Path, operation: str, fate: Fate) -> None:
+    """The outcome is unknown, with what was found, whether ours was applied before or not; a retry looks and leaves it,
+    and only `--overwrite` writes once more (failures.md rows 4, 7)."""
+    path, item, effect = WRITES[operation]
+
+    async def main() -> None:
+        async with world(folder) as made:
+            fates = iter((fate,))
+            made.network.fate_of = lambda each: next(fates, FINE) if each.is_write else FINE
+            witness = Witness(made)
+
+            def rival(exchange: Exchange) -> None:
+                if exchange.is_write and exchange.fate is fate:
+                    witness.write("repo-00000", path, "theirs")
+
+            made.network.listeners.append(rival)
+            manifest = made.write("run", {"job": {"operation": operation, "items": [item]}}, LIMITS)
+            before = [effect] * (fate is DROP_AFTER)
+            for turn in (made.run, made.retry, made.retry):
+                assert (await turn(manifest)).exit_code == 6
+                (line,) = made.lines(manifest)
+                assert (line["outcome"], line["error"]["code"]) == ("unknown", "unknown_outcome")
+                assert "--overwrite" in line["error"]["message"]
+                assert line["result"]["found"] not in (None, line["result"].get("before"), line["result"].get("wanted"))
+                assert [each[: len(effect)] for each in made.effects()] == before, json.dumps(made.effects())
+            assert (await made.retry(manifest, overwrites=True)).exit_code == 0
+            assert len(made.effects()) == len(before) + 1
+            (line,) = made.lines(manifest)
+            assert line["outcome"] == "succeeded"
+
+    simulate(main)
+
+
+HOOK_CONFIG = {"url": "http://127.0.0.1:9/hooks/ours", "content_type": "form"}
+SETTINGS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a webhook": (
+        "webhook.update",
+        {**HOOK, "events": ["push", "fork"], "drop_secret": True},
+        "UPDATE hooks SET events_json = '[\"star\"]' WHERE id = 4001",
+    ),
+    "a webhook, with its secret": (
+        "webhook.update",
+        {**HOOK, "events": ["push", "fork"], "config": {**HOOK_CONFIG, "secret": SECRET}},
+        "UPDATE hooks SET events_json = '[\"star\"]' WHERE id = 4001",
+    ),
+    "a webhook's configuration": (
+        "webhook.update-config",
+        {**HOOK, **HOOK_CONFIG, "secret": SECRET},
+        "UPDATE hooks SET config_json = json_set(config_json, '$.url', 'http://127.0.0.1:9/theirs') WHERE id = 4001",
+    ),
+    "a configuration": (
+        "organization-configuration.update",
+        {"org": "acme-eng", "configuration_id": 2003, "description": "Ours"},
+        "UPDATE configurations SET description = 'Theirs' WHERE id = 2003",
+    ),
+}
+
+
+@pytest.mark.parametrize("fate", [DROP_AFTER, DROP_BEFORE], ids=["applied", "not applied"])
+@pytest.mark.parametrize("what", SETTINGS)
+def test_what_somebody_else_has_set_is_told_and_not_overwritten(folder: Path, what: str, fate: Fate) -> None:
+    """The same for what may be repeated freely, because updating twice is updating once: not over somebody else's."""
+    operation, item, statement = SETTINGS[what]
+
+    async def main() -> None:
+        async with world(folder) as made:
+            fates = iter((fate,))
+            made.network.fate_of = lambda each: next(fates, FINE) if each.is_write else FINE
+
+            def rival(exchange: Exchange) -> None:
+                if exchange.is_write and exchange.fate is fate:
+                    made.sandbox.context.state.db.execute(statement)
+
+            made.network.listeners.append(rival)
+            manifest = made.write("run", {"job": {"operation": operation, "items": [item]}}, LIMITS)
+            before = int(fate is DROP_AFTER)
+            for turn in (made.run, made.retry):
+                assert (await turn(manifest)).exit_code == 6
+                (line,) = made.lines(manifest)
+                assert (line["outcome"], line["error"]["code"]) == ("unknown", "unknown_outcome")
+                assert "--overwrite" in line["error"]["message"]
+                assert set(line["result"]) == {"wanted", "before", "found"}
+                assert len(made.effects()) == before
+            assert (await made.retry(manifest, overwrites=True)).exit_code == 0
+            assert made.lines(manifest)[0]["outcome"] == "succeeded"
+            assert len(made.effects()) == before + 1
+            invariants.nowhere(made.run_dir(manifest), SECRET)
+
+    simulate(main)

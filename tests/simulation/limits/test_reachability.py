@@ -1,0 +1,168 @@
+"""A platform that can't be reached, does not answer, or answers with errors for a while: nothing is lost by it."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.simulation import invariants
+from tests.simulation.schedules import Expected, Schedule, put, snapshot
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import FINE, MUTE, TRIP_S, Fate, answer
+from tests.simulation.world import World, now, simulate, world
+
+UNREACHABLE = {
+    "DNS fails": socket.gaierror(-3, "Temporary failure in name resolution"),
+    "refused": ConnectionRefusedError(111, "Connection refused"),
+    "reset": ConnectionResetError(104, "Connection reset by peer"),
+}
+
+
+def mixed(count: int = 8) -> Schedule:
+    """A few items of each kind."""
+    schedule = Schedule()
+    for name, operation in (("reads", "readme.get"), ("puts", "contents.put"), ("snapshots", "snapshot.create")):
+        schedule.job(name, operation)
+    schedule.job("orgs", "organization.create")
+    for number in range(count):
+        repo = f"repo-{number:05d}"
+        schedule.expect("reads", {"owner": "fleet", "repo": repo}, Expected("succeeded"))
+        done = Expected("succeeded", effect=f"commit fleet/{repo} a")
+        schedule.expect("puts", put(repo, "a", repo), done)
+        done = Expected("succeeded", effect=f"snapshot fleet/{repo} build detector")
+        schedule.expect("snapshots", snapshot(repo, "build"), done)
+        done = Expected("succeeded", effect=f"organization made-{number} created")
+        schedule.expect("orgs", {"login": f"made-{number}", "admin": "octoadmin"}, done)
+    return schedule
+
+
+async def all_is_done(made: World, schedule: Schedule, manifest: Path) -> None:
+    """The run's every promise."""
+    invariants.every_item_ended_once_and_right(made, manifest, schedule.expected)
+    invariants.every_effect_is_there_once(made, schedule.expected)
+    invariants.lanes_never_overlap(made)
+    invariants.nothing_leaked(made, made.runs[-1])
+    assert not made.violations, made.violations
+
+
+@pytest.mark.parametrize("trouble", UNREACHABLE)
+def test_an_unreachable_platform_stops_the_run_and_fails_no_item(folder: Path, trouble: str) -> None:
+    """failures.md rows 1, 2: nothing is sent, after `limits.unreachable` exit 3, and a resume does it all."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            schedule = mixed()
+
+            def fail() -> float:
+                raise UNREACHABLE[trouble]
+
+            made.network.connect = fail
+            manifest = made.write("run", schedule.jobs, {"unreachable": "30s"})
+            report = await made.run(manifest)
+            assert report.exit_code == 3
+            assert 30.0 <= now() < 45.0
+            assert not made.network.exchanges
+            assert not made.lines(manifest)
+            tries = sum("not connected" in line for line in made.network.trace)
+            assert tries < 60
+            made.network.connect = lambda: TRIP_S
+            assert (await made.run(manifest)).exit_code == 0
+            await all_is_done(made, schedule, manifest)
+
+    simulate(main)
+
+
+def test_a_platform_that_comes_back_in_time_costs_nothing(folder: Path) -> None:
+    """failures.md row 2: refused for a while in the middle of the run: it goes on, no item failed, no budget lost."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            schedule = mixed()
+
+            def connect() -> float:
+                if 0.02 < now() < 100.0:
+                    raise UNREACHABLE["refused"]
+                return TRIP_S
+
+            made.network.connect = connect
+            made.network.fate_of = lambda exchange: Fate(answer_cut=0) if now() < 0.03 else FINE
+            manifest = made.write("run", schedule.jobs, {"unreachable": "5m"})
+            assert (await made.run(manifest)).exit_code == 0
+            await all_is_done(made, schedule, manifest)
+            assert now() < 110.0
+
+    simulate(main)
+
+
+def test_answers_that_never_come_free_their_slot(folder: Path) -> None:
+    """failures.md row 6: requests that hang or drip are given up after their own deadline; the others go on."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            schedule = mixed()
+            hung = (MUTE, Fate(kind="drip", drip_s=1.0))
+            made.network.fate_of = lambda each: FINE if each.number % 4 else hung[each.number // 4 % 2]
+            manifest = made.write("run", schedule.jobs, {"request_timeout": "5s", "settle": "2s"})
+            assert (await made.run(manifest)).exit_code == 0
+            await all_is_done(made, schedule, manifest)
+            assert now() < 120.0
+            for exchange in made.network.exchanges:
+                assert exchange.ended_at is not None
+                assert exchange.ended_at - exchange.at < 5.1
+
+    simulate(main)
+
+
+def test_an_outage_of_ten_minutes_costs_no_item(folder: Path) -> None:
+    """failures.md rows 24, 25: ten minutes of 5xx: concurrency falls to 1 and recovers within a minute, no item is
+    lost, nothing is done twice."""
+
+    async def main() -> None:
+        async with world(folder, latency_ms=300.0) as made:
+            schedule = mixed(10)
+            begins_s, ends_s = 0.7, 600.7
+
+            def fate_of(exchange: Exchange) -> Fate:
+                status = (500, 502, 503, 504)[exchange.number % 4]
+                return answer(status, is_passed_on=exchange.number % 3 == 0) if begins_s < now() < ends_s else FINE
+
+            made.network.fate_of = fate_of
+            limits: list[tuple[float, int]] = []
+
+            def note(exchange: Exchange) -> None:
+                limits.append((now(), made.runs[-1].governor.concurrency.allowed))
+
+            made.network.watchers.append(note)
+            manifest = made.write("run", schedule.jobs, {"concurrency": 32, "settle": "2s"})
+            report = await made.run(manifest)
+            await all_is_done(made, schedule, manifest)
+            assert report.exit_code == 0
+            assert min(limit for at, limit in limits if at < ends_s) == 1
+            in_outage = [at for at, _ in limits if begins_s + 60 < at < ends_s]
+            assert len(in_outage) < 600 * 3
+            assert now() < ends_s + 60.0
+
+    simulate(main)
+
+
+def test_a_page_of_the_proxy_is_never_shown_raw(folder: Path) -> None:
+    """failures.md row 24: what can't be read ends as a typed error, without a tag of the page."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            bad = {"owner": "fleet", "repo": "repo-00000"}
+            good = [{"owner": "fleet", "repo": f"repo-{number:05d}"} for number in range(1, 60)]
+            made.network.fate_of = lambda exchange: answer(502) if "repo-00000" in exchange.path else FINE
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": [bad, *good]}})
+            report = await made.run(manifest)
+            line = made.lines(manifest)[0]
+            assert report.exit_code == 1
+            assert (line["outcome"], line["error"]["code"], line["error"]["http_status"]) == (
+                "failed",
+                "server_error",
+                502,
+            )
+            assert "<" not in line["error"]["message"]
+            assert all(other["outcome"] == "succeeded" for other in made.lines(manifest)[1:])
+
+    simulate(main)
