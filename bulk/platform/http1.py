@@ -3,12 +3,14 @@
 What a session does around each request (URL objects, cookies, authentication, redirects, traces, tasks that write)
 takes more time than everything else together, and nothing here needs it. A request is one block of bytes: the target,
 and header lines that are made once for each kind of request. Written once; there is nothing that could repeat it.
+This is the one file that touches private attributes of aiohttp.
 Source: RFC 9112; performance.md; failures.md rows 8, 57, 58.
 """
 
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 import aiohttp
@@ -63,20 +65,20 @@ class Answering(Protocol):
 class ResponseHead:
     """The head of an answer; either `release` or `close` ends it."""
 
-    __slots__ = ("_connection", "_has_body", "_line", "_protocol", "content", "headers", "status")
+    __slots__ = ("_connection", "_has_body", "_pool", "_protocol", "content", "headers", "status")
 
     def __init__(
         self,
         status: int,
         headers: CIMultiDictProxy[str],
         content: aiohttp.StreamReader,
-        line: "Line",
+        pool: "ConnectionPool",
         connection: Connection,
         protocol: ResponseHandler,
         has_body: bool,
     ) -> None:
         self.status, self.headers, self.content = status, headers, content
-        self._line, self._protocol, self._has_body = line, protocol, has_body
+        self._pool, self._protocol, self._has_body = pool, protocol, has_body
         self._connection: Connection | None = connection
 
     def release(self) -> None:
@@ -88,7 +90,7 @@ class ResponseHead:
         if self._has_body and (connection.transport is None or connection.transport.get_write_buffer_size()):
             connection.close()
         else:
-            self._line.keep(connection, self._protocol)
+            self._pool.keep(connection, self._protocol)
 
     def close(self) -> None:
         """Give the answer up, and its connection, unless it was released: that one is another's by now."""
@@ -96,7 +98,7 @@ class ResponseHead:
             self._connection.close()
 
 
-class Line:
+class ConnectionPool:
     """The way to one platform, with the connections to it that nobody uses just now.
 
     Args:
@@ -251,3 +253,15 @@ def line_start(method: str) -> bytes:
     if _METHOD.fullmatch(method) is None:
         raise ValueError(f"{method!r} is no method")
     return f"{method} ".encode()
+
+
+def bounded(connector: aiohttp.BaseConnector) -> aiohttp.BaseConnector:
+    """`connector`, whose connections keep to the limits of `response_heads.py` from now on."""
+    connector._factory = partial(AnswerProtocol, loop=connector._loop)  # type: ignore[assignment]
+    return connector
+
+
+def never_resending(session: aiohttp.ClientSession) -> aiohttp.ClientSession:
+    """`session`, which sends no request twice by itself; there is no public switch for that."""
+    session._retry_connection = False
+    return session

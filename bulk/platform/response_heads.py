@@ -7,10 +7,8 @@ Source: RFC 9112; failures.md row 28.
 """
 
 import asyncio
-from functools import partial
 from typing import Any
 
-import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError, LineTooLong
 
@@ -114,12 +112,6 @@ class AnswerProtocol(ResponseHandler):
         self.force_close()
         if self.transport is not None:
             self.transport.close()
-
-
-def bounded(connector: aiohttp.BaseConnector) -> aiohttp.BaseConnector:
-    """`connector`, whose connections keep to the limits from now on."""
-    connector._factory = partial(AnswerProtocol, loop=connector._loop)  # type: ignore[assignment]
-    return connector
 
 
 def bad_head_of(error: BaseException) -> BadHead | None:

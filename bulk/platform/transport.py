@@ -32,8 +32,19 @@ from bulk.platform.classification import header_name, request_headers
 from bulk.platform.deadlines import CURRENT, Deadlines, InFlight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
-from bulk.platform.http1 import KEEP_ALIVE_S, NO_TIMEOUT, Answering, Line, header_lines, line_start, target_of, whole
-from bulk.platform.response_heads import BadHead, bounded
+from bulk.platform.http1 import (
+    KEEP_ALIVE_S,
+    NO_TIMEOUT,
+    Answering,
+    ConnectionPool,
+    bounded,
+    header_lines,
+    line_start,
+    never_resending,
+    target_of,
+    whole,
+)
+from bulk.platform.response_heads import BadHead
 
 DNS_S = 30
 STREAMED_BYTES = 1024 * 1024
@@ -107,7 +118,7 @@ class Transport:
         self._place = f"{self._base.host}:{self._base.port}"
         self._stack = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
-        self._line: Line | None = None
+        self._pool: ConnectionPool | None = None
         self._outside: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -123,14 +134,14 @@ class Transport:
         connector = self._given_connector or self._connector(None)
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
         # a proxy has its own ways, which the session knows
-        self._line = self._new_line(connector) if proxy is None else None
+        self._pool = self._new_pool(connector) if proxy is None else None
         return self
 
     async def __aexit__(self, *_exc_info: object) -> None:
         """Close every connection."""
         self._deadlines.close()
-        if self._line is not None:
-            self._line.close()
+        if self._pool is not None:
+            self._pool.close()
         self._session = self._outside = None
         await self._stack.aclose()
 
@@ -153,14 +164,14 @@ class Transport:
         data = None if request.body is None else orjson.dumps(request.body)
         target = target_of(self._base_path, request.path, request.query)
         conditions = _conditions(stored) if stored is not None and not request.is_fresh else ()
-        if self._line is None or (data is not None and len(data) >= STREAMED_BYTES):
+        if self._pool is None or (data is not None and len(data) >= STREAMED_BYTES):
             return await self._send_by_session(request, token, target, data, conditions, may_leave, holder)
-        line = self._line
-        start, lines = self._head(line, request, token, data is not None)
+        pool = self._pool
+        start, lines = self._head(pool, request, token, data is not None)
         length = b"" if data is None else b"Content-Length: %d\r\n" % len(data)
         head = b"%b%b%b%b%b\r\n" % (start, target.encode(), lines, header_lines(conditions), length)
         flight = self._deadlines.begin(may_leave)
-        return await self._exchange(request, flight, line.send(head, data, flight), self._place, holder)
+        return await self._exchange(request, flight, pool.send(head, data, flight), self._place, holder)
 
     async def _send_by_session(
         self,
@@ -174,8 +185,8 @@ class Transport:
     ) -> Reply | Failure:
         """`send` with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
         assert self._session is not None, "the transport is open"
-        if self._line is not None:
-            self._line.lend()
+        if self._pool is not None:
+            self._pool.lend()
         headers = CIMultiDict({**self._headers(request, token, data is not None), **dict(conditions)})
         options: dict[str, Any] = {}
         if data is not None:
@@ -307,12 +318,12 @@ class Transport:
             place=place,
         )
 
-    def _head(self, line: Line, request: Request, token: Secret, has_body: bool) -> tuple[bytes, bytes]:
+    def _head(self, pool: ConnectionPool, request: Request, token: Secret, has_body: bool) -> tuple[bytes, bytes]:
         """What comes before the target of a request, and what comes after it and is the same for all of its kind."""
         key = (token, request.media, request.method, has_body)
         head = self._heads.get(key)
         if head is None:
-            headers = {"Host": line.host, **self._headers(request, token, has_body)}
+            headers = {"Host": pool.host, **self._headers(request, token, has_body)}
             if not has_body and request.method != "GET":
                 headers[_LENGTH] = "0"
             if len(self._heads) >= _HEADS:
@@ -328,8 +339,8 @@ class Transport:
             "Authorization": f"Bearer {token.reveal()}",
         }
 
-    def _new_line(self, connector: aiohttp.BaseConnector) -> Line | None:
-        return Line(connector, self._base, self._clock.monotonic)
+    def _new_pool(self, connector: aiohttp.BaseConnector) -> ConnectionPool | None:
+        return ConnectionPool(connector, self._base, self._clock.monotonic)
 
     def _connector(self, resolver: GuardedResolver | None) -> aiohttp.BaseConnector:
         return bounded(
@@ -352,8 +363,7 @@ class Transport:
             trust_env=False,
             proxy=proxy,
         )
-        session._retry_connection = False  # no public switch; `_Request` refuses a second sending in any case
-        return session
+        return never_resending(session)  # `_Request` refuses a second sending in any case
 
     async def _outside_session(self) -> aiohttp.ClientSession:
         if self._outside is None:

@@ -27,6 +27,7 @@ connections.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import signal
@@ -187,12 +188,11 @@ def _server(pipeline: Pipeline) -> web.Server:
             protocol,  # type: ignore[arg-type]
             writer,  # type: ignore[arg-type]
             task,  # type: ignore[arg-type]
-            server._loop,
+            asyncio.get_running_loop(),
             client_max_size=MOST_BODY_BYTES,
         )
 
-    server = web.Server(pipeline, request_factory=make_request, access_log=None)
-    return server
+    return web.Server(pipeline, request_factory=make_request, access_log=None)
 
 
 def _directory(settings: Settings, stack: contextlib.AsyncExitStack) -> Path:

@@ -22,7 +22,7 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Point, Record
 from bulk.platform import transport
 from bulk.platform.deadlines import InFlight
-from bulk.platform.http1 import Line
+from bulk.platform.http1 import ConnectionPool
 
 LOOK_S = 0.0002
 
@@ -83,24 +83,24 @@ def _commit(kind: type[Intent] | type[Record], *, is_after: bool) -> Callable[[C
 
 
 def _about_to_send(passed: Countdown) -> None:
-    real = Line.send
+    real = ConnectionPool.send
 
-    async def send(self: Line, head: bytes, *more: Any) -> Any:
+    async def send(self: ConnectionPool, head: bytes, *more: Any) -> Any:
         if not head.startswith(b"GET"):
             passed()
         return await real(self, head, *more)
 
-    _patch(Line, "send", send)
+    _patch(ConnectionPool, "send", send)
 
 
 def _sent(*, is_whole: bool) -> Callable[[Countdown], None]:
     """The first byte of a write, or all of it, is on the socket: two turns of the loop after it was handed over."""
 
     def put(passed: Countdown) -> None:
-        real = Line.send
+        real = ConnectionPool.send
         loop = asyncio.get_running_loop
 
-        async def send(self: Line, head: bytes, body: bytes | None, flight: InFlight) -> Any:
+        async def send(self: ConnectionPool, head: bytes, body: bytes | None, flight: InFlight) -> Any:
             if head.startswith(b"GET"):
                 return await real(self, head, body, flight)
             if not passed.is_last_passage:
@@ -117,7 +117,7 @@ def _sent(*, is_whole: bool) -> Callable[[Countdown], None]:
             flight.may_leave = may_leave
             return await (real(self, head, body, flight) if is_whole else real(self, head[:1], None, flight))
 
-        _patch(Line, "send", send)
+        _patch(ConnectionPool, "send", send)
 
     return put
 

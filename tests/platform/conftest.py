@@ -55,7 +55,7 @@ def acquired(transport: Transport) -> set[Any]:
     assert transport._session is not None
     connector = transport._session.connector
     assert connector is not None
-    kept = transport._line.idle if transport._line is not None else ()
+    kept = transport._pool.idle if transport._pool is not None else ()
     return set(connector._acquired) - {protocol for _, protocol, _ in kept}
 
 

@@ -60,11 +60,11 @@ async def test_a_connection_that_was_idle_then_is_not_used_again(open_transport,
         async with anyio.create_task_group() as tasks:
             for _ in range(2):
                 tasks.start_soon(transport.send, GET, token)
-        assert server.connections == len(transport._line.idle) == 2
+        assert server.connections == len(transport._pool.idle) == 2
         first = await transport.send(Request(method="GET", path="/long"), token)
         assert isinstance(first, Reply)
         assert first.is_truncated
-        assert not transport._line.idle
+        assert not transport._pool.idle
         later = await transport.send(Request(method="GET", path="/long"), token)
         assert isinstance(later, Reply)
         assert later.body == {"a": 1}

@@ -48,7 +48,7 @@ async def test_a_second_sending_is_refused_even_if_aiohttp_tries(open_transport,
     """failures.md row 8: should aiohttp's own re-send come back under another name, the request still leaves once."""
     async with serving(second_one("close")) as server, open_transport(server.base_url) as transport:
         transport._session._retry_connection = True
-        transport._line = None  # by aiohttp's session, as through a proxy
+        transport._pool = None  # by aiohttp's session, as through a proxy
         await transport.send(request_of("GET", "/first"), token)
         failure = await transport.send(request_of(method, "/second"), token)
         assert isinstance(failure, Failure)
@@ -78,7 +78,7 @@ async def test_a_connection_that_has_closed_while_idle_is_replaced(open_transpor
 async def seen_closed(transport) -> None:
     """Wait until the transport's side has noticed that its idle connections are closed."""
     with anyio.fail_after(5):
-        while any(not connection.closed for connection, *_ in transport._line.idle):
+        while any(not connection.closed for connection, *_ in transport._pool.idle):
             await anyio.lowlevel.checkpoint()
 
 
@@ -98,7 +98,7 @@ async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, to
 
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
         assert isinstance(await transport.send(request_of("GET"), token), Reply)
-        [(connection, *_)] = transport._line.idle
+        [(connection, *_)] = transport._pool.idle
         protocol = connection.protocol
         stray_sent.set()
         with anyio.fail_after(5):

@@ -1,9 +1,9 @@
 """Commands of `bulk`, each a process forked from one that has imported everything: half a second sooner.
 
 Most of what a suite of real processes takes is their start. `python -m tests.e2e.support.forked DESCRIPTOR` imports
-once, and for each command forks a keeper, which forks the command: with its own arguments, folder, variables and standard
-streams. The keeper tells its number, and later how it ended. What a variable changes before Python's first line
-(`AT_START`) can't be had in this way: such commands are started as a user starts them.
+once, and for each command forks a keeper, which forks the command: with its own arguments, folder, variables and
+standard streams. The keeper tells its number, and later how it ended. What a variable changes before Python's first
+line (`AT_START`) can't be had in this way: such commands are started as a user starts them.
 """
 
 import contextlib
