@@ -20,6 +20,8 @@ Source: interface.md §4.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bulk.exit_codes import ExitCode
+
 
 class BulkError(Exception):
     """Base of all of them.
@@ -28,13 +30,13 @@ class BulkError(Exception):
         exit_code: what the command exits with.
     """
 
-    exit_code = 1
+    exit_code: int = ExitCode.UNSUCCESSFUL
 
 
 class UsageError(BulkError):
     """The command line can't be used; the message names the option and the way out."""
 
-    exit_code = 2
+    exit_code = ExitCode.UNUSABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class ManifestError(BulkError):
         more: how many further ones were found and are not listed (count).
     """
 
-    exit_code = 2
+    exit_code = ExitCode.UNUSABLE
 
     def __init__(self, flaws: Sequence[Flaw], more: int = 0) -> None:
         self.flaws, self.more = tuple(flaws), more
@@ -79,20 +81,20 @@ class ManifestError(BulkError):
 class CredentialMissing(BulkError):
     """The source of a credential is missing or can't be read. Nothing has been sent with it."""
 
-    exit_code = 2
+    exit_code = ExitCode.UNUSABLE
 
 
 class BudgetTooSmall(BulkError):
     """The platform's limit, less `limits.reserve`, lets out nothing that the run needs. Nothing but `GET /rate_limit`
     has been sent."""
 
-    exit_code = 2
+    exit_code = ExitCode.UNUSABLE
 
 
 class RunStopped(BulkError):
     """The run stopped early and work is left: a limit, an unreachable platform, a full disk. It can be resumed."""
 
-    exit_code = 3
+    exit_code = ExitCode.STOPPED
 
 
 class CredentialRefused(BulkError):
@@ -102,7 +104,7 @@ class CredentialRefused(BulkError):
         credential: its name in the manifest, never the token.
     """
 
-    exit_code = 4
+    exit_code = ExitCode.CREDENTIAL_REFUSED
 
     def __init__(self, credential: str, message: str) -> None:
         super().__init__(message)
@@ -112,7 +114,7 @@ class CredentialRefused(BulkError):
 class RunDirectoryError(BulkError):
     """The run directory belongs to another manifest, is in use, is damaged or can't be written."""
 
-    exit_code = 5
+    exit_code = ExitCode.RUN_DIRECTORY
 
 
 class Interrupted(BulkError):

@@ -14,13 +14,7 @@ import click
 
 from bulk.cli import output
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
-
-GOES_ON = frozenset((3, 4, 130, 143))
-"""Exit codes that leave work which the same command goes on with."""
-
-INTERRUPTED = 130
-BUG = 70
-"""What a bug of Bulk exits with: `EX_SOFTWARE` of sysexits.h, so that it is none of the codes that say something."""
+from bulk.exit_codes import RESUMABLE, ExitCode
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
@@ -39,7 +33,7 @@ def exit_code_of(error: BaseException) -> int:
             return error.exit_code
         case click.Abort() | KeyboardInterrupt():
             output.say("bulk: interrupted")
-            return INTERRUPTED
+            return ExitCode.INTERRUPTED
         case BulkError():
             return _told(error)
         case BrokenPipeError():
@@ -77,7 +71,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def say_how_to_go_on(command: str, exit_code: int) -> None:
     """Make `command` the last line on standard error, where the exit code means that work is left."""
-    if exit_code in GOES_ON:
+    if exit_code in RESUMABLE:
         output.say("\nWork is left. This goes on with it, and does nothing twice:")
         output.say(command)
 
@@ -111,4 +105,4 @@ def _bug(error: BaseException) -> int:
     except OSError as reason:
         where = f"its traceback could not be written ({reason.strerror}); --log-level debug shows it"
     output.say(f"bulk: this is a bug in Bulk: {summary}: {where}")
-    return BUG
+    return ExitCode.BUG

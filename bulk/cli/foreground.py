@@ -11,6 +11,7 @@ import click
 from bulk.cli import errors, event_loop, logs, output
 from bulk.cli.options import DISPLAYS
 from bulk.errors import BulkError, Interrupted
+from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from bulk.report.fold import Report
@@ -61,7 +62,7 @@ def run(
                 stack.enter_context(logs.noted_by(shown.note))
             report = event_loop.run(lambda: start(shown, where))
     except KeyboardInterrupt:
-        exit_code = errors.exit_code_of(Interrupted("SIGINT", errors.INTERRUPTED))
+        exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED))
     except Exception as error:
         if not isinstance(error, BulkError) and errors.shortage(error) is None:
             raise

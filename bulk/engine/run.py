@@ -12,6 +12,7 @@ import logging
 import os
 import random
 import signal
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Protocol
 import aiohttp
 import anyio
 
+from bulk import exit_codes
 from bulk.check.checking import Checked
 from bulk.clock import Clock
 from bulk.engine.snapshot import Snapshot
@@ -362,19 +364,14 @@ class Run:
                     self._display.note("interrupted: requests in flight are finishing; once more stops at once")
 
     def _ended(self) -> Ended:
-        if self._refused is not None:
-            return Ended(CredentialRefused.exit_code, str(self._refused))
-        if self._stopped_by is not None and not self._is_complete:
-            return Ended(self._stopped_by.exit_code, str(self._stopped_by))
-        if not self._is_complete:
-            return Ended(RunStopped.exit_code, "work is left that could not be reached in this run")
-        ended: dict[OutcomeKind, int] = {}
+        reason = self._refused or self._stopped_by or RunStopped("work is left that could not be reached in this run")
+        ended: Counter[str] = Counter()
         for progress in self._progress:
-            for kind, count in progress.ended.items():
-                ended[kind] = ended.get(kind, 0) + count
-        if ended.get(OutcomeKind.UNKNOWN):
-            return Ended(6, "")
-        return Ended(1 if any(progress.unsuccessful for progress in self._progress) else 0, "")
+            ended.update(progress.ended)
+        superseded = sum(progress.superseded for progress in self._progress)
+        is_complete = self._is_complete and self._refused is None
+        code = exit_codes.of_run(ended, superseded, is_complete=is_complete, stopped_with=reason.exit_code)
+        return Ended(code, "" if is_complete else str(reason))
 
 
 def _decoded(finished: Finished) -> Finished:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bulk.errors import RunDirectoryError, RunStopped
+from bulk.exit_codes import COMPLETE, SIGNALLED
 from bulk.ledger import chunks, compaction, companion_files, database, results, rows, saved_files, seal
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, unusable
@@ -30,8 +31,6 @@ from bulk.storage.private_files import stopped
 
 __all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
 
-COMPLETE = frozenset((0, 1, 6))
-INTERRUPTED = frozenset((130, 143))
 """Exit codes of a run without work left, and of one that a person or the system ended (interface.md §4)."""
 
 _COUNT_AGAIN = "INSERT INTO counts SELECT job, outcome, code, count(*), sum(length) FROM outcomes"
@@ -283,7 +282,7 @@ class Ledger:
         """
         with self._lock:
             self._check_presence()
-            if exit_code not in INTERRUPTED:
+            if exit_code not in SIGNALLED:
                 try:
                     self._compact()
                 except RunStopped:

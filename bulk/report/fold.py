@@ -14,6 +14,7 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.errors import RunDirectoryError
+from bulk.exit_codes import MEANINGS
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
@@ -22,21 +23,19 @@ from bulk.redaction import redact_json
 from bulk.report.active_time import ActiveTime
 from bulk.report.record import (
     HINTS,
-    MEANINGS,
     BucketReport,
     EpochReport,
     ErrorCount,
     JobReport,
     Report,
     WaitReport,
-    exit_code,
 )
 from bulk.report.render.formatting import counted
 from bulk.report.run_state import JobStanding, Standing, next_command, stand
 from bulk.report.tally import Tally
 from bulk.status import STATES
 
-__all__ = ["Report", "exit_code", "fold"]
+__all__ = ["Report", "fold"]
 
 MOST_WAITS = 50
 MOST_EPOCHS = 100

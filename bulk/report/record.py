@@ -15,21 +15,6 @@ from bulk.model import ErrorCode, OutcomeKind
 OUTCOMES: tuple[str, ...] = tuple(kind.value for kind in OutcomeKind)
 """In the order in which they are shown: succeeded, unchanged, failed, skipped, unknown."""
 
-MEANINGS: Mapping[int, str] = MappingProxyType(
-    {
-        0: "every item succeeded or was unchanged",
-        1: "the run is complete, and some items failed or were skipped",
-        2: "the command line or the manifest can't be used, or a credential is missing; nothing was sent",
-        3: "stopped early with work left",
-        4: "a credential was refused",
-        5: "the run directory can't be used",
-        6: "the run is complete, and the outcome of some items is unknown",
-        130: "interrupted by SIGINT",
-        143: "interrupted by SIGTERM",
-    }
-)
-"""What the exit codes mean (interface.md §4)."""
-
 HINTS: Mapping[str, str] = MappingProxyType(
     {
         ErrorCode.INVALID_ITEM: "The item can't be sent as it is.",
@@ -270,21 +255,3 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def done(self) -> int:
         """Items that have ended (count)."""
         return sum(self.outcomes.values())
-
-
-def exit_code(outcomes: Mapping[str, int], superseded: int, *, is_complete: bool, stopped_with: int | None) -> int:
-    """What the command exits with: 4 or 3 where work is left, else 6, else 1, else 0 (interface.md §4).
-
-    Args:
-        outcomes: how many items ended how.
-        superseded: those of the skipped that don't count (count).
-        is_complete: every item has an outcome.
-        stopped_with: the exit code of what stopped the run: 3, 4, 130, 143; None where nothing is known.
-    """
-    if not is_complete:
-        return stopped_with or 3
-    if outcomes.get(OutcomeKind.UNKNOWN, 0):
-        return 6
-    if outcomes.get(OutcomeKind.FAILED, 0) or outcomes.get(OutcomeKind.SKIPPED, 0) > superseded:
-        return 1
-    return 0

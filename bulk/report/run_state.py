@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from bulk import exit_codes
 from bulk.ledger.directory import Holder
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
-from bulk.report.record import OUTCOMES, exit_code
+from bulk.report.record import OUTCOMES
 from bulk.status import RunStatus
 
 SILENCE_S = 60.0
@@ -107,7 +108,7 @@ def stand(view: LedgerView, now: float) -> Standing:
     is_running = bool(epochs) and _is_running(epochs[-1], view.holder(), now)
     state, stopped_with, why = _ending(epochs, is_complete=is_complete, is_running=is_running)
     outcomes = {kind: sum(job.outcomes[kind] for job in jobs) for kind in OUTCOMES}
-    code = exit_code(
+    code = exit_codes.of_run(
         outcomes,
         sum(job.superseded for job in jobs),
         is_complete=is_complete and state != "running",

@@ -11,6 +11,7 @@ import pytest
 
 from bulk import errors
 from bulk.cli import errors as ending
+from bulk.exit_codes import ExitCode
 from bulk.platform.auth.secrets import Secret
 
 TOKEN = "canary-7f3a9c51d2"
@@ -44,8 +45,8 @@ def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (OSError(errno.EMFILE, "Too many open files"), 3),
         (ExceptionGroup("unhandled errors", [ExceptionGroup("inner", [MemoryError()])]), 3),
         (FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"), 2),
-        (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), ending.BUG),
-        (ZeroDivisionError("division by zero"), ending.BUG),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), ExitCode.BUG),
+        (ZeroDivisionError("division by zero"), ExitCode.BUG),
     ],
 )
 def test_each_error_has_its_exit_code(error: BaseException, exit_code: int, capsys: pytest.CaptureFixture[str]) -> None:

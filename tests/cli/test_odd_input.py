@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from bulk.cli import errors, main
+from bulk.cli import main
+from bulk.exit_codes import ExitCode
 from bulk.operation import find, names
 
 CASES = 40
@@ -164,5 +165,5 @@ def test_no_command_line_shows_a_traceback(
         exit_code = main([command, *(text.replace("\0", "") for text in arguments)])
         printed = capsys.readouterr().err
         assert exit_code in (0, 2, 5), (arguments, printed)
-        assert exit_code != errors.BUG
+        assert exit_code != ExitCode.BUG
         assert "Traceback" not in printed

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.errors import RunDirectoryError
+from bulk.exit_codes import of_run
 from bulk.ledger.results import encode
 from bulk.model import OutcomeKind
 from bulk.report import active_time, tally
 from bulk.report.active_time import ActiveTime
 from bulk.report.fold import fold
-from bulk.report.record import OUTCOMES, exit_code
+from bulk.report.record import OUTCOMES
 from bulk.report.report_files import as_json, from_json
 from bulk.report.tally import Tally
 from bulk.report.tally_rows import read_line
@@ -54,7 +55,7 @@ def test_a_complete_run_is_a_success(new_run):
 )
 def test_exit_codes(outcomes, superseded, is_complete, stopped_with, expected):
     """When several hold, the first of 4, 3, 6, 1 is given; superseded items never count against it."""
-    assert exit_code(outcomes, superseded, is_complete=is_complete, stopped_with=stopped_with) == expected
+    assert of_run(outcomes, superseded, is_complete=is_complete, stopped_with=stopped_with) == expected
 
 
 @pytest.mark.parametrize(

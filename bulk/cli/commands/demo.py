@@ -23,9 +23,8 @@ from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS
 from bulk.clock import Clock
 from bulk.errors import RunStopped, UsageError
+from bulk.exit_codes import COMPLETE
 
-COMPLETE = (0, 1, 6)
-"""Exit codes of a run that went to its end, whatever came out."""
 MANIFESTS = ("readmes", "contents", "snapshots", "organizations")
 REPOSITORIES = 2_000
 README_BYTES = 3_000

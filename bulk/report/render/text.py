@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from bulk.exit_codes import MEANINGS
 from bulk.model import OutcomeKind
-from bulk.report.record import MEANINGS, OUTCOMES, JobReport, ProblemItem, Report
+from bulk.report.record import OUTCOMES, JobReport, ProblemItem, Report
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
 from bulk.report.render.terminal import Ink, column, cut, safe, width, wrapped
 from bulk.report.run_state import Standing

@@ -1,0 +1,63 @@
+"""What a command exits with, and the one function that decides it for a run. Source: interface.md §4."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+
+
+class ExitCode(IntEnum):
+    """People's scripts depend on these numbers."""
+
+    DONE = 0
+    UNSUCCESSFUL = 1
+    UNUSABLE = 2
+    STOPPED = 3
+    CREDENTIAL_REFUSED = 4
+    RUN_DIRECTORY = 5
+    UNKNOWN = 6
+    BUG = 70  # `EX_SOFTWARE` of sysexits.h, so that it is none of the codes that say something
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+COMPLETE = frozenset((ExitCode.DONE, ExitCode.UNSUCCESSFUL, ExitCode.UNKNOWN))
+"""The run went to its end, whatever came out."""
+SIGNALLED = frozenset((ExitCode.INTERRUPTED, ExitCode.TERMINATED))
+"""A signal stopped it."""
+RESUMABLE = SIGNALLED | {ExitCode.STOPPED, ExitCode.CREDENTIAL_REFUSED}
+"""Work is left, which the same command goes on with."""
+
+MEANINGS: Mapping[int, str] = MappingProxyType(
+    {
+        ExitCode.DONE: "every item succeeded or was unchanged",
+        ExitCode.UNSUCCESSFUL: "the run is complete, and some items failed or were skipped",
+        ExitCode.UNUSABLE: "the command line or the manifest can't be used, or a credential is missing; "
+        "nothing was sent",
+        ExitCode.STOPPED: "stopped early with work left",
+        ExitCode.CREDENTIAL_REFUSED: "a credential was refused",
+        ExitCode.RUN_DIRECTORY: "the run directory can't be used",
+        ExitCode.UNKNOWN: "the run is complete, and the outcome of some items is unknown",
+        ExitCode.INTERRUPTED: "interrupted by SIGINT",
+        ExitCode.TERMINATED: "interrupted by SIGTERM",
+    }
+)
+
+
+def of_run(outcomes: Mapping[str, int], superseded: int, *, is_complete: bool, stopped_with: int | None) -> int:
+    """What a run exits with: 4 or 3 where work is left, else 6, else 1, else 0.
+
+    Args:
+        outcomes: how many items ended how.
+        superseded: those of the skipped that don't count (count).
+        is_complete: every item has an outcome.
+        stopped_with: the exit code of what stopped the run: 3, 4, 130, 143; None where nothing is known.
+    """
+    from bulk.model import OutcomeKind  # which takes time that `bulk --help` has not
+
+    if not is_complete:
+        return stopped_with or ExitCode.STOPPED
+    if outcomes.get(OutcomeKind.UNKNOWN, 0):
+        return ExitCode.UNKNOWN
+    if outcomes.get(OutcomeKind.FAILED, 0) or outcomes.get(OutcomeKind.SKIPPED, 0) > superseded:
+        return ExitCode.UNSUCCESSFUL
+    return ExitCode.DONE
