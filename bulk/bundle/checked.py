@@ -14,6 +14,7 @@ import msgspec
 
 from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
+from bulk.capabilities import file_fields
 from bulk.errors import RunDirectoryError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
@@ -216,7 +217,7 @@ def load_checked(
         _current(found, source_path(job, workspace), workspace)
         for job, found in zip(manifest.jobs, summary.jobs, strict=True)
     )
-    needs_index = any(not job.operation.is_read or job.operation.file_fields for job in manifest.jobs)
+    needs_index = any(not job.operation.is_read or file_fields(job.operation) for job in manifest.jobs)
     needs_copies = any(job.copies for job in jobs)
     if summary.limit != manifest.limit or (needs_index and not (workspace / INDEX).is_file()):
         return None

@@ -9,10 +9,12 @@ import hashlib
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
+from bulk.capabilities import FileError, TakesFiles
 from bulk.flaws import shown
 from bulk.manifest.manifest import Entry
-from bulk.operation import AnyOperation, FileError, Item, ItemFlaw
+from bulk.operation import AnyOperation, Item, ItemFlaw
 
 MOST_FILE_BYTES = 100 * 1024 * 1024
 """Largest file that an item may name (bytes). Source: specification, Limits."""
@@ -30,6 +32,8 @@ def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Ite
         FileError: a file is not what it was when it was checked, or can't be read any more.
     """
     item = entry.item
+    if not isinstance(operation, TakesFiles):
+        return item
     for field in operation.file_fields:
         name = getattr(item, field)
         if name is None:
@@ -91,7 +95,7 @@ class FileCheck:
         new: file name -> SHA-256 of what was read since this was last emptied, for the index.
     """
 
-    def __init__(self, folder: Path, operation: AnyOperation) -> None:
+    def __init__(self, folder: Path, operation: TakesFiles[Any]) -> None:
         self._folder, self._operation = folder, operation
         self._known: dict[tuple[str, str], str] = {}
         self.new: dict[str, bytes] = {}
@@ -121,3 +125,8 @@ class FileCheck:
             self._known.clear()
         self._known[field, name] = flaw
         return flaw
+
+
+def file_check_of(folder: Path, operation: AnyOperation) -> FileCheck | None:
+    """A check of the files that its items name; None where they can't name any."""
+    return FileCheck(folder, operation) if isinstance(operation, TakesFiles) else None

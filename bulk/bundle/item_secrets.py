@@ -12,6 +12,7 @@ from typing import Final
 
 from bulk.bundle.checked import JobCheck, is_still
 from bulk.bundle.secret_fields import replaced
+from bulk.capabilities import secret_fields
 from bulk.items.decoding import SECRET_PLACES, ItemReader
 from bulk.items.lines import Given, SourceFlaw
 from bulk.items.sources import ItemsFile
@@ -26,7 +27,7 @@ _STAND_IN: Final = "withheld"
 def secrets_in(item: Item, operation: AnyOperation) -> dict[str, str]:
     """The secrets that stand themselves in an item, by their dotted fields."""
     found = {}
-    for dotted in operation.secret_fields:
+    for dotted in secret_fields(operation):
         value: object = item
         for name in dotted.split("."):
             value = getattr(value, name, None)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bulk.bundle.checked import Checked, derived_path, index_name, is_spooled, is_still, source_path, spool_path
 from bulk.bundle.item_secrets import Withheld
+from bulk.capabilities import file_fields
 from bulk.errors import RunDirectoryError
 from bulk.items.decoding import UNREADABLE, ItemReader
 from bulk.items.lines import SourceFlaw
@@ -128,7 +129,7 @@ class Files:
     """The hashes of the files that items of one job name."""
 
     def __init__(self, workspace: Path, job: Job) -> None:
-        self._fields, self._path = tuple(job.operation.file_fields), workspace / index_name(job)
+        self._fields, self._path = tuple(file_fields(job.operation)), workspace / index_name(job)
         self._database: sqlite3.Connection | None = None
 
     def digests(self, item: Item) -> Mapping[str, str]:

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from bulk.operation import AnyOperation, FileError, Item
+from bulk.capabilities import FileError, secret_fields
+from bulk.operation import AnyOperation, Item
 
 MOST_BYTES = 4096
 """Longest secret (bytes)."""
@@ -33,7 +34,7 @@ def load_secrets(
     Raises:
         FileError: a place holds none, or one that the operation can't use; the message never says what it holds.
     """
-    for dotted in sorted(operation.secret_fields):
+    for dotted in sorted(secret_fields(operation)):
         item = replaced(item, dotted.split("."), partial(_held, folder, environ, remember, dotted))
     for flaw in operation.check(item):
         raise FileError(f"{flaw.field}: {flaw.message}")

@@ -19,7 +19,15 @@ from bulk.bundle import item_secrets
 from bulk.bundle.checked import Checked, JobCheck, Marks, SourceCheck, load_checked
 from bulk.bundle.duplicate_reads import DuplicateFinder, DuplicatesBuilder, has_copies
 from bulk.bundle.index import IndexBuilder, lane_key, payload_of
-from bulk.bundle.item_files import FileCheck
+from bulk.bundle.item_files import file_check_of
+from bulk.capabilities import (
+    Combinable,
+    CreatesNames,
+    DecidesState,
+    file_fields,
+    keeps_only_last,
+    secret_fields,
+)
 from bulk.check import notes, request_savings
 from bulk.check.conflicts import ConflictFinder, Spot, conflicts, decides, notes_on_names, told
 from bulk.check.request_savings import Indexed
@@ -111,7 +119,7 @@ class _Checking:
         alike: tuple[str, ...] = ()
         (self.workspace / summary.SUMMARY).unlink(missing_ok=True)
         with contextlib.ExitStack() as stack:
-            if any(not job.operation.is_read or job.operation.file_fields for job in jobs):
+            if any(not job.operation.is_read or file_fields(job.operation) for job in jobs):
                 self.index = stack.enter_context(IndexBuilder(self.workspace))
             if any(job.save is not None for job in jobs):
                 self.saved = stack.enter_context(SavedPaths())
@@ -176,11 +184,9 @@ class _JobChecking:
         self._flaws, self._place = whole.flaws, _place(whole.manifest, job)
         self._reader = ItemReader(job.operation, job.defaults)
         self._count = 0
-        has_files = bool(job.operation.file_fields)
-        self._files = FileCheck(whole.manifest.path.parent, job.operation) if has_files else None
+        self._files = file_check_of(whole.manifest.path.parent, job.operation)
         self._template = save_template.Template(job.save, job.operation) if job.save is not None else None
         self._decides = decides(job)
-        self._makes = type(job.operation).new_names is not Operation.new_names
         self._resource = job.operation.resource
         self._copies: DuplicateFinder | None = None
         self._spool: BinaryIO | None = None
@@ -313,7 +319,7 @@ class _JobChecking:
         lanes = operation.lanes(item)
         if self._spool is not None:
             text = msgspec.json.encode(item)
-            kept = self._without_secrets(item, line, text) if operation.secret_fields else text
+            kept = self._without_secrets(item, line, text) if secret_fields(operation) else text
             self._spool.write(kept + b"\n")
             offset, size = self._spooled_bytes, len(kept)
             self._spooled_bytes += size + 1
@@ -321,7 +327,7 @@ class _JobChecking:
         label = lanes[0] if lanes else ""
         payload = payload_of(operation, item, whole.salt)
         number, crossings = self._job.number, whole.crossings
-        size_combined = operation.size_combined(item) if operation.most_combined else 0
+        size_combined = operation.size_combined(item) if isinstance(operation, Combinable) else 0
         index.add(
             keys,
             label,
@@ -330,13 +336,14 @@ class _JobChecking:
             offset,
             size,
             payload,
-            is_last_kept=operation.keeps_only_last,
+            is_last_kept=keeps_only_last(operation),
             size_combined=size_combined,
         )
         if crossings is not None and self._decides:
             spot = Spot(number, count, offset, size, line, payload)
-            crossings.add(self._resource, operation.identities(item), spot)
-            if self._makes:
+            if isinstance(operation, DecidesState):
+                crossings.add(self._resource, operation.identities(item), spot)
+            if isinstance(operation, CreatesNames):
                 crossings.add_names(self._resource, operation.new_names(item), number)
 
     def _explain_json(self, line: int, raw: bytes) -> None:

@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeAlias
 from bulk.bundle.checked import Checked
 from bulk.bundle.index import short_63
 from bulk.bundle.reread import Places
+from bulk.capabilities import Conflict, CreatesNames, DecidesState
 from bulk.check.lookalikes import skeleton
 from bulk.flaws import shown
 from bulk.manifest.manifest import Job
-from bulk.operation import Conflict, Operation
 
 MOST_ALIKE = 5
 """Pairs of names that look alike and are told one by one (count)."""
@@ -121,8 +121,7 @@ class ConflictFinder:
 
 def decides(job: Job) -> bool:
     """Whether items of this job are checked against others."""
-    kind = type(job.operation)
-    return kind.identities is not Operation.identities or kind.new_names is not Operation.new_names
+    return isinstance(job.operation, DecidesState | CreatesNames)
 
 
 def conflicts(crossings: ConflictFinder, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
@@ -139,6 +138,7 @@ def conflicts(crossings: ConflictFinder, checked: Checked, workspace: Path) -> I
     with contextlib.closing(Places(checked, workspace)) as places:
         for earlier, later in crossings.pairs():
             job = jobs[later.job]
+            assert isinstance(job.operation, DecidesState), "others have no identities"
             items = [places.of(spot.job).entry(spot.item, spot.at, spot.size).item for spot in (earlier, later)]
             found = job.operation.conflict(*items)
             is_meant = job.allow_overwrites or before[later.job] >> earlier.job & 1

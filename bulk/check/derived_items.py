@@ -17,8 +17,9 @@ import msgspec
 from bulk.bundle.checked import derived_path, index_name
 from bulk.bundle.duplicate_reads import DuplicateFinder, DuplicatesBuilder, copies_name, has_copies
 from bulk.bundle.index import IndexBuilder, lane_key, payload_of
-from bulk.bundle.item_files import FileCheck
+from bulk.bundle.item_files import file_check_of
 from bulk.bundle.streams import LaneIndex
+from bulk.capabilities import DecidesState, keeps_only_last, secret_fields
 from bulk.check.conflicts import ConflictFinder, Spot, decides, told
 from bulk.check.request_savings import kept_together
 from bulk.check.saved_names import SavedPaths, same_file
@@ -113,8 +114,7 @@ class _Indexing:
         self._job, self._index, self._against, self._limit = job, index, against, manifest.limit
         self._reader = ItemReader(job.operation, {})
         self._template = Template(job.save, job.operation) if job.save is not None else None
-        has_files = bool(job.operation.file_fields)
-        self._files = FileCheck(manifest.path.parent, job.operation) if has_files else None
+        self._files = file_check_of(manifest.path.parent, job.operation)
 
     def run(self, file: BinaryIO) -> int:
         at = count = 0
@@ -156,7 +156,7 @@ class _Indexing:
         keys = [lane_key(operation.resource, lane) for lane in lanes]
         payload = payload_of(operation, item)
         label, number = lanes[0] if lanes else "", self._job.number
-        self._index.add(keys, label, number, count, at, size, payload, is_last_kept=operation.keeps_only_last)
+        self._index.add(keys, label, number, count, at, size, payload, is_last_kept=keeps_only_last(operation))
         self._against.add(item, Spot(number, count, at, size, count, payload))
 
 
@@ -183,7 +183,7 @@ class _Against:
         operation = self._job.operation
         if self._saved is not None and self._template is not None:
             self._saved.add(self._template.fill(item), spot.job, spot.item, spot.line)
-        if self._crossings is not None:
+        if self._crossings is not None and isinstance(operation, DecidesState):
             self._crossings.add(operation.resource, operation.identities(item), spot)
         if self.copies is not None:
             self.copies.add(item, spot.item)
@@ -200,7 +200,7 @@ class _Against:
 
         for earlier, later in self._crossings.pairs() if self._crossings is not None else ():
             one, other = (reader.spooled(read(spot.at, spot.size)) for spot in (earlier, later))
-            found = operation.conflict(one, other)
+            found = operation.conflict(one, other) if isinstance(operation, DecidesState) else None
             if found is not None and not (found.may_insist and self._job.allow_overwrites):
                 self._index.refuse(later.item, told(found, f"item {earlier.item:,}"), given)
         for collision in self._saved.collisions() if self._saved is not None else ():
@@ -209,7 +209,7 @@ class _Against:
 
 def _shown(operation: AnyOperation, raw: bytes) -> str:
     """What was made, as results show it."""
-    hidden = operation.unreported | {name.partition(".")[0] for name in operation.secret_fields}
+    hidden = operation.unreported | {name.partition(".")[0] for name in secret_fields(operation)}
     shown = {name: value for name, value in msgspec.json.decode(raw).items() if name not in hidden}
     return msgspec.json.encode(shown).decode()
 

@@ -10,6 +10,7 @@ import msgspec
 
 from bulk.bundle.checked import JobCheck
 from bulk.bundle.index import IndexBuilder, LaneCount, Repeats
+from bulk.capabilities import Combinable, keeps_only_last
 from bulk.manifest.manifest import Job
 
 
@@ -26,7 +27,7 @@ class Indexed:
 def indexed(index: IndexBuilder, jobs: Sequence[Job]) -> Indexed:
     """Finish the index; what it knows."""
     repeats = index.repeats()
-    most_combined = {job.number: job.operation.most_combined for job in jobs if job.operation.most_combined}
+    most_combined = {job.number: job.operation.most_combined for job in jobs if isinstance(job.operation, Combinable)}
     lanes = index.finish(kept_together(jobs), most_combined)
     return Indexed(repeats, lanes, index.superseded, index.joined)
 
@@ -39,7 +40,7 @@ def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
     numbers: dict[tuple[object, ...], int] = {}
     kept: dict[int, int] = {}
     for job in jobs:
-        if job.operation.keeps_only_last:
+        if keeps_only_last(job.operation):
             together = (job.operation.name, job.credential, job.needs_policy, *sorted(job.needs))
             kept[job.number] = numbers.setdefault(together, len(numbers))
     return kept

@@ -12,6 +12,7 @@ read-back, in this process as in the next one. It is only for writes that may be
 import logging
 from collections.abc import Sequence
 
+from bulk.capabilities import Combinable, FileError
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.item_tally import Tally
@@ -21,7 +22,7 @@ from bulk.execute.writes.write_loop import WriteLoop, intent_of
 from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, Outcome, Reply, Request
-from bulk.operation import AnyOperation, FileError
+from bulk.operation import AnyOperation
 from bulk.platform.classification import VerdictKind
 
 log = logging.getLogger("bulk.execute")
@@ -61,6 +62,7 @@ class CombinedRun:
         shared, first = self._shared, entries[0]
         writes = shared.write_loop(queue, tally, permit_slot)
         written: Request | None = None
+        assert isinstance(operation, Combinable), "only such items are taken together"
         try:
             steps = operation.steps_combined([self._item_runner.complete(operation, entry) for entry in entries])
             request = advance(steps, None, list)

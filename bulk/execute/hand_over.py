@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from bulk.capabilities import SavesContent, secret_fields
 from bulk.clock import Clock
 from bulk.execute.item_tally import Tally
 from bulk.execute.recorder import Recorder
@@ -140,7 +141,7 @@ class HandOver:
         save: tuple[str, bytes | BodyFile] | None = None
         if job.save is not None and outcome.kind in SUCCESSFUL:
             payload = outcome.payload
-            content = payload if isinstance(payload, BodyFile) else job.operation.saved_bytes(outcome)
+            content = payload if isinstance(payload, BodyFile) else _saved_bytes(job.operation, outcome)
             save = (saved_path(job, entry.item), content)
         return Record(job=job.number, finished=finished, save=save, may_arrive_late=tally.may_arrive_late)
 
@@ -150,13 +151,21 @@ class HandOver:
         self._body_reader.abandon(tally)
 
 
+def _saved_bytes(operation: AnyOperation, outcome: Outcome) -> bytes:
+    """What `save` writes: the content, or else the result as JSON."""
+    content = operation.saved_bytes(outcome) if isinstance(operation, SavesContent) else outcome.payload
+    if isinstance(content, bytes):
+        return content
+    return msgspec.json.format(msgspec.json.encode(outcome.result), indent=2) + b"\n"
+
+
 def item_fields(operation: AnyOperation, item: Item) -> dict[str, Any]:
     """The item as the user gave it, without its id, without large fields that were sent, without secrets."""
     fields: dict[str, Any] = msgspec.to_builtins(item)
     fields.pop("id", None)
     for name in operation.unreported:
         fields.pop(name, None)
-    for name in operation.secret_fields:
+    for name in secret_fields(operation):
         _drop(fields, name)
     return fields
 

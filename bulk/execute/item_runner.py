@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
+from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, TakesFiles
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.item_tally import Tally
 from bulk.execute.requests.permit_slot import PermitSlot
@@ -21,7 +22,7 @@ from bulk.execute.writes.settle import LostWrite, memo_of
 from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
-from bulk.operation import AnyOperation, FileError, Item, Operation
+from bulk.operation import AnyOperation, Item
 from bulk.redaction import remember
 
 log = logging.getLogger("bulk.execute")
@@ -117,10 +118,10 @@ class ItemRunner:
         Raises:
             FileError: a file or a secret can't be used.
         """
-        item = load_files(self._base_dir, operation, entry) if operation.file_fields else entry.item
-        if operation.secret_fields:
+        item = load_files(self._base_dir, operation, entry) if isinstance(operation, TakesFiles) else entry.item
+        if isinstance(operation, HoldsSecrets):
             item = load_secrets(self._base_dir, operation, item, self._environ, remember)
-        if type(operation).planned is not Operation.planned:
+        if isinstance(operation, PlannedOnce):
             item = operation.planned(item, self._began_at())
         return item
 

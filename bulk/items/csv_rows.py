@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from bulk.capabilities import secret_fields
 from bulk.flaws import MOST_FLAWS, name_shown, shown, unknown_name
 from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Row, bad
 from bulk.operation import AnyOperation, ItemFlaw
@@ -162,7 +163,7 @@ class _Columns:
     def __init__(self, header: list[str], operation: AnyOperation) -> None:
         self.flaws: list[ItemFlaw] = []
         self._names = [name.strip() for name in header]
-        self._secret = operation.secret_fields
+        self._secret = secret_fields(operation)
         self._columns: list[tuple[tuple[str, ...], Cell]] = []
         given, seen = frozenset(self._names), set[str]()
         item_type = inspect.type_info(operation.Item)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from bulk import quantities
+from bulk.capabilities import secret_fields
 from bulk.flaws import shown, unknown_name
 from bulk.items import type_errors
 from bulk.manifest.fields import Fields
@@ -97,7 +98,7 @@ def _flaw_of_field(dotted: str, operation: AnyOperation) -> str:
     known = {field.encode_name for field in msgspec.structs.fields(operation.Item)}
     if name and name not in known:
         return f": {unknown_name(name, known)}"
-    if name in operation.unreported or dotted in operation.secret_fields:
+    if name in operation.unreported or dotted in secret_fields(operation):
         return " is not kept in results"
     return ""
 

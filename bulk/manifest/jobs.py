@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bulk import quantities
+from bulk.capabilities import secret_fields
 from bulk.flaws import shown, unknown_name
 from bulk.items import sources, type_errors
 from bulk.items.decoding import literal_secrets
@@ -157,7 +158,7 @@ class _JobReader:
             return replace(job, derivation=derivation, needs=needs)
         if node.value != "-":
             return replace(job, items_path=platform_section.absolute(str(node.value), self._folder))
-        if job.operation.secret_fields:
+        if secret_fields(job.operation):
             message = f"{job.operation.name} takes secrets, so its items can't come from standard input, which is kept"
             self._fields.flaw("items", message)
         return replace(job, items_path=STDIN)
@@ -179,7 +180,7 @@ class _JobReader:
     def _refuse_secrets(
         self, prefix: str, value: Mapping[str, Any], lines: Mapping[str, int], operation: AnyOperation
     ) -> None:
-        for name in literal_secrets(value, operation.secret_fields):
+        for name in literal_secrets(value, secret_fields(operation)):
             self._fields.flaw(f"{prefix}{name}", _NO_SECRET, lines.get(name, self._fields.line))
 
 

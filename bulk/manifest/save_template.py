@@ -11,6 +11,7 @@ import hashlib
 import re
 from typing import Any
 
+from bulk.capabilities import secret_fields
 from bulk.flaws import name_shown, unknown_name
 from bulk.manifest.manifest import Job
 from bulk.operation import AnyOperation, Item
@@ -58,7 +59,7 @@ class Template:
                 first = name.split(".")[0]
                 if first not in fields:
                     raise SaveFlaw(f"{{{name_shown(name)}}}: {unknown_name(first, fields)}")
-                if any(name == secret or secret.startswith(name + ".") for secret in operation.secret_fields):
+                if any(name == secret or secret.startswith(name + ".") for secret in secret_fields(operation)):
                     raise SaveFlaw(f"{{{name_shown(name)}}} is a secret, which no file name may hold")
                 self._parts.append(tuple(name.split(".")))
             elif part[0] in "{}":

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bulk.capabilities import Combinable
 from bulk.manifest.manifest import Entry
 from bulk.operation import AnyOperation
 
@@ -74,7 +75,7 @@ class Lane:
     def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation) -> tuple[Entry, ...]:
         """Take the head, which is there; returns those behind it, of the same job, that share its requests."""
         head = self.ahead.popleft()
-        if not operation.most_combined:
+        if not isinstance(operation, Combinable):
             return ()
         if self.alone:
             self.alone -= 1

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from bulk import urls
+from bulk.capabilities import FileError, SavesContent, TakesFiles
 from bulk.model import (
     RAW_BODY_BYTES,
     ErrorCode,
@@ -24,7 +25,7 @@ from bulk.model import (
     succeeded,
     unchanged,
 )
-from bulk.operation import FileError, Item, ItemFlaw, Operation, Settling, Steps
+from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs.shared import names, overwrites, refusals
 from bulk_jobs.shared.files import blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content
@@ -51,7 +52,7 @@ class GetContentsItem(Item, frozen=True, kw_only=True):
     media_type: file_reads.MediaType = "json"
 
 
-class GetContents(Operation[GetContentsItem]):
+class GetContents(SavesContent[GetContentsItem]):
     """Read a file, or list a directory, of a repository.
 
     Requests:  1; one more for a file above 1 MB as json or object.
@@ -80,9 +81,8 @@ class GetContents(Operation[GetContentsItem]):
         proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path), is_root=not item.path)
         return file_reads.fetch(path, urls.query(ref=item.ref), item.media_type, {"path": item.path}, proof)
 
-    def saved_bytes(self, outcome: Outcome) -> bytes:
-        content = file_reads.saved_bytes(outcome)
-        return content if content is not None else super().saved_bytes(outcome)
+    def saved_bytes(self, outcome: Outcome) -> bytes | None:
+        return file_reads.saved_bytes(outcome)
 
 
 class PutContentsItem(Item, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
     ] = "ensure"
 
 
-class PutContents(overwrites.OneFile[PutContentsItem]):
+class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsItem]):
     """Make one file of a repository hold the given content.
 
     Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create, replace: 1.

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from bulk import urls
+from bulk.capabilities import PlannedOnce
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -102,7 +103,7 @@ class MarkNotificationsItem(Item, frozen=True, kw_only=True):
     ] = False
 
 
-class MarkNotifications(Operation[MarkNotificationsItem]):
+class MarkNotifications(PlannedOnce[MarkNotificationsItem]):
     """Mark all notifications of the credential's user as read that were not updated later than a moment.
 
     Requests:  1; with `wait` as many more as it takes, no more often than the platform's poll interval allows.
@@ -215,7 +216,7 @@ class MarkThreadItem(ThreadItem, frozen=True, kw_only=True):
     last_read_at: LastReadAt | None = None
 
 
-class MarkThread(Operation[MarkThreadItem]):
+class MarkThread(PlannedOnce[MarkThreadItem]):
     """Mark one notification thread as read, unless something came later than a moment.
 
     Requests:  2: a look at the thread, then the mark; 1 where it is read already or has news.

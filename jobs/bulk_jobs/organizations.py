@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from bulk import urls
+from bulk.capabilities import Conflict, CreatesNames, DecidesState
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -26,7 +27,7 @@ from bulk.model import (
     unchanged,
     unknown,
 )
-from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
+from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs.shared import names, overwrites, proofs, refusals
 from bulk_jobs.shared.presence import can_see
 
@@ -53,7 +54,7 @@ class CreateOrganizationItem(Item, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateOrganization(Operation[CreateOrganizationItem]):
+class CreateOrganization(DecidesState[CreateOrganizationItem], CreatesNames[CreateOrganizationItem]):
     """Create an organization. Nothing in the platform's interface deletes one.
 
     Requests:  2: a look whether it exists, then the creation; 1 where it exists.
@@ -139,7 +140,7 @@ class RenameOrganizationItem(Item, frozen=True, kw_only=True):
     ] = False
 
 
-class RenameOrganization(Operation[RenameOrganizationItem]):
+class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[RenameOrganizationItem]):
     """Rename an organization, which the platform does in the background.
 
     Requests:  3: a look at each name, then the rename; with `wait` as many more as it takes.

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from bulk import urls
+from bulk.capabilities import SavesContent
 from bulk.model import Outcome
-from bulk.operation import Item, ItemFlaw, Operation, Steps
+from bulk.operation import Item, ItemFlaw, Steps
 from bulk_jobs.shared import names
 from bulk_jobs.shared.files import file_proofs, file_reads
 
@@ -22,7 +23,7 @@ class ReadmeItem(Item, frozen=True, kw_only=True):
     media_type: file_reads.MediaType = "json"
 
 
-class GetReadme(Operation[ReadmeItem]):
+class GetReadme(SavesContent[ReadmeItem]):
     """Read the README that the platform prefers for a repository.
 
     Requests:  1; one more for a README above 1 MB.
@@ -50,6 +51,5 @@ class GetReadme(Operation[ReadmeItem]):
         proof = file_proofs.of_file(file_proofs.of_place(item.owner, item.repo, None))
         return file_reads.fetch(path, query, item.media_type, {}, proof)
 
-    def saved_bytes(self, outcome: Outcome) -> bytes:
-        content = file_reads.saved_bytes(outcome)
-        return content if content is not None else super().saved_bytes(outcome)
+    def saved_bytes(self, outcome: Outcome) -> bytes | None:
+        return file_reads.saved_bytes(outcome)

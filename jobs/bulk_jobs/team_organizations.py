@@ -9,8 +9,9 @@ team organization assignments; operations.md, 404 rule.
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
+from bulk.capabilities import Combinable, CombinedSteps
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
-from bulk.operation import CombinedSteps, ItemFlaw, Operation, Settling, Steps
+from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs.shared import pages
 from bulk_jobs.shared import team_requests as teams
 from bulk_jobs.shared.team_requests import MOST_SLUGS, AssignmentItem, OrganizationsItem, TeamItem, by_login
@@ -64,7 +65,7 @@ class GetTeamOrganization(Operation[AssignmentItem]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class AssignTeamOrganization(Operation[AssignmentItem]):
+class AssignTeamOrganization(Combinable[AssignmentItem]):
     """Assign an enterprise team to one organization.
 
     Requests:  1 where it is assigned already, otherwise 2.
@@ -137,7 +138,7 @@ class AssignTeamOrganization(Operation[AssignmentItem]):
         return succeeded(teams.shown(item.org, found.body), note="the answer was lost; the team is assigned")
 
 
-class UnassignTeamOrganization(Operation[AssignmentItem]):
+class UnassignTeamOrganization(Combinable[AssignmentItem]):
     """Remove an enterprise team from one organization.
 
     Requests:  2: a look, then the removal, or the team's list where it is not assigned.
@@ -210,7 +211,7 @@ class UnassignTeamOrganization(Operation[AssignmentItem]):
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 
 
-class AddTeamOrganizations(Operation[OrganizationsItem]):
+class AddTeamOrganizations(Combinable[OrganizationsItem]):
     """Assign an enterprise team to several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
@@ -277,7 +278,7 @@ class AddTeamOrganizations(Operation[OrganizationsItem]):
         return succeeded({"added": added, "present": []}, note=note)
 
 
-class RemoveTeamOrganizations(Operation[OrganizationsItem]):
+class RemoveTeamOrganizations(Combinable[OrganizationsItem]):
     """Remove an enterprise team from several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are assigned.

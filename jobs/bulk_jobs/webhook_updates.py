@@ -13,8 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from bulk.capabilities import HoldsSecrets
 from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
-from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.shared import hook_settings, proofs
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
@@ -43,7 +44,7 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
 
 
-class UpdateWebhook(Operation[UpdateWebhookItem]):
+class UpdateWebhook(HoldsSecrets[UpdateWebhookItem]):
     """Change a webhook of an organization.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
@@ -121,7 +122,7 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
         return f"UpdateWebhookConfigItem(org={self.org!r}, hook_id={self.hook_id!r}, url={self.url!r})"
 
 
-class UpdateWebhookConfig(Operation[UpdateWebhookConfigItem]):
+class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem]):
     """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from bulk.capabilities import CreatesNames, HoldsSecrets
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -147,7 +148,7 @@ class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateWebhook(Operation[CreateWebhookItem]):
+class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookItem]):
     """Create a webhook in an organization, unless an equal one is there.
 
     Requests:  2: the list (1 for every 100 webhooks), then the creation; 1 where an equal one is there.

@@ -7,8 +7,8 @@ import pytest
 from bulk.bundle import item_files
 from bulk.bundle.item_files import load_files, read_inside
 from bulk.bundle.streams import LaneIndex
+from bulk.capabilities import FileError
 from bulk.errors import ManifestError
-from bulk.operation import FileError
 from tests.manifest.making import WriteThing, a_job, check_in, stream, thing
 
 WRITE = WriteThing()

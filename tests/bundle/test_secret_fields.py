@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bulk.bundle.secret_fields import MOST_BYTES, load_secrets
-from bulk.operation import FileError
+from bulk.capabilities import FileError
 from bulk_jobs.webhook_updates import UpdateWebhookConfig
 from bulk_jobs.webhooks import CreateWebhook
 from tests.manifest.making import a_job, check_in

@@ -9,8 +9,9 @@ from msgspec import Meta
 from ruamel.yaml import YAML
 
 from bulk import operation
+from bulk.capabilities import DecidesState, HoldsSecrets
 from bulk.cli.catalog import documentation
-from bulk.operation import Item, Operation, UnknownOperation
+from bulk.operation import Item, UnknownOperation
 from bulk_jobs.contents import DeleteContents, GetContents, PutContents
 from bulk_jobs.organizations import CreateOrganization, RenameOrganization
 from bulk_jobs.rate_limit import GetRateLimit
@@ -62,7 +63,7 @@ class HookItem(Item, frozen=True, kw_only=True):
     named: dict[str, Config] | None = None
 
 
-class CreateHook(Operation[HookItem]):
+class CreateHook(HoldsSecrets[HookItem]):
     """Create a hook."""
 
     name = "hook.create"
@@ -232,7 +233,7 @@ def test_it_can_be_printed_as_json():
 def test_what_is_refused_to_protect_people_is_told():
     """An operation whose items can contradict each other says so, and names the field that insists, where one does."""
     told = {each.name: documentation.documentation(each).refused for each in map(operation.find, operation.names())}
-    contradicting = {name for name in told if type(operation.find(name)).conflict is not Operation.conflict}
+    contradicting = {name for name in told if isinstance(operation.find(name), DecidesState)}
     insisting = {
         name: [
             field

@@ -12,8 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
+from bulk.capabilities import Combinable
 from bulk.manifest.manifest import Entry
-from bulk.operation import Item, Operation
+from bulk.operation import Item
 from bulk.schedule.lanes import Lane
 from tests.schedule.test_scheduler import ListIndex
 from tests.simulation import invariants
@@ -239,7 +240,7 @@ class Sized(Item, frozen=True, kw_only=True):
     size: int = 1
 
 
-class Combined(Operation[Sized]):
+class Combined(Combinable[Sized]):
     """Up to ten together."""
 
     name = "thing.join"

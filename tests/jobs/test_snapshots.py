@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from bulk.capabilities import FileError
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from bulk.operation import FileError
 from bulk_jobs.snapshots import CreateSnapshot
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 

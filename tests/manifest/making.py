@@ -7,10 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from bulk.bundle.streams import EntryStream, LaneIndex
+from bulk.capabilities import FileError, HoldsSecrets, TakesFiles
 from bulk.check.checking import Checked, check
 from bulk.manifest.manifest import Entry, Job, Limits, Manifest, Platform
 from bulk.manifest.reading import Overrides, read_manifest
-from bulk.operation import FileError, Item, ItemFlaw, Operation
+from bulk.operation import Item, ItemFlaw, Operation
 
 HEAD = "version: 1\nplatform: {base_url: 'http://127.0.0.1:9/api/v3'}\n"
 
@@ -46,7 +47,7 @@ class ReadThing(Operation[ThingItem]):
     Item = ThingItem
 
 
-class WriteThing(Operation[ThingItem]):
+class WriteThing(TakesFiles[ThingItem]):
     """A write with lanes, files and a check."""
 
     name = "thing.write"
@@ -71,7 +72,7 @@ class WriteThing(Operation[ThingItem]):
         return msgspec.structs.replace(item, text=data.decode(), text_file=None)
 
 
-class SecretThing(WriteThing):
+class SecretThing(WriteThing, HoldsSecrets[ThingItem]):
     """A write with a secret; can't be undone."""
 
     name = "thing.keep"

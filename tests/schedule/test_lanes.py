@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bulk.capabilities import Combinable
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import OutcomeKind
 from bulk.operation import Item, Operation
@@ -27,7 +28,7 @@ class Alone(Operation[Pair]):
     Item = Pair
 
 
-class CombinedRun(Alone):
+class Together(Alone, Combinable[Pair]):
     """Shares requests with what stands behind it, up to five."""
 
     most_combined = 5
@@ -95,13 +96,13 @@ def test_items_go_one_by_one_where_nothing_is_shared() -> None:
 )
 def test_what_is_taken_together(sizes: list[int], jobs: list[int] | None, taken: list[list[int]]) -> None:
     """As many of the same job as fit in one request, none skipped and none twice."""
-    assert drained(lane(sizes, jobs), CombinedRun()) == taken
+    assert drained(lane(sizes, jobs), Together()) == taken
 
 
 @given(sizes=st.lists(st.integers(1, 6), max_size=30), jobs=st.lists(st.integers(0, 1), min_size=30, max_size=30))
 def test_together_or_not_the_order_stays(sizes: list[int], jobs: list[int]) -> None:
     """Whatever the sizes: every item once, in order, a group never of two jobs nor larger than a request holds."""
-    groups = drained(lane(sizes, jobs), CombinedRun())
+    groups = drained(lane(sizes, jobs), Together())
     assert [index for group in groups for index in group] == list(range(len(sizes)))
     for group in groups:
         assert len({jobs[index] for index in group}) == 1
@@ -113,9 +114,9 @@ def test_what_did_not_work_together_goes_one_by_one() -> None:
     one = lane([1] * 8)
     head = one.head(nothing)
     assert head is not None
-    one.give_back([head, *one.take(nothing, CombinedRun())])
+    one.give_back([head, *one.take(nothing, Together())])
     assert one.alone == 5
-    assert drained(one, CombinedRun()) == [[0], [1], [2], [3], [4], [5, 6, 7]]
+    assert drained(one, Together()) == [[0], [1], [2], [3], [4], [5, 6, 7]]
     assert one.alone == 0
 
 

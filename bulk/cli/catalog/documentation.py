@@ -15,6 +15,7 @@ import msgspec
 from msgspec import inspect as types
 
 from bulk import operation as operations
+from bulk.capabilities import secret_fields
 from bulk.operation import AnyOperation, Item
 
 WIDTH = 100
@@ -259,7 +260,7 @@ def _fields(operation: AnyOperation) -> Iterator[FieldDocumentation]:
     said = _attributes(operation.Item)
     for field in sorted(found.fields, key=lambda field: field.name == "id"):
         for shown in _field(field, "", said):
-            if shown.name in operation.secret_fields:
+            if shown.name in secret_fields(operation):
                 shown = msgspec.structs.replace(shown, limits=(*shown.limits, SECRET))
             yield shown
 

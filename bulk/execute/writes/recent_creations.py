@@ -12,9 +12,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from bulk import urls
+from bulk.capabilities import CreatesNames
 from bulk.execute.writes.expiring_map import ExpiringMap
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
-from bulk.operation import AnyOperation, Item, Operation
+from bulk.operation import AnyOperation, Item
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 2.0
 
@@ -55,7 +56,7 @@ class RecentCreations:
 
 def may_create(operation: AnyOperation, effect: Effect | None) -> bool:
     """Whether a write with that effect can bring something new into the world: most can't."""
-    return effect in _CREATES or type(operation).new_names is not Operation.new_names
+    return effect in _CREATES or isinstance(operation, CreatesNames)
 
 
 def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outco
     Args:
         effect: of the write; None where nothing was written.
     """
-    if outcome.kind is not OutcomeKind.SUCCEEDED:
+    if outcome.kind is not OutcomeKind.SUCCEEDED or not isinstance(operation, CreatesNames):
         return ()
     new_names, result, collection = tuple(operation.new_names(item)), outcome.result, operation.collection(item)
     number: Any = result.get("id") if isinstance(result, Mapping) else None

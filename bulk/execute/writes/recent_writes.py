@@ -7,9 +7,12 @@ left, and does not look: the platform's own comparison guards it. What it lost i
 monotonic times come in. Source: failures.md rows 7, 21, 22.
 """
 
+from typing import Any
+
+from bulk.capabilities import ComparesState
 from bulk.execute.writes.expiring_map import ExpiringMap
 from bulk.model import Effect, Outcome
-from bulk.operation import AnyOperation, Item, Operation, Steps
+from bulk.operation import AnyOperation, Item, Steps
 
 
 class RecentWrites:
@@ -21,7 +24,9 @@ class RecentWrites:
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """The steps of `item`, which know what an item before it has just left."""
         left, until = self._last(operation, item)
-        return operation.steps_after(item, left, until - now) if until > now else operation.steps(item)
+        if until > now and isinstance(operation, ComparesState):
+            return operation.steps_after(item, left, until - now)
+        return operation.steps(item)
 
     def until(self, operation: AnyOperation, item: Item) -> float:
         """When every copy shows what an item before `item` has left (monotonic seconds); 0.0: they all do."""
@@ -33,7 +38,7 @@ class RecentWrites:
         Args:
             effect: of what it has sent; None: nothing was sent, so what stands there is as it was.
         """
-        if type(operation).left is Operation.left:
+        if not isinstance(operation, ComparesState):
             return
         left = operation.left(item, outcome)
         if left is not None or effect is not None:
@@ -46,15 +51,15 @@ class RecentWrites:
 
     def forget(self, operation: AnyOperation, item: Item) -> None:
         """Somebody else has changed what `item` changes, or nobody knows."""
-        if self._left and type(operation).left is not Operation.left:
+        if self._left and isinstance(operation, ComparesState):
             self._left.forget(_key(operation, item))
 
     def _last(self, operation: AnyOperation, item: Item) -> tuple[str, float]:
         """What is left, and until when a read may not show it (monotonic seconds, 0.0: each shows what is there)."""
-        if not self._left or type(operation).left is Operation.left:
+        if not self._left or not isinstance(operation, ComparesState):
             return "", 0.0
         return self._left.find(_key(operation, item)) or ("", 0.0)
 
 
-def _key(operation: AnyOperation, item: Item) -> str:
+def _key(operation: ComparesState[Any], item: Item) -> str:
     return f"{operation.resource}:{operation.identities(item)[0]}"

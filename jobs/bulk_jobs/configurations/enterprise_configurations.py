@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from bulk.capabilities import CreatesNames
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
@@ -157,7 +158,7 @@ class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class CreateEnterpriseConfiguration(Operation[CreateConfigurationItem]):
+class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem]):
     """Create a code security configuration in an enterprise. The specification has no way to change or delete one.
 
     Requests:  2: the list, of which every 100 configurations are one request, then the creation; 1 where it exists.

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from bulk.capabilities import Conflict, DecidesState
 from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
-from bulk.operation import Conflict, Item, ItemFlaw, Operation, Settling, Steps
+from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.shared import enterprises, names, polling
 
@@ -96,7 +97,7 @@ SETTINGS = tuple(
 )
 
 
-class UpdateEnterpriseSecurity(Operation[UpdateEnterpriseSecurityItem]):
+class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem]):
     """Change the code security settings that an enterprise gives new repositories.
 
     Requests:  1 where they are so already, otherwise 2; with `wait` as many more as it takes.
@@ -186,7 +187,7 @@ class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
     enablement: Annotated[Literal["enable_all", "disable_all"], Meta(description="on or off, in all repositories")]
 
 
-class EnableSecurityProduct(Operation[EnableSecurityProductItem]):
+class EnableSecurityProduct(DecidesState[EnableSecurityProductItem]):
     """Switch a security product on or off in all repositories of an enterprise.
 
     Requests:  1.

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from bulk.capabilities import CreatesNames
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk_jobs.rulesets.ruleset_conditions import (
@@ -167,7 +168,7 @@ class CreateRulesetItem(Item, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateOrganizationRuleset(Operation[CreateRulesetItem]):
+class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem]):
     """Create a ruleset in an organization.
 
     Requests:  2: a look at the organization's rulesets, then the creation; 1 to 3 where it exists.

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from bulk.capabilities import ComparesState, Conflict
 from bulk.model import SUCCESSFUL, Outcome
-from bulk.operation import Conflict, ItemT, Operation
+from bulk.operation import ItemT
 
 
-class OneFile(Operation[ItemT]):
+class OneFile(ComparesState[ItemT]):
     """A write of one file. Items have owner, repo, path and branch."""
 
     def lanes(self, item: Any) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from bulk import operation
+from bulk.capabilities import CreatesNames
 from bulk.execute.writes.recent_creations import RecentCreations, names_made
 from bulk.model import Effect, ErrorCode, failed, succeeded, unchanged
 
@@ -60,6 +61,7 @@ def test_what_was_there_is_not_new(name: str) -> None:
     """Only what succeeded, and was written, has made anything that has a number."""
     fields, effect = CREATIONS[name]
     creation = operation.find(name)
+    assert isinstance(creation, CreatesNames)
     item = msgspec.convert(fields, creation.Item)
     for ended in (unchanged({"id": 7}), ABSENT):
         assert names_made(creation, item, effect, ended) == ()

@@ -5,8 +5,8 @@ import base64
 import msgspec
 import pytest
 
+from bulk.capabilities import FileError
 from bulk.model import RAW_BODY_BYTES, Effect, ErrorCode, Media, OutcomeKind
-from bulk.operation import FileError
 from bulk_jobs.contents import PutContents
 from bulk_jobs.shared.files import blobs
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle

@@ -1,0 +1,170 @@
+"""What some operations need besides `Operation`: mixins, each with the members that belong together.
+
+An operation inherits from those that it needs, `class CreateWebhook(CreatesNames[CreateWebhookItem], …)`; the engine
+asks with `isinstance`.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import ClassVar, TypeAlias
+
+import msgspec
+
+from bulk.model import Outcome, Reply, Request
+from bulk.operation import AnyOperation, ItemT, Operation, Steps
+
+CombinedSteps: TypeAlias = Generator[Request, Reply, list[Outcome | None]]
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """Two items of one manifest that can't both be meant.
+
+    Attributes:
+        message: said of the later item: what can't be meant, and the way out; `{other}` stands for the earlier one.
+        may_insist: `allow_overwrites: true` on the later item's job lets it pass, or that it needs the other's.
+    """
+
+    message: str
+    may_insist: bool = False
+
+
+class FileError(ValueError):
+    """What a `content_file` (or the like) holds can't be sent; the message says why."""
+
+
+class DecidesState(Operation[ItemT]):
+    """Its items decide the state of things, such as one file: two of them in a manifest may contradict each other.
+
+    Attributes:
+        keeps_only_last: of the items of a lane the last one alone counts, so that the ones before it aren't sent.
+    """
+
+    keeps_only_last: ClassVar[bool] = False
+
+    def identities(self, item: ItemT) -> tuple[str, ...]:
+        """The things whose state `item` decides, such as one file: where two items share one, `conflict` is asked.
+
+        They are compared as they are, among the operations of one resource: fold the case where it does not matter.
+        """
+        raise TypeError(f"{type(self).__name__} decides a state and lacks identities()")
+
+    def conflict(self, earlier: object, later: ItemT) -> Conflict | None:
+        """Why `later` can't be meant to follow `earlier`, the item before it that shares an identity with it.
+
+        Args:
+            earlier: an item of this or another operation of the resource, different from `later`.
+        """
+        return None
+
+
+class ComparesState(DecidesState[ItemT]):
+    """The platform compares its writes with what is there, as by a blob, so that one that follows another knows it."""
+
+    def steps_after(self, item: ItemT, left: str | None, lag_s: float) -> Steps:
+        """As `steps`, where an earlier item of this run has just left that under the first of `identities` (as `left`
+        tells it): for `lag_s` more seconds what a read shows may be older."""
+        return self.steps(item)
+
+    def left(self, item: ItemT, outcome: Outcome) -> str | None:
+        """What stands under the first of `identities` now that `item` has ended so, such as a blob; empty: nothing;
+        None: that can't be told. Only writes that the platform compares with what is there have an answer."""
+        return None
+
+
+class CreatesNames(Operation[ItemT]):
+    """Its items bring things into the world, which may not be seen at once."""
+
+    def new_names(self, item: ItemT) -> tuple[str, ...]:
+        """Names that `item` brings into the world: the plan tells of two that look alike."""
+        return ()
+
+    def collection(self, item: ItemT) -> str:
+        """The path below which what `item` creates lies by its number, as `/orgs/acme/hooks`; percent-encoded.
+
+        What lies there is waited for if it can't be seen at once, and counts as explained. Empty: nothing has a number.
+        """
+        return ""
+
+
+class Combinable(Operation[ItemT]):
+    """Items of one job that stand one behind the other in their lane may share their requests.
+
+    Attributes:
+        most_combined: most that a combined request holds (see `size_combined`; count).
+    """
+
+    most_combined: ClassVar[int]
+
+    def size_combined(self, item: ItemT) -> int:
+        """What `item` takes of a combined request (count, 1 or more); at most `most_combined` go together."""
+        return 1
+
+    def steps_combined(self, items: Sequence[ItemT]) -> CombinedSteps:
+        """As `steps`, for items of one job that stand one behind the other in their lane: fewer requests for all.
+
+        It is only for writes that may be repeated (`Effect.SET`). A write says in `Request.shared_by` for which items
+        it is sent. Returns an outcome for each item, or None for those that have to be tried by themselves: their
+        `steps` come next. The same follows for all without an outcome where the platform refuses a request; where the
+        answer to a write is lost, each of the items that share it is settled by its own `settle`.
+        """
+        raise TypeError(f"{type(self).__name__} combines and lacks steps_combined()")
+
+
+class TakesFiles(Operation[ItemT]):
+    """Its items may name files whose content is sent.
+
+    Attributes:
+        file_fields: field that names a file -> field that holds the same inline, as `content_file` -> `content`.
+    """
+
+    file_fields: ClassVar[Mapping[str, str]]
+
+    def with_file(self, item: ItemT, field: str, data: bytes) -> ItemT:
+        """`item` with the content of the file that `field` names put in its inline field.
+
+        Raises:
+            FileError: `data` is not what this field may hold.
+        """
+        raise FileError(f"{self.name} takes no file in {field}")
+
+
+class HoldsSecrets(Operation[ItemT]):
+    """Attributes:
+    secret_fields: dotted fields that hold a secret; `env:NAME` or `file:PATH` in a manifest, never reported.
+    """
+
+    secret_fields: ClassVar[frozenset[str]]
+
+
+class PlannedOnce(Operation[ItemT]):
+    """Something about its items is fixed before they are first sent, so that a repeat asks for the same."""
+
+    def planned(self, item: ItemT, began_at: float) -> ItemT:
+        """`item` with what has to be fixed before it is first sent, so that a repeat asks for the same; item as it is.
+
+        Args:
+            began_at: when the run was begun (UTC epoch seconds, platform time); a resume or a retry gives the same.
+        """
+        return item
+
+
+class SavesContent(Operation[ItemT]):
+    """`save` writes something else than the result as JSON."""
+
+    def saved_bytes(self, outcome: Outcome) -> bytes | None:
+        """What `save` writes; None: the result as JSON. It is not asked for a BodyFile, which is moved to its place."""
+        raise TypeError(f"{type(self).__name__} saves content and lacks saved_bytes()")
+
+
+def file_fields(operation: AnyOperation) -> Mapping[str, str]:
+    """See `TakesFiles`; empty for other operations."""
+    return operation.file_fields if isinstance(operation, TakesFiles) else {}
+
+
+def secret_fields(operation: AnyOperation) -> frozenset[str]:
+    """See `HoldsSecrets`; empty for other operations."""
+    return operation.secret_fields if isinstance(operation, HoldsSecrets) else frozenset()
+
+
+def keeps_only_last(operation: AnyOperation) -> bool:
+    """See `DecidesState`."""
+    return isinstance(operation, DecidesState) and operation.keeps_only_last
