@@ -73,7 +73,7 @@ compiled: build/compiled/.ready
 
 build/compiled/.ready: $(VENV)/.development hatch_build.py $(shell find bulk jobs -name '*.py')
 	rm -rf build/compiled
-	HATCH_BUILD_HOOKS_ENABLE=1 $(PIP) --no-deps --no-build-isolation --target build/compiled .
+	BULK_COMPILE=1 $(PIP) --no-deps --no-build-isolation --target build/compiled .
 	@touch $@
 
 # A copy of the working copy with what is compiled beside the sources.

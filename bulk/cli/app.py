@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from bulk.cli import errors, output
+from bulk.cli import errors, output, version
 from bulk.cli.commands import (
     check,
     completion,
@@ -48,7 +48,14 @@ class InOrder(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=EPILOG,
 )
-@click.version_option(package_name="bulkops", prog_name="bulk", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=version.show,
+    help="Show the version, and whether it is compiled, and exit.",
+)
 def commands() -> None:
     """Run bulk operations against a self-managed code-hosting platform: as fast as its limits allow, every effect
     exactly once, resumable at any moment. Try it without a platform: bulk demo

@@ -70,10 +70,25 @@ def test_without_a_command_the_help_is_shown() -> None:
 
 
 def test_version() -> None:
-    """`bulk --version` names the version of the package."""
+    """`bulk --version` names the version of the package, whether it is compiled, and the Python that runs it."""
+    import platform
     from importlib.metadata import version
 
-    assert bulk("--version").stdout == f"bulk {version('bulkops')}\n"
+    from bulk import urls
+
+    how = "interpreted" if urls.__file__.endswith(".py") else "compiled"
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    assert bulk("--version").stdout == f"bulk {version('bulkops')} ({how}, {python})\n"
+
+
+def test_version_imports_no_engine() -> None:
+    """`bulk --version` decides whether it is compiled without importing anything that may be."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "bulk", "--version"], capture_output=True, text=True, check=True
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "bulk.cli.version" in imported
+    assert not imported & {"bulk.engine", "bulk.urls", "bulk.model", "bulk.platform", "aiohttp", "asyncio"}
 
 
 @pytest.mark.parametrize(

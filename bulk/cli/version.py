@@ -1,0 +1,29 @@
+"""`bulk --version`: which version it is, which Python runs it, and whether what works for every request is compiled."""
+
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
+
+import click
+
+import bulk
+
+ONE_OF_THEM = "bulk.urls"
+"""One of the modules that are compiled, all of them or none: the list stands in pyproject.toml."""
+
+
+def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """The callback of the option: print it and end the command."""
+    if not value or ctx.resilient_parsing:
+        return
+    import platform
+    from importlib.metadata import version
+
+    how = "compiled" if is_compiled() else "interpreted"
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    click.echo(f"bulk {version('bulkops')} ({how}, {python})")
+    ctx.exit()
+
+
+def is_compiled() -> bool:
+    """Whether an extension module would be imported for `ONE_OF_THEM`; nothing is imported to find out."""
+    found = PathFinder.find_spec(ONE_OF_THEM, bulk.__path__)
+    return found is not None and (found.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
