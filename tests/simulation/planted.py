@@ -81,8 +81,8 @@ def hidden_re_send() -> Iterator[None]:
 @contextlib.contextmanager
 def _by_session() -> Iterator[None]:
     """All requests go through aiohttp's session, as through a proxy, without the guard against a second sending."""
-    no_line = _patched(transport.Transport, "_new_line", lambda self, connector: None)
-    with no_line, _patched(transport._Request, "send", _send):
+    no_pool = _patched(transport.Transport, "_new_pool", lambda self, connector: None)
+    with no_pool, _patched(transport._Request, "send", _send):
         yield
 
 
