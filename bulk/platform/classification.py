@@ -284,8 +284,8 @@ def _accepted(request: Request, reply: Reply) -> Verdict:
             # repeating brings the same, so it is final
             is_file = request.media in (Media.RAW, Media.HTML)
             code = ErrorCode.TOO_LARGE if is_file else ErrorCode.BAD_RESPONSE
-            return Verdict(VerdictKind.REFUSED, code, f"the answer can't be used: {body.why}")
-        return _bad(f"the answer (status {reply.status}) can't be used: {body.why}")
+            return Verdict(VerdictKind.REFUSED, code, f"the answer can't be used: {printable(body.why)}")
+        return _bad(f"the answer (status {reply.status}) can't be used: {printable(body.why)}")
     if body is None and reply.status == 200 and request.method == "GET":
         return _bad("the answer (status 200) is empty")
     if request.proof is not None and not reply.is_unchanged:  # what a 304 confirms was looked at when it was kept

@@ -335,6 +335,7 @@ requests = st.builds(
 )
 @example(READ, 429, {"retry-after": "9" * 400}, None, False)
 @example(READ, 403, {}, {"message": " " * 5000 + "x"}, False)
+@example(READ, 200, {}, Unreadable("\ud7fc"), False)
 def test_a_verdict_can_be_had_for_everything(request_, status, headers, body, is_truncated):
     """failures.md row 26: no headers and no body make it raise; waits and messages stay within bounds."""
     reply = Reply(status=status, headers=headers, body=body, is_truncated=is_truncated)
