@@ -61,7 +61,15 @@ def probe_at(bucket: Bucket, now: float) -> float:
             at = min(at, bucket.emptied_at + first_s * 4.0 ** min(3, witness.too_much))
     if _is_hollow(bucket):
         at = min(at, bucket.emptied_at + bucket.window_s * HOLLOW_SHARE)
+    if _is_next_full(bucket, now):
+        at = max(at, bucket.reset_at + bucket.window_s)
     return max(at, bucket.pause_until)
+
+
+def _is_next_full(bucket: Bucket, now: float) -> bool:
+    """Whether the next window may be full of what was under way when it began: then there is nothing to be seen."""
+    over = bucket.over if bucket.over >= 0 else bucket.paid - bucket.in_flight
+    return now >= bucket.reset_at and bucket.paid - over >= bucket.limit
 
 
 def probe(bucket: Bucket, now: float) -> None:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bulk.govern.budgets import probes
@@ -131,8 +131,14 @@ def disturb(one: Bucket, truth: Truth, verb: str, pick: int, seconds: float) -> 
         one.in_flight -= 1
 
 
+ALL_AT_THE_END = [*[("send", 0, 0.0)] * LIMIT, ("end", 0, 0.0), *[("arrive", 0, 0.0)] * LIMIT]
+"""All of a window is under way when it ends, and counts in the next one."""
+
+
 @settings(max_examples=200, deadline=None)
 @given(steps=STEPS)
+@example(steps=[*ALL_AT_THE_END, ("wait", 0, 1.0), ("send", 0, 0.0), ("arrive", 0, 0.0)])
+@example(steps=[*ALL_AT_THE_END, *[("hear", 0, 0.0)] * LIMIT, ("wait", 0, 1.0), ("send", 0, 0.0), ("arrive", 0, 0.0)])
 def test_no_interleaving_of_late_witnesses_lets_out_too_much(steps: list[tuple[str, int, float]]) -> None:
     """T2: headers and `/rate_limit` up to 5 s late, answers in any order, requests that take long: none of them ever
     meets the limit of a window, not even one that went to see."""
