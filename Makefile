@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 # not compiled: what is never imported would take half of the time of an installation
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
+# New examples of the properties, more of them: `make test` takes the same ones each time.
+PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/ledger tests/items tests/schedule
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test endpoints check formatted linted typed layered declared used collected
 .PHONY: bench compiled compiled-test soak coverage mutation format reference constraints clean
@@ -97,6 +100,7 @@ mutation: $(VENV)/.development
 
 soak: $(VENV)/.development
 	$(BIN)/python -m pytest -m soak --timeout 7200
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile explore --timeout 7200 $(PROPERTIES)
 
 format: $(VENV)/.development
 	$(BIN)/ruff check --fix

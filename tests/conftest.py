@@ -60,8 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"tests/conftest.py, LONG: no {', '.join(gone)}")
     if not config.pluginmanager.has_plugin(figures.__name__):
         config.pluginmanager.register(figures, figures.__name__)
+    hypothesis.settings.register_profile("explore", deadline=None, max_examples=2_000)  # see `make soak`
     if hypothesis.settings.get_current_profile_name() == "default":  # mutation has its own
-        hypothesis.settings.register_profile("tests", deadline=None)  # a busy machine is no defect
+        # a busy machine is no defect, and the same examples each time tell a change's defects from those that it found
+        hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
         hypothesis.settings.load_profile("tests")
 
 

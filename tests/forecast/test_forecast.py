@@ -135,7 +135,7 @@ def made(drawn):
 @settings(deadline=None)
 @given(JOBS, BUDGETS, st.data())
 def test_more_work_never_ends_sooner(drawn, budgets, data):
-    """One more item, in whichever job, never makes an end come before the one that it had."""
+    """One more item, in whichever job, never makes an end come before the one that it had, as exactly as it is told."""
     jobs = made(drawn)
     place = data.draw(st.integers(0, len(jobs) - 1))
     more = [replace(each, items=each.items + data.draw(st.integers(1, 50))) if number == place else each
@@ -143,7 +143,8 @@ def test_more_work_never_ends_sooner(drawn, budgets, data):
     before, after = (forecast(given, budgets, FULL, NOW).end_at for given in (jobs, more))
     assert before is not None
     assert after is not None
-    assert after >= before - max(each.item_s for each in jobs)  # what flows evenly may begin within an item
+    # what flows evenly may begin within an item, and an end is told to a hundredth of the time, not better
+    assert after >= before - max(each.item_s for each in jobs) - (before - NOW) / 100
 
 
 @settings(deadline=None)
