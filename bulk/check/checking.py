@@ -206,7 +206,7 @@ class _JobChecking:
                 try:
                     source = self._check_source()
                 except SourceFlaw as flaw:
-                    self._flaws.add(self._place, flaw.line, "", flaw.message)
+                    self._flaws.add(self._place, flaw.line, flaw.field, flaw.message)
             if self._copies is not None and self._whole.copies is not None and not len(self._flaws):
                 copies = self._whole.copies.add(self._job.number, self._copies)
         return JobCheck(items=self._count, copies=copies, source=source)

@@ -5,52 +5,37 @@ Slow and exact; the fast way is `decoding.py`, which comes here when something i
 
 import json
 import re
+from collections import Counter
 from typing import Any, NoReturn
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_ATOM = re.compile(r"[^\s,\]}]+")
+from bulk.items.lines import SourceFlaw, decoded
+
+_TOKEN = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*:)?|[\[\]{},\n]|[^\s,\[\]{}":]+', re.DOTALL)
 
 
-class JsonFlaw(ValueError):
-    """The text is not JSON that we take.
-
-    Attributes:
-        line: where, counted from 1 within the text.
-        column: where in that line, counted from 1.
-        field: the key that was given twice; else empty.
-    """
-
-    def __init__(self, message: str, line: int, column: int, field: str = "") -> None:
-        super().__init__(message)
-        self.message, self.line, self.column, self.field = message, line, column, field
-
-
-def flaw_of(raw: bytes) -> JsonFlaw | None:
-    """What is wrong with `raw` as JSON text, or None."""
+def flaw_of(raw: bytes) -> SourceFlaw | None:
+    """What is wrong with `raw` as JSON text, with its line (from 1) and the key that stands twice, or None."""
     try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line, column = _place(raw.decode("utf-8", "replace"), len(raw[: error.start].decode("utf-8", "replace")))
-        return JsonFlaw(f"not UTF-8: the byte 0x{raw[error.start]:02X} in column {column}", line, column)
-    if "\0" in text:
-        line, column = _place(text, text.index("\0"))
-        return JsonFlaw(f"holds a NUL character in column {column}", line, column)
-    try:
+        text = decoded(raw)
         value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False).encode()
+    except SourceFlaw as flaw:
+        if flaw.field:
+            flaw.line = 1 + text.count("\n", 0, max(text.rfind(json.dumps(flaw.field, ensure_ascii=False)), 0))
+        return flaw
     except json.JSONDecodeError as error:
-        return _of_decode_error(text, error)
-    except _RepeatedKey as error:
-        line, column = _place_of_repeat(text, error.name)
-        return JsonFlaw("given twice in one object", line, column, error.name)
-    except _NoNumber as error:
-        return JsonFlaw(f"not JSON: there is no number {error}", 1, 1)
+        what = error.msg[:1].lower() + error.msg[1:]
+        if error.pos >= len(text.rstrip()):
+            what = "it ends too early"
+        elif what == "extra data":
+            what = "there is more after the end of the value"
+        return SourceFlaw(f"not JSON: {what} (column {error.colno})", error.lineno)
     except RecursionError:
-        return JsonFlaw("nested too deeply", 1, 1)
+        return SourceFlaw("nested too deeply", 1)
+    except UnicodeEncodeError:
+        return SourceFlaw("holds a lone surrogate (\\ud800 to \\udfff), which is no character", 1)
     except ValueError:
-        return JsonFlaw("holds a number with too many digits", 1, 1)
-    if "\\u" in text and _has_surrogate(value):
-        return JsonFlaw("holds a lone surrogate (\\ud800 to \\udfff), which is no character", 1, 1)
+        return SourceFlaw("holds a number with too many digits", 1)
     return None
 
 
@@ -58,7 +43,7 @@ def has_repeated_key(raw: bytes) -> bool:
     """Whether an object within `raw` has a key twice. `raw` is valid JSON."""
     try:
         json.loads(raw, object_pairs_hook=_without_repeats)
-    except _RepeatedKey:
+    except SourceFlaw:
         return True
     except (ValueError, RecursionError):
         return False
@@ -67,100 +52,40 @@ def has_repeated_key(raw: bytes) -> bool:
 
 def places(raw: bytes) -> dict[str, int]:
     """The line of every field within `raw`, which is valid JSON: `{"committer.email": 3}`, counted from 1."""
-    text = raw.decode("utf-8", "replace")
     found: dict[str, int] = {}
-    stack: list[tuple[str, int]] = []  # name of the open object or list; next index, or -1 for an object
-    name, at = "", _skip(text, 0)
-    line, counted = 1, 0
-    while at < len(text):
-        line, counted = line + text.count("\n", counted, at), at
-        found.setdefault("", line)
-        match text[at]:
-            case "{":
-                stack.append((name, -1))
-                at += 1
-            case "[":
-                stack.append((name, 0))
-                name, at = f"{name}[0]", at + 1
-                found[name] = line
-            case "}" | "]":
-                name, at = (stack.pop()[0] if stack else ""), at + 1
+    stack: list[tuple[str, int]] = []  # name of the open object or list; number of the entry, or -1 for an object
+    name, line = "", 1
+    for token in _TOKEN.finditer(raw.decode("utf-8", "replace")):
+        match token[0]:
+            case "\n":
+                line += 1
+            case "]" | "}":
+                stack.pop()
             case ",":
-                at += 1
-                if stack and stack[-1][1] >= 0:
-                    owner, index = stack.pop()
-                    stack.append((owner, index + 1))
-                    name = f"{owner}[{index + 1}]"
-                    found[name] = line + text.count("\n", at, _skip(text, at))
-            case _:
-                string = _STRING.match(text, at)
-                token = string or _ATOM.match(text, at)
-                end = token.end() if token else at + 1
-                after = _skip(text, end)
-                if string and text[after : after + 1] == ":" and stack:
-                    key = json.loads(string[0], strict=False)
-                    name = f"{stack[-1][0]}.{key}" if stack[-1][0] else key
-                    found.setdefault(name, line)
-                    end = after + 1
-                at = end
-        at = _skip(text, at)
+                owner, number = stack[-1]
+                if number >= 0:
+                    stack[-1], name = (owner, number + 1), f"{owner}[{number + 1}]"
+            case text:
+                if token[2]:
+                    owner, key = stack[-1][0], json.loads(token[1])
+                    name = f"{owner}.{key}" if owner else key
+                found.setdefault(name, line)
+                line += text.count("\n")
+                if text == "[":
+                    stack.append((name, 0))
+                    name = f"{name}[0]"
+                elif text == "{":
+                    stack.append((name, -1))
     return found
-
-
-def _skip(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
-class _RepeatedKey(Exception):
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
-class _NoNumber(Exception):
-    pass
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise _RepeatedKey(name)
-            seen.add(name)
+    if len(found) < len(pairs):
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise SourceFlaw("given twice in one object", 1, name)
     return found
 
 
 def _no_number(name: str) -> NoReturn:
-    raise _NoNumber(name)
-
-
-def _of_decode_error(text: str, error: json.JSONDecodeError) -> JsonFlaw:
-    what = error.msg[:1].lower() + error.msg[1:]
-    if error.pos >= len(text.rstrip()):
-        what = "it ends too early"
-    elif what == "extra data":
-        what = "there is more after the end of the value"
-    return JsonFlaw(f"not JSON: {what} (column {error.colno})", error.lineno, error.colno)
-
-
-def _place(text: str, at: int) -> tuple[int, int]:
-    return 1 + text.count("\n", 0, at), at - text.rfind("\n", 0, at)
-
-
-def _place_of_repeat(text: str, name: str) -> tuple[int, int]:
-    spots = [found.start() for found in _STRING.finditer(text) if found[0] == json.dumps(name, ensure_ascii=False)]
-    return _place(text, spots[-1]) if spots else (1, 1)
-
-
-def _has_surrogate(value: Any) -> bool:
-    match value:
-        case str():
-            return any("\ud800" <= char <= "\udfff" for char in value)
-        case dict():
-            return any(_has_surrogate(key) or _has_surrogate(inner) for key, inner in value.items())
-        case list():
-            return any(map(_has_surrogate, value))
-    return False
+    raise SourceFlaw(f"not JSON: there is no number {name}", 1)

@@ -19,7 +19,7 @@ CHUNK_BYTES = 256 * 1024
 TOO_LONG = "longer than 16 MiB; put long content into a file and name it (content_file)"
 
 Read: TypeAlias = Callable[[int], bytes]
-"""Up to so many bytes; empty at the end."""
+"""The next bytes, about as many as were asked for; empty at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,39 @@ Row: TypeAlias = tuple[int, int, bytes | Given | Bad]
 
 
 class SourceFlaw(ValueError):
-    """The rest of a source can't be read: damaged compression, no list where one is needed.
+    """A text, or the rest of it, can't be read: damaged compression, no list where one is needed, a wrong byte.
 
     Attributes:
         line: where; 0 where the whole file is meant.
+        field: dotted name of the field, as far as it is known.
     """
 
-    def __init__(self, message: str, line: int = 0) -> None:
+    def __init__(self, message: str, line: int = 0, field: str = "") -> None:
         super().__init__(message)
-        self.message, self.line = message, line
+        self.message, self.line, self.field = message, line, field
 
 
 def bad(line: int, message: str, field: str = "") -> Bad:
     """A row with one flaw."""
     return Bad(((line, ItemFlaw(field, message)),))
+
+
+def decoded(data: bytes, line: int = 1) -> str:
+    """The text in `data`, whose first line is that one.
+
+    Raises:
+        SourceFlaw: it is not UTF-8, or holds a NUL character.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what, before = f"not UTF-8: the byte 0x{data[error.start]:02X}", data[: error.start].decode()
+    else:
+        before, nul, _ = text.partition("\0")
+        if not nul:
+            return text
+        what = "holds a NUL character"
+    raise SourceFlaw(f"{what} in column {len(before) - before.rfind(chr(10))}", line + before.count("\n")) from None
 
 
 def lines(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[Row]]:

@@ -4,7 +4,6 @@ The hash is of the file as it lies there, compressed or not, and of all of it, e
 Only regular files are read: a run must be able to read them again. Source: interface.md §2, failures.md rows 53 and 55.
 """
 
-import codecs
 import gzip
 import hashlib
 import io
@@ -18,8 +17,8 @@ from typing import BinaryIO, Self
 import zstandard
 
 from bulk.items import csv_rows, json_array, lines
-from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Read, Row, SourceFlaw
-from bulk.items.yaml_text import YamlFlaw, flaw_of_text, stream_list
+from bulk.items.lines import CHUNK_BYTES, Bad, Given, Read, Row, SourceFlaw
+from bulk.items.yaml_text import stream_list
 from bulk.operation import AnyOperation, ItemFlaw
 
 STDIN = Path("-")
@@ -28,7 +27,6 @@ STDIN = Path("-")
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".yaml": "yaml", ".yml": "yaml"}
 COMPRESSIONS = (".gz", ".zst")
 
-_RAW_BYTES = 256 * 1024
 _ZSTD_STEP_BYTES = 512
 """Compressed bytes that are expanded at once: at the format's densest (4 bytes for 128 KiB) they make 16 MiB."""
 _MOST_WINDOW_BYTES = 128 * 1024 * 1024
@@ -122,7 +120,7 @@ class ItemsFile:
         Raises:
             SourceFlaw: it can't be read, or changed while it was read.
         """
-        while self._read_raw(_RAW_BYTES):
+        while self._read_raw(CHUNK_BYTES):
             pass
         status = os.fstat(self._file.fileno())
         if (status.st_size, status.st_mtime_ns) != (self.size, self.mtime_ns):
@@ -143,7 +141,8 @@ class ItemsFile:
             case ".gz":
                 return _gunzipped(self._read_raw)
             case ".zst":
-                return _Zstandard(self._read_raw).read
+                expanded = _unzstd(self._read_raw)
+                return lambda _: next(expanded, b"")
             case _:
                 return self._read_raw
 
@@ -207,91 +206,34 @@ def _gunzipped(raw: Read) -> Read:
     return read
 
 
-class _Zstandard:
-    """Expands in small steps, so that a bomb can't fill the memory, and notices a file that ends too early."""
+def _unzstd(raw: Read) -> Iterator[bytes]:
+    """What the frames in `raw` hold, expanded in small steps, so that a bomb can't fill the memory.
 
-    def __init__(self, raw: Read) -> None:
-        self._raw = raw
-        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
-        self._frame: zstandard.ZstdDecompressionObj | None = None
-        self._input, self._at = b"", 0
-
-    def read(self, count: int) -> bytes:
-        """At least one byte unless the data is at its end; at most `count` and what one step makes."""
-        parts: list[bytes] = []
-        size = 0
-        while size < count:
-            step = self._step()
-            if step is None:
-                break
-            if step:
-                parts.append(step)
-                size += len(step)
-        return b"".join(parts)
-
-    def _step(self) -> bytes | None:
-        if self._at >= len(self._input):
-            self._input, self._at = self._raw(_RAW_BYTES), 0
-            if not self._input:
-                if self._frame is not None:
-                    raise SourceFlaw("the compressed data ends too early")
-                return None
-        piece = self._input[self._at : self._at + _ZSTD_STEP_BYTES]
-        self._at += len(piece)
-        if self._frame is None:
-            self._frame = self._decompressor.decompressobj()
-        try:
-            expanded = self._frame.decompress(piece)
-        except zstandard.ZstdError:
-            raise SourceFlaw("the compressed data is damaged, or is no zstd") from None
-        if self._frame.eof:
-            self._at -= len(self._frame.unused_data)
-            self._frame = None
-        return expanded
-
-
-class _Text:
-    """Bytes as text for the YAML parser; a wrong byte becomes a flaw with its line."""
-
-    def __init__(self, read: Read) -> None:
-        first, _ = lines.without_mark(read, 4096)
-        self._first, self._read = first, read
-        self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
-        self._line = 1
-        self.since_item = 0
-
-    def read(self, size: int = -1, /) -> str:
-        while True:
-            # the parser copies what it has not used each time: the longer an item is, the more it gets at once
-            data = self._first or self._read(max(size, 4096, min(self.since_item, MOST_LINE_BYTES - self.since_item)))
-            self._first = b""
+    Raises:
+        SourceFlaw: it is no zstd, or ends within a frame, which the library's own reader does not notice.
+    """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
+    frame: zstandard.ZstdDecompressionObj | None = None
+    expanded = bytearray()
+    while piece := raw(_ZSTD_STEP_BYTES):
+        while piece:
+            frame = frame or decompressor.decompressobj()
             try:
-                text = self._decoder.decode(data, final=not data)
-            except UnicodeDecodeError as error:
-                before = error.object[: error.start]
-                line = self._line + before.count(b"\n")
-                raise SourceFlaw(f"not UTF-8: the byte 0x{error.object[error.start]:02X}", line) from None
-            flaw = flaw_of_text(text, self._line)
-            if flaw:
-                raise SourceFlaw(flaw.message, flaw.line)
-            self._line += text.count("\n")
-            self.since_item += len(data)
-            if self.since_item > MOST_LINE_BYTES:
-                raise SourceFlaw(f"an item is {TOO_LONG}", self._line)
-            if text or not data:
-                return text
+                expanded += frame.decompress(piece)
+            except zstandard.ZstdError:
+                raise SourceFlaw("the compressed data is damaged, or is no zstd") from None
+            piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+        if len(expanded) >= CHUNK_BYTES:
+            yield bytes(expanded)
+            expanded.clear()
+    if frame is not None:
+        raise SourceFlaw("the compressed data ends too early")
+    yield bytes(expanded)
 
 
 def _yaml_rows(read: Read) -> Iterator[list[Row]]:
-    source = _Text(read)
-    try:
-        for node, repeated in stream_list(source):
-            source.since_item = 0
-            if repeated:
-                flaws = tuple((flaw.line, ItemFlaw(flaw.field, flaw.message)) for flaw in repeated)
-                yield [(node.line, 0, Bad(flaws))]
-            else:
-                yield [(node.line, 0, Given(node.plain(), node.places()))]
-    except YamlFlaw as flaw:
-        message = f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message
-        raise SourceFlaw(message, flaw.line) from None
+    for node, repeated in stream_list(read):
+        if repeated:
+            yield [(node.line, 0, Bad(tuple((flaw.line, ItemFlaw(flaw.field, flaw.message)) for flaw in repeated)))]
+        else:
+            yield [(node.line, 0, Given(node.plain(), node.places()))]

@@ -5,40 +5,32 @@ Anchors, aliases, tags, merge keys, further documents and other YAML versions ar
 constructed but None, bool, int, float, str, dict and list.
 """
 
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
 
 from bulk.flaws import name_shown
+from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Read, SourceFlaw, decoded, lines
 
 MOST_DEPTH = 64
 """How deep lists and objects may be nested (count)."""
 
 Scalar: TypeAlias = bool | int | float | str | None
 
-_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
-_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_WHOLE = re.compile(r"[-+]?[0-9]+")
-_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMBER = re.compile(
+    r"(?P<whole>[-+]?[0-9]+)|(?P<based>0o[0-7]+|0x[0-9a-fA-F]+)"
+    r"|(?P<real>[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)"
+    r"|(?P<none>[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))"
+)
 _MOST_DIGITS = 400
-
-
-class YamlFlaw(ValueError):
-    """The text is not YAML that we take.
-
-    Attributes:
-        line: where, counted from 1.
-        field: dotted name of the field, as far as it is known.
-        message: what is wrong.
-    """
-
-    def __init__(self, line: int, message: str, field: str = "") -> None:
-        super().__init__(f"line {line}: {message}")
-        self.line, self.field, self.message = line, field, message
 
 
 @dataclass(slots=True)
@@ -71,214 +63,177 @@ class Node:
         return found
 
 
-class TextSource(Protocol):
-    """What text is read from."""
-
-    def read(self, size: int = -1, /) -> str:
-        """Up to `size` characters; empty at the end."""
-
-
-def flaw_of_text(text: str, line: int = 1) -> YamlFlaw | None:
-    """The first character that no YAML text may hold, where there is one; `line` is that of the text's first."""
-    found = _UNPRINTABLE.search(text)
-    if found is None:
-        return None
-    char = found[0]
-    what = "a NUL character" if char == "\0" else f"the character U+{ord(char):04X}"
-    return YamlFlaw(line + text.count("\n", 0, found.start()), f"holds {what}, which no YAML text may hold")
-
-
-def read_document(text: str) -> tuple[Node | None, list[YamlFlaw]]:
-    """The one document in `text`, or None where it is empty, and the keys that were given twice.
+def read_document(read: Read) -> tuple[Node | None, list[SourceFlaw]]:
+    """The one document in what `read` gives, or None where it is empty, and the keys that were given twice.
 
     Raises:
-        YamlFlaw: it can't be read.
+        SourceFlaw: it can't be read.
     """
-    flaw = flaw_of_text(text)
-    if flaw:
-        raise flaw
-    builder = _Builder()
-    root: Node | None = None
-    for event in _events(text):
-        built = builder.take(event)
-        root = root if built is None else built
-    return root, builder.flaws
+    builder = _Builder(read)
+    root = builder.node(event) if (event := builder.next()) else None
+    builder.next()
+    return root, builder.repeated
 
 
-def stream_list(source: TextSource) -> Iterator[tuple[Node, list[YamlFlaw]]]:
+def stream_list(read: Read) -> Iterator[tuple[Node, list[SourceFlaw]]]:
     """The elements of a list that is the whole document, one at a time, each with its keys that were given twice.
 
     Raises:
-        YamlFlaw: it can't be read, or is not a list.
+        SourceFlaw: it can't be read, or is not a list.
     """
-    builder = _Builder(is_list_streamed=True)
-    for event in _events(source):
-        built = builder.take(event)
-        if built is not None:
-            yield built, builder.flaws
-            builder.flaws = []
+    builder = _Builder(read)
+    root = builder.next()
+    if root is None:
+        return
+    builder.refuse_special(root, "")
+    if not _is(root, "SequenceStart"):
+        got = "an object" if _is(root, "MappingStart") else "a single value"
+        raise SourceFlaw(f"expected a list of items, got {got}", _line(root))
+    while not _is(event := builder.next(), "SequenceEnd"):
+        yield builder.node(event, depth=1), builder.repeated
+        builder.begin_item()
+    builder.next()
 
 
-def _events(source: "str | TextSource") -> Iterator[Any]:
+class _Text:
+    """What ruamel reads: one line at a time, so that the line of a flaw is known and memory is bounded by one item."""
+
+    def __init__(self, read: Read) -> None:
+        self._rows = chain.from_iterable(lines(read))
+        self.line, self.item_bytes = 1, 0
+
+    def read(self, _size: int = -1, /) -> str:
+        for line, _, data in self._rows:
+            self.line = line
+            if not isinstance(data, bytes) or self.item_bytes + len(data) >= MOST_LINE_BYTES:
+                raise SourceFlaw(f"an item is {TOO_LONG}", line)
+            self.item_bytes += len(data) + 1
+            return decoded(data, line) + "\n"
+        return ""
+
+
+class _Builder:
+    """Nodes from the events of ruamel's parser. `repeated` are the keys of the item that were given twice."""
+
+    def __init__(self, read: Read) -> None:
+        self._text = _Text(read)
+        self._events = _events(self._text)
+        self.repeated: list[SourceFlaw] = []
+
+    def begin_item(self) -> None:
+        """What follows belongs to the next item."""
+        self._text.item_bytes, self.repeated = 0, []
+
+    def next(self) -> Any:
+        """The next event; None at the end."""
+        return next(self._events, None)
+
+    def node(self, event: Any, name: str = "", depth: int = 0) -> Node:
+        """The value that begins with `event`; `name` is its dotted name, and `depth` what it is nested in (count)."""
+        self.refuse_special(event, name)
+        line = _line(event)
+        if _is(event, "Scalar"):
+            text = _characters(event.value, line, name)
+            return Node(_resolved(text, line, name) if event.implicit[0] else text, line)
+        if depth >= MOST_DEPTH:
+            raise SourceFlaw(f"nested more than {MOST_DEPTH} deep", line, re.split(r"[.\[]", name)[0])
+        if _is(event, "MappingStart"):
+            return Node(self._fields(name, depth), line)
+        entries: list[Node] = []
+        while not _is(inner := self.next(), "SequenceEnd"):
+            entries.append(self.node(inner, f"{name}[{len(entries)}]", depth + 1))
+        return Node(entries, line)
+
+    def _fields(self, name: str, depth: int) -> dict[str, Node]:
+        fields: dict[str, Node] = {}
+        while not _is(event := self.next(), "MappingEnd"):
+            self.refuse_special(event, name)
+            line = _line(event)
+            if not _is(event, "Scalar"):
+                raise SourceFlaw("a key must be a word, not a list or an object", line, name)
+            if event.value == "<<" and event.implicit[0]:
+                raise SourceFlaw("merge keys (<<) are refused; write the fields out", line, name)
+            key = _characters(event.value, line, name)
+            full_name = f"{name}.{name_shown(key)}" if name else name_shown(key)
+            node = self.node(self.next(), full_name, depth + 1)
+            node.line = line
+            if fields.setdefault(key, node) is not node:
+                self.repeated.append(SourceFlaw(f"given twice; first on line {fields[key].line}", line, full_name))
+        return fields
+
+    def refuse_special(self, event: Any, name: str) -> None:
+        """Refuse what would make one value out of another, or an object of a class."""
+        if _is(event, "Alias"):
+            raise SourceFlaw("aliases (*name) are refused; write the value out", _line(event), name)
+        if event.anchor is not None:
+            message = "anchors (&name) are refused; write the value out where it is used"
+            raise SourceFlaw(message, _line(event), name)
+        if event.tag is not None:
+            raise SourceFlaw("tags (!name) are refused; put text in quotes to keep it text", _line(event), name)
+
+
+def _is(event: Any, kind: str) -> bool:
+    return type(event).__name__ == f"{kind}Event"
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _events(text: _Text) -> Iterator[Any]:
+    """The events of the one document."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.reader import ReaderError
 
+    documents = 0
     try:
-        yield from YAML(typ="safe", pure=True).parse(source)
+        for event in YAML(typ="safe", pure=True).parse(text):
+            if _is(event, "DocumentStart"):
+                documents += 1
+                if documents > 1:
+                    raise SourceFlaw("a second document (---) is refused; one file holds one", _line(event))
+                if event.version not in (None, (1, 2)) or event.tags:
+                    raise SourceFlaw("directives are refused; the file is read as YAML 1.2", _line(event))
+            elif not any(_is(event, kind) for kind in ("StreamStart", "StreamEnd", "DocumentEnd")):
+                yield event
+    except SourceFlaw:
+        raise
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         context = f"{error.context}: " if error.context else ""
-        raise YamlFlaw((mark.line if mark else 0) + 1, f"not YAML: {context}{error.problem}") from None
-    except YAMLError as error:
-        raise YamlFlaw(1, f"not YAML: {str(error).splitlines()[0]}") from None
-    except (ValueError, OverflowError) as error:
-        if type(error) is not ValueError and not isinstance(error, OverflowError):
-            raise  # the source's own
-        raise YamlFlaw(1, "not YAML: an escape or a directive can't be read") from None
+        raise SourceFlaw(f"not YAML: {context}{error.problem}", mark.line + 1 if mark else text.line) from None
+    except ReaderError as error:
+        message = f"holds the character U+{error.character:04X}, which no YAML text may hold"
+        raise SourceFlaw(message, text.line) from None
+    except (YAMLError, ValueError, OverflowError):
+        raise SourceFlaw("not YAML: an escape or a directive can't be read", text.line) from None
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or an object that is being built. `key` is the name whose value comes next."""
-
-    node: Node
-    name: str
-    is_root_list: bool = False
-    key: str | None = None
-    key_line: int = 0
-    count: int = 0
-
-
-@dataclass(slots=True)
-class _Builder:
-    """Events in, finished nodes out, with a stack of our own: no nesting of the text can exhaust Python's."""
-
-    is_list_streamed: bool = False
-    flaws: list[YamlFlaw] = field(default_factory=list)
-    _stack: list[_Open] = field(default_factory=list)
-    _documents: int = 0
-
-    def take(self, event: Any) -> Node | None:
-        """The root, or with `is_list_streamed` an element of the root list, when `event` finishes one."""
-        kind, line = type(event).__name__, event.start_mark.line + 1 if event.start_mark else 1
-        match kind:
-            case "ScalarEvent":
-                self._refuse_special(event, line)
-                return self._put_scalar(event, line)
-            case "MappingStartEvent" | "SequenceStartEvent":
-                self._refuse_special(event, line)
-                self._open(kind == "MappingStartEvent", line)
-            case "MappingEndEvent" | "SequenceEndEvent":
-                top = self._stack.pop()
-                return None if top.is_root_list else self._put(top.node)
-            case "AliasEvent":
-                raise YamlFlaw(line, "aliases (*name) are refused; write the value out", self._where())
-            case "DocumentStartEvent":
-                self._documents += 1
-                if self._documents > 1:
-                    raise YamlFlaw(line, "a second document (---) is refused; one file holds one")
-                if event.version not in (None, (1, 2)) or event.tags:
-                    raise YamlFlaw(line, "directives are refused; the file is read as YAML 1.2")
-        return None
-
-    def _refuse_special(self, event: Any, line: int) -> None:
-        if event.anchor is not None:
-            raise YamlFlaw(line, "anchors (&name) are refused; write the value out where it is used", self._where())
-        if event.tag is not None:
-            raise YamlFlaw(line, "tags (!name) are refused; put text in quotes to keep it text", self._where())
-
-    def _where(self) -> str:
-        """Dotted name of what comes next."""
-        if not self._stack:
-            return ""
-        top = self._stack[-1]
-        return top.name if top.key is None else _joined(top.name, top.key)
-
-    def _open(self, is_object: bool, line: int) -> None:
-        if self.is_list_streamed and not self._stack:
-            if is_object:
-                raise YamlFlaw(line, "expected a list of items, got an object")
-            self._stack.append(_Open(Node([], line), "", is_root_list=True))
-            return
-        if len(self._stack) >= MOST_DEPTH:
-            raise YamlFlaw(line, f"nested more than {MOST_DEPTH} deep", self._stack[1].name)
-        name, at = "", line
-        if self._stack:
-            top = self._stack[-1]
-            if isinstance(top.node.value, dict):
-                if top.key is None:
-                    raise YamlFlaw(line, "a key must be a word, not a list or an object", top.name)
-                name, at = _joined(top.name, top.key), top.key_line
-            elif not top.is_root_list:
-                name = f"{top.name}[{len(top.node.value) if isinstance(top.node.value, list) else 0}]"
-        value: dict[str, Node] | list[Node] = {} if is_object else []
-        self._stack.append(_Open(Node(value, at), name))
-
-    def _put_scalar(self, event: Any, line: int) -> Node | None:
-        top = self._stack[-1] if self._stack else None
-        if top is None and self.is_list_streamed:
-            raise YamlFlaw(line, "expected a list of items")
-        if top is not None and isinstance(top.node.value, dict) and top.key is None:
-            if event.value == "<<" and event.implicit[0]:
-                raise YamlFlaw(line, "merge keys (<<) are refused; write the fields out", top.name)
-            top.key, top.key_line = _characters(event.value, line, top.name), line
-            return None
-        text = _characters(event.value, line, self._where())
-        value = _resolved(text, line, self._where()) if event.implicit[0] else text
-        return self._put(Node(value, line))
-
-    def _put(self, node: Node) -> Node | None:
-        if not self._stack:
-            return node
-        top = self._stack[-1]
-        if top.is_root_list:
-            return node
-        if isinstance(top.node.value, list):
-            top.node.value.append(node)
-        elif isinstance(top.node.value, dict) and top.key is not None:
-            node.line = top.key_line
-            if top.key in top.node.value:
-                first = top.node.value[top.key].line
-                message = f"given twice; first on line {first}"
-                self.flaws.append(YamlFlaw(top.key_line, message, _joined(top.name, top.key)))
-            else:
-                top.node.value[top.key] = node
-            top.key = None
-        return None
-
-
-def _joined(prefix: str, name: str) -> str:
-    return f"{prefix}.{name_shown(name)}" if prefix else name_shown(name)
-
-
-def _characters(text: str, line: int, where: str) -> str:
+def _characters(text: str, line: int, name: str) -> str:
     """`text` with the two halves of each surrogate pair joined, as JSON writes what lies beyond U+FFFF."""
-    if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
+    if text.isascii():
         return text
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise YamlFlaw(line, "holds a lone surrogate (\\ud800 to \\udfff), which is no character", where) from None
+        raise SourceFlaw("holds a lone surrogate (\\ud800 to \\udfff), which is no character", line, name) from None
 
 
-def _resolved(text: str, line: int, where: str) -> Scalar:
+def _resolved(text: str, line: int, name: str) -> Scalar:
     """What a scalar without quotes means in the core schema of YAML 1.2."""
-    if text in _NULLS:
-        return None
-    if text in _BOOLEANS:
-        return _BOOLEANS[text]
-    if text[0] not in "+-.0123456789":
-        return text
-    if len(text) <= _MOST_DIGITS:
-        if _WHOLE.fullmatch(text):
+    if text in _WORDS:
+        return _WORDS[text]
+    found = _NUMBER.fullmatch(text) if len(text) <= _MOST_DIGITS else None
+    match found.lastgroup if found else None:
+        case "whole":
             return int(text)
-        if _BASED.fullmatch(text):
+        case "based":
             return int(text, 0)
-        if _NUMBER.fullmatch(text):
-            number = float(text)
-            if number not in (float("inf"), float("-inf")):
-                return number
-            raise YamlFlaw(line, "the number is too large; put it in quotes to keep it text", where)
-    if _NO_NUMBER.fullmatch(text):
-        raise YamlFlaw(line, "JSON has no such number; put it in quotes to keep it text", where)
+        case "real" if math.isfinite(float(text)):
+            return float(text)
+        case "real":
+            raise SourceFlaw("the number is too large; put it in quotes to keep it text", line, name)
+        case "none":
+            raise SourceFlaw("JSON has no such number; put it in quotes to keep it text", line, name)
     return text

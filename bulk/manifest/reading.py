@@ -6,10 +6,10 @@ else goes into paths and queries, which `urls.py` encodes, or into JSON.
 """
 
 import hashlib
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 
@@ -17,7 +17,7 @@ from bulk.errors import Flaw, ManifestError
 from bulk.flaws import Flaws
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_regular
-from bulk.items.yaml_text import Node, YamlFlaw, read_document
+from bulk.items.yaml_text import Node, read_document
 from bulk.manifest.fields import Fields
 from bulk.manifest.jobs import jobs_of
 from bulk.manifest.manifest import Manifest
@@ -44,22 +44,20 @@ def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) 
     """
     flaws = Flaws()
     shown = str(path)
-    text = _text(path, shown)
-    root: Node | None = None
+    raw = _content(path, shown)
     try:
-        root, repeated = read_document(text)
-        for flaw in repeated:
-            flaws.add(shown, flaw.line, flaw.field, flaw.message)
-    except YamlFlaw as flaw:
+        root, repeated = read_document(io.BytesIO(raw).read)
+    except SourceFlaw as error:
+        raise ManifestError([Flaw(shown, error.line, error.field, error.message)]) from None
+    for flaw in repeated:
         flaws.add(shown, flaw.line, flaw.field, flaw.message)
-        flaws.raise_if_any()
     if root is None or root.value is None:
         flaws.add(shown, 1, "", "is empty; expected a manifest with version, platform and jobs")
         flaws.raise_if_any()
     fields = Fields(shown, root, "", flaws)
     if not fields.is_object:
         flaws.raise_if_any()
-    manifest = _manifest(fields, root, path, text, overrides, environ)
+    manifest = _manifest(fields, root, path, raw.decode("utf-8-sig"), overrides, environ)
     flaws.raise_if_any()
     assert manifest is not None, "or there was a flaw"
     return manifest
@@ -103,26 +101,19 @@ def _credential_names(root: Node | None, overrides: Overrides) -> Mapping[str, s
     return dict.fromkeys(("default", *overrides.credentials, *(given if isinstance(given, dict) else ())), "")
 
 
-def _text(path: Path, shown: str) -> str:
+def _content(path: Path, shown: str) -> bytes:
     try:
         with open_regular(path) as file:
             raw = file.read(MOST_MANIFEST_BYTES + 1)
     except SourceFlaw as flaw:
-        _stop(shown, 0, flaw.message)
+        message = flaw.message
     except OSError as error:
-        _stop(shown, 0, f"can't be read: {error.strerror}")
-    if len(raw) > MOST_MANIFEST_BYTES:
-        _stop(shown, 0, "larger than 16 MiB; put items into a file of their own and name it in `items`")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = 1 + raw.count(b"\n", 0, error.start)
-        hint = " (is it UTF-16?)" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-        _stop(shown, line, f"not UTF-8: the byte 0x{raw[error.start]:02X}{hint}")
-
-
-def _stop(path: str, line: int, message: str) -> NoReturn:
-    raise ManifestError([Flaw(path, line, "", message)])
+        message = f"can't be read: {error.strerror}"
+    else:
+        if len(raw) <= MOST_MANIFEST_BYTES:
+            return raw
+        message = "larger than 16 MiB; put items into a file of their own and name it in `items`"
+    raise ManifestError([Flaw(shown, 0, "", message)])
 
 
 def _version(given: object) -> int:

@@ -17,7 +17,6 @@ from bulk.errors import ManifestError
 from bulk.flaws import unknown_name
 from bulk.items import csv_rows, json_text
 from bulk.items.lines import CHUNK_BYTES, MOST_LINE_BYTES, Bad, lines
-from bulk.items.sources import _Text
 from bulk.items.yaml_text import stream_list
 from bulk.manifest.reading import Overrides, read_manifest
 from tests.manifest.making import ReadThing
@@ -91,7 +90,7 @@ def test_json_of_many_lines() -> None:
     """The lines of 50,000 fields are found in one pass."""
     raw = json.dumps({f"f{number}": [number] for number in range(50_000)}, indent=1).encode()
     found = json_text.places(raw)
-    assert (found["f0"], found["f0[0]"], found["f49999"]) == (2, 2, 149_999)
+    assert (found["f0"], found["f0[0]"], found["f49999"]) == (2, 3, 149_999)
 
 
 def test_yaml_of_one_long_scalar() -> None:
@@ -103,7 +102,7 @@ def test_yaml_of_one_long_scalar() -> None:
         readings += 1
         return text.read(count)
 
-    [(node, _)] = list(stream_list(_Text(given)))
+    [(node, _)] = list(stream_list(given))
     assert isinstance(node.value, str)
     assert len(node.value) == 500_000
     assert readings < 20

@@ -1,17 +1,23 @@
 """YAML 1.2 as plain data: what is read, with which lines, and what is refused."""
 
+import io
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.items.yaml_text import YamlFlaw, read_document, stream_list
+from bulk.items.lines import SourceFlaw
+from bulk.items.yaml_text import Node, read_document, stream_list
 from tests.items.test_lines import JSON
 
 
+def read(text: str) -> tuple[Node | None, list[SourceFlaw]]:
+    return read_document(io.BytesIO(text.encode()).read)
+
+
 def value_of(text):
-    node, _ = read_document(text)
+    node, _ = read(text)
     assert node is not None
     return node.plain()
 
@@ -37,7 +43,7 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
 @given(JSON)
 def test_json_is_yaml(value):
     """Any JSON text is read as what it is."""
-    node, repeated = read_document(json.dumps(value).replace("\x7f", "\\u007f"))
+    node, repeated = read(json.dumps(value).replace("\x7f", "\\u007f"))
     assert node is not None
     assert node.plain() == value
     assert not repeated
@@ -46,7 +52,7 @@ def test_json_is_yaml(value):
 def test_every_value_knows_its_line():
     """Fields of objects, entries of lists and what is within them have the line of their key or start."""
     text = "a: 1\nb:\n  c: [x,\n    y]\n  d:\n    - e: 1\n      f: 2\ng:\n  h\n"
-    node, repeated = read_document(text)
+    node, repeated = read(text)
     assert not repeated
     assert node is not None
     assert node.places() == {
@@ -57,7 +63,7 @@ def test_every_value_knows_its_line():
 
 def test_repeated_keys_are_all_named():
     """Each key that is given twice is named with its dotted name, its line and where it stood first."""
-    _, repeated = read_document("a: 1\nb: {c: 1, c: 2}\na: 2\n")
+    _, repeated = read("a: 1\nb: {c: 1, c: 2}\na: 2\n")
     assert [(flaw.line, flaw.field, flaw.message) for flaw in repeated] == [
         (2, "b.c", "given twice; first on line 2"),
         (3, "a", "given twice; first on line 1"),
@@ -88,8 +94,8 @@ def test_repeated_keys_are_all_named():
 )
 def test_what_is_dangerous_or_unclear_is_refused(text, line, words):
     """Each is refused with its line, before anything is built from it."""
-    with pytest.raises(YamlFlaw) as caught:
-        read_document(text)
+    with pytest.raises(SourceFlaw) as caught:
+        read(text)
     assert words in caught.value.message
     assert caught.value.line in (line, line + 1) if "YAML" in words or not words else caught.value.line == line
 
@@ -98,8 +104,8 @@ def test_what_is_dangerous_or_unclear_is_refused(text, line, words):
 def test_no_text_breaks_the_reader(text):
     """Any text is a document or a flaw with a line."""
     try:
-        read_document(text)
-    except YamlFlaw as error:
+        read(text)
+    except SourceFlaw as error:
         flaw = error
     else:
         return
@@ -113,11 +119,11 @@ def test_a_list_is_streamed():
     class Endless:
         number = 0
 
-        def read(self, size=-1, /):
+        def read(self, count):
             self.number += 1
-            return f"- {{a: {self.number}}}\n"
+            return f"- {{a: {self.number}}}\n".encode()
 
     source = Endless()
-    elements = stream_list(source)
+    elements = stream_list(source.read)
     assert [next(elements)[0].plain() for _ in range(3)] == [{"a": 1}, {"a": 2}, {"a": 3}]
     assert source.number < 20
