@@ -4,9 +4,11 @@ Quoting is read strictly: a quote within a cell that is not quoted is an error, 
 else than what was meant; only a cell of JSON may hold quotes as it stands. Source: interface.md §2.
 """
 
+import csv
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
@@ -14,147 +16,118 @@ from msgspec import inspect
 
 from bulk.capabilities import secret_fields
 from bulk.flaws import MOST_FLAWS, name_shown, shown, unknown_name
-from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Row, bad
+from bulk.items.lines import CHUNK_BYTES, MOST_LINE_BYTES, TOO_LONG, Bad, Given, Row, SourceFlaw, bad, decoded
 from bulk.operation import AnyOperation, ItemFlaw
 
-_CELL = re.compile(r'"((?:[^"]++|"")*+)"(?=,|\Z)|([^",]*+)(?=,|\Z)', re.DOTALL)
-_JSON_CELL = re.compile(r"[\[{][^,]*+")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_NOT_CLOSED = "is not closed; close it, and double each quote that belongs to the cell"
+_WAY_OUT = "close it, and double each quote that belongs to the cell"
 _FLAGS = {"true": True, "false": False}
 
 Cell = Callable[[str], Any]
 """Makes a value of a cell's text, or raises ValueError with what was expected."""
 
-
 MOST_DEPTH = 64
 """How deep the name of a column may reach into objects (count)."""
 
-
-class CsvFlaw(ValueError):
-    """A row is no CSV; the message says why.
-
-    Attributes:
-        at: where in the row (characters).
-    """
-
-    def __init__(self, message: str, at: int = 0) -> None:
-        super().__init__(message)
-        self.at = at
+# it holds for the whole process, whose default of 131,072 characters is less than a file in Base64 needs
+csv.field_size_limit(MOST_LINE_BYTES)
 
 
 def rows(batches: Iterable[list[Row]], operation: AnyOperation) -> Iterator[list[Row]]:
     """The rows of the CSV text whose lines are `batches` (see `lines.lines`), as mappings for `operation`."""
+    text = _Text(chain.from_iterable(batches))
     columns: _Columns | None = None
-    for batch in _joined(batches):
-        found: list[Row] = []
-        for line, offset, data in batch:
-            if not isinstance(data, bytes):
-                found.append((line, offset, data if isinstance(data, Bad) else bad(line, "can't be read")))
-                continue
-            try:
-                text = data.removesuffix(b"\r").decode("utf-8")
-                if "\0" in text:
-                    raise CsvFlaw("holds a NUL character")
-                if not text.strip():
-                    continue
-                cells = split(text)
-            except UnicodeDecodeError as error:
-                found.append((line, offset, bad(line, f"not UTF-8: the byte 0x{data[error.start]:02X}")))
-                continue
-            except CsvFlaw as error:
-                found.append((line, offset, bad(line + text.count("\n", 0, error.at), str(error))))
-                continue
-            if columns is not None:
-                found.append((line, offset, columns.value(cells, line)))
-                continue
-            columns = _Columns(cells, operation)
-            if columns.flaws:
-                found.append((line, offset, Bad(tuple((line, flaw) for flaw in columns.flaws))))
-                break
-        if found:
-            yield found
-        if columns is not None and columns.flaws:
-            return  # no row can be understood without its header
-
-
-def split(text: str) -> list[str]:
-    """The cells of a row, without its line end.
-
-    Raises:
-        CsvFlaw: the quoting is wrong.
-    """
-    if '"' not in text:
-        return text.split(",")
-    cells: list[str] = []
-    at = 0
-    while True:
-        found = _CELL.match(text, at) or (_JSON_CELL.match(text, at) if text[at : at + 1] in ("[", "{") else None)
-        if found is None:
-            raise CsvFlaw(_why(text, at, len(cells) + 1), at)
-        if found.re is _JSON_CELL:
-            cells.append(found[0])
+    found: list[Row] = []
+    size = 0
+    for cells in text.rows():
+        line, size = text.line, size + len(text.row)
+        found += text.unreadable
+        text.unreadable.clear()
+        if isinstance(cells, SourceFlaw):
+            found.append((cells.line, 0, bad(cells.line, cells.message)))
+        elif columns is not None:
+            found.append((line, 0, columns.value(cells, line)))
         else:
-            cells.append(found[2] if found[1] is None else found[1].replace('""', '"'))
-        at = found.end()
-        if at == len(text):
-            return cells
-        at += 1
-
-
-def _why(text: str, at: int, number: int) -> str:
-    if not text.startswith('"', at):
-        return f'cell {number} holds a quote (") but does not begin with one; quote the whole cell and double it within'
-    if _closed(text, at):
-        return f'cell {number} goes on behind its closing quote ("); expected a comma'
-    return f'the quote (") that opens cell {number} {_NOT_CLOSED}'
-
-
-def _closed(text: str, at: int) -> bool:
-    return text[at + 1 :].replace('""', "").find('"') >= 0
-
-
-def _joined(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
-    """Rows instead of lines: a row whose quotes are open goes on in the next line."""
-    # of a row that goes on; one block, because millions of short lines would take fifty times their length
-    open_row = bytearray()
-    first, offset = 0, 0
-    for batch in batches:
-        found: list[Row] = []
-        for row in batch:
-            line, at, data = row
-            if not isinstance(data, bytes):
-                open_row.clear()
-                found.append(row)
-            elif open_row:
-                open_row += b"\n" + data
-                if len(open_row) > MOST_LINE_BYTES:
-                    found.append((first, offset, _too_long(open_row, first)))
-                    open_row.clear()
-                elif data.count(b'"') % 2:
-                    found.append((first, offset, bytes(open_row)))
-                    open_row.clear()
-            elif b'"' in data and data.count(b'"') % 2:
-                open_row += data
-                first, offset = line, at
-            else:
-                found.append(row)
-        if found:
+            columns = _Columns(cells, operation)
+            if columns.flaws:  # no row can be understood without its header
+                yield [*found, (line, 0, Bad(tuple((line, flaw) for flaw in columns.flaws)))]
+                return
+        if size >= CHUNK_BYTES:
             yield found
-    if open_row:
-        yield [(first, offset, bytes(open_row))]
+            found, size = [], 0
+    yield found + text.unreadable
 
 
-def _too_long(row: bytearray, first: int) -> Bad:
-    """A row whose quotes are open, and which began in the line `first`: where the one that is open stands."""
-    opened = first
-    try:
-        split(row.decode("utf-8", "replace"))
-    except CsvFlaw as flaw:
-        opened += row.decode("utf-8", "replace").count("\n", 0, flaw.at)
-    why = f'the quote (") that opens a cell here is not closed within 16 MiB: {_NOT_CLOSED.partition("; ")[2]}'
-    return bad(opened, f"{why}; or the row is {TOO_LONG}")
+class _Text:
+    """Rows of cells. csv splits them; what it lets pass and we don't is looked for in the bytes that it has read.
+
+    Attributes:
+        row: the bytes of the row; one block, because millions of short lines would take fifty times their length.
+        line: where the row begins.
+        unreadable: what stands for the lines that can't be read.
+    """
+
+    def __init__(self, lines: Iterator[Row]) -> None:
+        self.row, self.line = bytearray(), 1
+        self.unreadable: list[Row] = []
+        self._lines = lines
+
+    def rows(self) -> Iterator[list[str] | SourceFlaw]:
+        """The cells of each row that is not blank, or what is wrong with it."""
+        reader = csv.reader(self._read(), strict=True)
+        while True:
+            self.row.clear()
+            try:
+                cells = next(reader, None)
+                if cells is None:
+                    return
+                text = decoded(self.row, self.line)
+                if b'"' in self.row:
+                    self._refuse_stray_quotes(cells, text)
+                if not text.isspace():
+                    yield cells
+            except SourceFlaw as flaw:
+                yield flaw
+            except csv.Error as error:
+                yield self._explained(str(error))
+
+    def _read(self) -> Iterator[str]:
+        for line, offset, data in self._lines:
+            if not isinstance(data, bytes):
+                self.unreadable.append((line, offset, data))
+                continue
+            if not self.row:
+                self.line = line
+            self.row += data
+            self.row += b"\n"
+            if len(self.row) > MOST_LINE_BYTES + 1:
+                message = f'the quote (") that opens a cell here is not closed within 16 MiB: {_WAY_OUT}'
+                raise SourceFlaw(f"{message}; or the row is {TOO_LONG}", self._line_of_last_quote())
+            yield data.decode("utf-8", "surrogateescape") + "\n"
+
+    def _refuse_stray_quotes(self, cells: list[str], text: str) -> None:
+        for number, cell in enumerate(cells, 1):
+            if '"' in cell and cell[0] not in "[{" and '"{}"'.format(cell.replace('"', '""')) not in text:
+                message = f'cell {number} holds a quote (") but does not begin with one'
+                line = self.line + text.count("\n", 0, text.find(cell))
+                raise SourceFlaw(f"{message}; quote the whole cell and double it within", line)
+
+    def _explained(self, error: str) -> SourceFlaw:
+        try:
+            decoded(self.row, self.line)
+        except SourceFlaw as flaw:
+            return flaw
+        if error == "unexpected end of data":
+            return SourceFlaw(f'the quote (") that opens a cell is not closed; {_WAY_OUT}', self._line_of_last_quote())
+        message = 'a cell goes on behind its closing quote ("); expected a comma'
+        if "new-line" in error:
+            message = "a carriage return stands within a cell; quote the whole cell"
+        return SourceFlaw(message, self.line + self.row.count(b"\n") - 1)
+
+    def _line_of_last_quote(self) -> int:
+        """The line of the quote that is open: behind it there are only pairs."""
+        return self.line + self.row.count(b"\n", 0, self.row.replace(b'""', b"  ").rfind(b'"'))
 
 
 class _Columns:
@@ -173,19 +146,18 @@ class _Columns:
 
     def _add(self, number: int, name: str, item_type: inspect.Type, given: frozenset[str], seen: set[str]) -> None:
         """One column; `given` are the names of all, `seen` those of the columns before it."""
-        flaw = ""
+        path, flaw = tuple(name.split(".")), ""
         if not name:
             flaw = f"column {number} has no name"
         elif name in seen:
             flaw = "a second column of this name"
         elif name.count(".") >= MOST_DEPTH:
             flaw = f"reaches more than {MOST_DEPTH} objects deep"
-        elif any(outer in given for outer in _outer(name)):
+        elif any(outer in given for outer in accumulate(path[:-1], "{}.{}".format)):
             flaw = "a field of an object that another column gives whole"
         if flaw:
             self.flaws.append(ItemFlaw(name_shown(name) if name else "", flaw))
             return
-        path = tuple(name.split("."))
         kind, known = _type_at(item_type, path)
         if kind is None:
             # an explanation takes time, and nobody would read it
@@ -221,15 +193,6 @@ class _Columns:
         return Bad(tuple(flaws)) if flaws else Given(item)
 
 
-def _outer(name: str) -> Iterator[str]:
-    """The names of the objects that a dotted name reaches into."""
-    at = name.find(".")
-    while at >= 0:
-        if at:
-            yield name[:at]
-        at = name.find(".", at + 1)
-
-
 def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | None, list[str]]:
     """The type of the field that `path` names within `info`; None and the names that are known where there is none."""
     if not path:
@@ -259,31 +222,18 @@ def _options(info: inspect.Type) -> list[inspect.Type]:
 
 def _cell_of(info: inspect.Type) -> Cell:
     """What makes a value of a cell for a field of this type. Text wins where text is allowed."""
-    options = _options(info)
-    kinds = {type(option) for option in options}
-    takes_json = bool(kinds & _CONTAINERS)
-    takes_text = bool(kinds - _CONTAINERS - _PLAIN) or inspect.AnyType in kinds
-    if takes_json:
+    kinds = {type(option) for option in _options(info)}
+    takes_text = bool(kinds & _TEXT)
+    if inspect.AnyType in kinds or kinds - _TEXT - _PLAIN:
         return _json_or_text if takes_text else _json
     if takes_text:
         return str
     if inspect.FloatType in kinds:
         return _number
-    if inspect.IntType in kinds:
-        return _whole
-    return _flag
+    return _whole if inspect.IntType in kinds else _flag
 
 
-_CONTAINERS = {
-    inspect.AnyType,
-    inspect.DictType,
-    inspect.StructType,
-    inspect.ListType,
-    inspect.VarTupleType,
-    inspect.TupleType,
-    inspect.SetType,
-    inspect.FrozenSetType,
-}
+_TEXT = {inspect.AnyType, inspect.StrType, inspect.LiteralType, inspect.EnumType}
 _PLAIN = {inspect.IntType, inspect.FloatType, inspect.BoolType}
 
 

@@ -58,7 +58,7 @@ def bad(line: int, message: str, field: str = "") -> Bad:
     return Bad(((line, ItemFlaw(field, message)),))
 
 
-def decoded(data: bytes, line: int = 1) -> str:
+def decoded(data: bytes | bytearray, line: int = 1) -> str:
     """The text in `data`, whose first line is that one.
 
     Raises:

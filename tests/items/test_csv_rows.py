@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.items.csv_rows import CsvFlaw, rows, split
+from bulk.items.csv_rows import rows
 from bulk.items.lines import Bad, Given, lines
 from tests.manifest.making import ReadThing, SecretThing
 
@@ -95,12 +95,10 @@ def test_a_bad_cell_of_a_secret_is_not_shown():
 
 @given(st.text(st.sampled_from('a,"[{]}\n'), max_size=12))
 def test_no_row_breaks_the_parser(text):
-    """Any row is cells or a reason."""
-    try:
-        found = split(text)
-    except CsvFlaw as flaw:
-        found = [str(flaw)]
-    assert found
+    """Any row is an item or a reason with its line."""
+    for line, found in read(f"place,path,anything\n{text}"):
+        assert line >= 2
+        assert isinstance(found, dict) or all(at >= 2 and flaw.message for at, flaw in found.flaws)
 
 
 def test_an_open_quote_is_told_at_its_own_line():
