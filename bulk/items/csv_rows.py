@@ -17,6 +17,7 @@ from msgspec import inspect
 from bulk.capabilities import secret_fields
 from bulk.flaws import MOST_FLAWS, name_shown, shown, unknown_name
 from bulk.items.lines import CHUNK_BYTES, MOST_LINE_BYTES, TOO_LONG, Bad, Given, Row, SourceFlaw, bad, decoded
+from bulk.items.type_errors import options
 from bulk.operation import AnyOperation, ItemFlaw
 
 _WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
@@ -198,7 +199,7 @@ def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | 
     if not path:
         return info, []
     known: list[str] = []
-    for option in _options(info):
+    for option in options(info):
         if isinstance(option, inspect.AnyType):
             return option, []
         if isinstance(option, inspect.DictType):
@@ -211,18 +212,9 @@ def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | 
     return None, known
 
 
-def _options(info: inspect.Type) -> list[inspect.Type]:
-    """The types that `info` allows, without annotations and null."""
-    while isinstance(info, inspect.Metadata):
-        info = info.type
-    if isinstance(info, inspect.UnionType):
-        return [inner for option in info.types for inner in _options(option)]
-    return [] if isinstance(info, inspect.NoneType) else [info]
-
-
 def _cell_of(info: inspect.Type) -> Cell:
     """What makes a value of a cell for a field of this type. Text wins where text is allowed."""
-    kinds = {type(option) for option in _options(info)}
+    kinds = {type(option) for option in options(info)}
     takes_text = bool(kinds & _TEXT)
     if inspect.AnyType in kinds or kinds - _TEXT - _PLAIN:
         return _json_or_text if takes_text else _json

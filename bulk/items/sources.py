@@ -4,15 +4,13 @@ The hash is of the file as it lies there, compressed or not, and of all of it, e
 Only regular files are read: a run must be able to read them again. Source: interface.md §2, failures.md rows 53 and 55.
 """
 
-import gzip
 import hashlib
-import io
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import zstandard
 
@@ -27,8 +25,9 @@ STDIN = Path("-")
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".yaml": "yaml", ".yml": "yaml"}
 COMPRESSIONS = (".gz", ".zst")
 
-_ZSTD_STEP_BYTES = 512
-"""Compressed bytes that are expanded at once: at the format's densest (4 bytes for 128 KiB) they make 16 MiB."""
+_STEP_BYTES = 512
+"""Compressed bytes that are expanded at once: at zstd's densest (4 bytes for 128 KiB) they make 16 MiB."""
+_GZIP = 16 + zlib.MAX_WBITS
 _MOST_WINDOW_BYTES = 128 * 1024 * 1024
 
 
@@ -90,7 +89,7 @@ class ItemsFile:
         Raises:
             SourceFlaw: the rest can't be read.
         """
-        read = self._expanded()
+        read = self._read_expanded()
         match self._format:
             case "jsonl":
                 return lines.lines(read)
@@ -136,15 +135,16 @@ class ItemsFile:
             self._hash.update(data)
         return data
 
-    def _expanded(self) -> Read:
+    def _read_expanded(self) -> Read:
         match self._compression:
             case ".gz":
-                return _gunzipped(self._read_raw)
+                expanded = _expanded(self._read_raw, lambda: zlib.decompressobj(_GZIP), "gzip")
             case ".zst":
-                expanded = _unzstd(self._read_raw)
-                return lambda _: next(expanded, b"")
+                decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
+                expanded = _expanded(self._read_raw, decompressor.decompressobj, "zstd")
             case _:
                 return self._read_raw
+        return lambda _: next(expanded, b"")
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -181,47 +181,27 @@ def digest_of(path: Path) -> tuple[int, int, str]:
         return status.st_size, status.st_mtime_ns, digest
 
 
-class _Raw(io.RawIOBase):
-    """What gzip wants to read from."""
-
-    def __init__(self, read: Read) -> None:
-        super().__init__()
-        self._read = read
-
-    def read(self, count: int = -1, /) -> bytes:
-        return self._read(count)
-
-
-def _gunzipped(raw: Read) -> Read:
-    file = gzip.GzipFile(fileobj=_Raw(raw), mode="rb")
-
-    def read(count: int) -> bytes:
-        try:
-            return file.read(count)
-        except EOFError:
-            raise SourceFlaw("the compressed data ends too early") from None
-        except (gzip.BadGzipFile, zlib.error):
-            raise SourceFlaw("the compressed data is damaged, or is no gzip") from None
-
-    return read
-
-
-def _unzstd(raw: Read) -> Iterator[bytes]:
+def _expanded(raw: Read, frame_of: Callable[[], Any], kind: str) -> Iterator[bytes]:
     """What the frames in `raw` hold, expanded in small steps, so that a bomb can't fill the memory.
 
+    A file that ends within a frame is noticed by this, and not by the readers of the libraries.
+
+    Args:
+        frame_of: begins a frame, as `zlib.decompressobj` does.
+        kind: what it should be, in words.
+
     Raises:
-        SourceFlaw: it is no zstd, or ends within a frame, which the library's own reader does not notice.
+        SourceFlaw: it is something else, or damaged, or ends too early.
     """
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
-    frame: zstandard.ZstdDecompressionObj | None = None
+    frame = frame_of()
     expanded = bytearray()
-    while piece := raw(_ZSTD_STEP_BYTES):
-        while piece:
-            frame = frame or decompressor.decompressobj()
+    while piece := raw(_STEP_BYTES):
+        while piece := piece if frame else piece.lstrip(b"\0"):  # zeros may fill up a block behind a frame
+            frame = frame or frame_of()
             try:
                 expanded += frame.decompress(piece)
-            except zstandard.ZstdError:
-                raise SourceFlaw("the compressed data is damaged, or is no zstd") from None
+            except (zlib.error, zstandard.ZstdError):
+                raise SourceFlaw(f"the compressed data is damaged, or is no {kind}") from None
             piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
         if len(expanded) >= CHUNK_BYTES:
             yield bytes(expanded)

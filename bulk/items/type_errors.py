@@ -6,10 +6,10 @@ secret.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from bulk.flaws import MOST_FLAWS, name_shown, unknown_name
 from bulk.operation import ItemFlaw
@@ -149,35 +149,31 @@ class _Nothing(bytes):
 _NOTHING = _Nothing()
 
 
+def options(info: inspect.Type) -> list[inspect.Type]:
+    """The types that `info` allows, without annotations and null."""
+    while isinstance(info, inspect.Metadata):
+        info = info.type
+    if isinstance(info, inspect.UnionType):
+        return [inner for option in info.types for inner in options(option)]
+    return [] if isinstance(info, inspect.NoneType) else [info]
+
+
 def _choices(kind: Any) -> list[str]:
-    """The allowed values where `kind` is one of a fixed set."""
-    info = msgspec.inspect.type_info(kind)
-    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+    """The allowed values where `kind` is one of a fixed set, or a list of such."""
     found: list[str] = []
-    for option in options:
-        while isinstance(option, msgspec.inspect.Metadata):
-            option = option.type
-        if isinstance(option, msgspec.inspect.ListType):
-            option = option.item_type
-        if isinstance(option, msgspec.inspect.LiteralType):
-            found += [str(value) for value in option.values]
-        elif isinstance(option, msgspec.inspect.EnumType):
-            found += [str(member.value) for member in option.cls]
+    for option in options(inspect.type_info(kind)):
+        for inner in options(option.item_type) if isinstance(option, inspect.ListType) else [option]:
+            if isinstance(inner, inspect.LiteralType):
+                found += map(str, inner.values)
+            elif isinstance(inner, inspect.EnumType):
+                found += [str(member.value) for member in inner.cls]
     return found
 
 
 def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
     """The struct that `kind` is, or is beside null and annotations; None where it is something else."""
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return kind
-    found = {inner for inner in map(_struct_of, get_args(kind)) if inner is not None}
-    is_mapping = any(issubclass(origin, Mapping | list) for origin in _origins(kind))
-    return found.pop() if len(found) == 1 and not is_mapping else None
-
-
-def _origins(kind: Any) -> list[type]:
-    origin = getattr(kind, "__origin__", None)
-    return [origin] if isinstance(origin, type) else []
+    found = [option.cls for option in options(inspect.type_info(kind)) if isinstance(option, inspect.StructType)]
+    return found[0] if len(found) == 1 else None
 
 
 def _joined(where: str, name: str) -> str:

@@ -6,6 +6,7 @@ Items are only located here; `checking.py` reads them. Source: interface.md §2.
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -205,36 +206,35 @@ def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs with their numbers: needs before what needs them, otherwise as in the file."""
     names = dict.fromkeys(part.names())
     places = {job.name: place for place, job in enumerate(jobs)}
-    waits: list[set[int]] = []
-    for job in jobs:
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for place, job in enumerate(jobs):
         for need in job.needs:
             if need not in names:
                 _note_unknown(part, job, need, names)
-        waits.append({places[need] for need in job.needs if need in places})
-    wanted: dict[int, list[int]] = {}
-    for place, before in enumerate(waits):
-        for earlier in before:
-            wanted.setdefault(earlier, []).append(place)
-    left = [len(needs) for needs in waits]
-    ready = [place for place, count in enumerate(left) if not count]
+        sorter.add(place, *(places[need] for need in job.needs if need in places))
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        _note_circle(part, jobs, error.args[1][:0:-1])
+        return ()
     order: list[int] = []
-    while ready:
-        place = heapq.heappop(ready)
-        order.append(place)
-        for other in wanted.get(place, ()):
-            left[other] -= 1
-            if not left[other]:
-                heapq.heappush(ready, other)
-    stuck = {place for place, count in enumerate(left) if count}
-    if stuck:
-        circle = _circle(waits, stuck)
-        names_shown = [jobs[place].name for place in circle]
-        if len(names_shown) > _SHOWN_CIRCLE:
-            names_shown[_SHOWN_CIRCLE - 1 : -1] = ["…"]
-        way = " needs ".join([*names_shown, names_shown[0]])
-        first = jobs[circle[0]]
-        part.flaw(f"{first.name}.needs", f"goes in a circle: {way}", _line(part, first))
+    ready: list[int] = []
+    while sorter.is_active():
+        for place in sorter.get_ready():
+            heapq.heappush(ready, place)
+        order.append(heapq.heappop(ready))
+        sorter.done(order[-1])
     return tuple(replace(jobs[place], number=number) for number, place in enumerate(order))
+
+
+def _note_circle(part: Fields, jobs: Sequence[Job], circle: Sequence[int]) -> None:
+    """Jobs that need each other, each the next, are told from the first in the file on."""
+    start = circle.index(min(circle))
+    names = [jobs[place].name for place in (*circle[start:], *circle[:start])]
+    if len(names) > _SHOWN_CIRCLE:
+        names[_SHOWN_CIRCLE - 1 : -1] = ["…"]
+    way = " needs ".join([*names, names[0]])
+    part.flaw(f"{names[0]}.needs", f"goes in a circle: {way}", _line(part, jobs[min(circle)]))
 
 
 def _note_unknown(part: Fields, job: Job, need: str, names: Collection[str]) -> None:
@@ -253,16 +253,3 @@ def _line(part: Fields, job: Job) -> int:
     values = node.value if node is not None and isinstance(node.value, dict) else {}
     inner = values.get("items" if job.derivation is not None and "needs" not in values else "needs")
     return inner.line if inner is not None else job.line
-
-
-def _circle(waits: Sequence[set[int]], stuck: set[int]) -> list[int]:
-    """Jobs that need each other in a circle, each the next, from the first in the file on."""
-    way: dict[int, None] = {}
-    place = min(stuck)
-    while place not in way:
-        way[place] = None
-        place = min(waits[place] & stuck)
-    passed = list(way)
-    circle = passed[passed.index(place) :]
-    start = circle.index(min(circle))
-    return circle[start:] + circle[:start]

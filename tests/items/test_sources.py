@@ -5,7 +5,10 @@ import io
 import itertools
 import json
 import os
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -16,7 +19,7 @@ from bulk.bundle.checked import MOST_MARKS, Checked, Marks, load_checked
 from bulk.bundle.streams import EntryStream
 from bulk.errors import ManifestError, RunDirectoryError
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import ItemsFile, _unzstd, digest_of, format_of
+from bulk.items.sources import ItemsFile, _expanded, digest_of, format_of
 from tests.manifest.making import Person, ReadThing, WriteThing, a_job, check_in, lanes_of, stream, thing
 
 ITEMS = [{"place": f"p{number}", "number": number, "person": {"name": "é", "email": 'x,\n"y'}} for number in range(7)]
@@ -65,14 +68,21 @@ def test_other_names_are_refused(tmp_path, name):
         format_of(tmp_path / name)
 
 
-@given(st.binary(max_size=3000), st.integers(1, 700))
-def test_zstandard_in_small_steps(data, count):
-    """Frames in a row come out whole, however many bytes are read at once; one that ends early is noticed."""
-    packed = zstandard.ZstdCompressor().compress(data) + zstandard.ZstdCompressor().compress(data[::-1])
-    whole, cut = io.BytesIO(packed), io.BytesIO(packed[:-1])
-    assert b"".join(_unzstd(lambda _: whole.read(count))) == data + data[::-1]
+FRAMES: dict[str, tuple[Callable[[bytes], bytes], Callable[[], Any]]] = {
+    "gzip": (gzip.compress, lambda: zlib.decompressobj(31)),
+    "zstd": (zstandard.ZstdCompressor().compress, zstandard.ZstdDecompressor().decompressobj),
+}
+
+
+@given(st.binary(max_size=3000), st.integers(1, 700), st.sampled_from(sorted(FRAMES)))
+def test_compressed_data_in_small_steps(data, count, kind):
+    """Frames in a row come out whole, in whatever parts they are read, and with zeros behind; a cut one is noticed."""
+    compress, frame_of = FRAMES[kind]
+    packed = compress(data) + compress(data[::-1])
+    whole, cut = io.BytesIO(packed + b"\0" * count), io.BytesIO(packed[:-1])
+    assert b"".join(_expanded(lambda _: whole.read(count), frame_of, kind)) == data + data[::-1]
     with pytest.raises(SourceFlaw, match="ends too early"):
-        list(_unzstd(lambda _: cut.read(count)))
+        list(_expanded(lambda _: cut.read(count), frame_of, kind))
 
 
 @pytest.mark.parametrize("packing", [".gz", ".zst"])
