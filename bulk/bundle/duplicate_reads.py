@@ -14,8 +14,10 @@ from pathlib import Path
 
 import msgspec
 
+from bulk.bundle.index import built, opened
 from bulk.manifest.manifest import Job
 from bulk.operation import Item
+from bulk.storage.private_files import write_all
 
 COPIES = "copies.db"
 
@@ -94,10 +96,7 @@ class DuplicateFinder:
         for places, part in zip(self._places, self._parts, strict=True):
             places.append((self._end, len(part)))
             self._end += len(part)
-        data = memoryview(b"".join(self._parts))
-        while data:
-            written = os.write(self._fd, data)
-            data = data[written:]
+        write_all(self._fd, b"".join(self._parts))
         for part in self._parts:
             part.clear()
         self._until_written = _HELD_BYTES // _RECORD_BYTES
@@ -143,10 +142,7 @@ class DuplicatesBuilder:
 
     def _open(self) -> sqlite3.Connection:
         if self._database is None:
-            os.close(os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            self._database = sqlite3.connect(self._part, isolation_level=None, check_same_thread=False)
-            for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "temp_store=FILE"):
-                self._database.execute(f"PRAGMA {pragma}").fetchall()
+            self._database = built(self._part)
             columns = "(job INTEGER NOT NULL, item INTEGER NOT NULL, first INTEGER NOT NULL"
             self._database.execute(f"CREATE TABLE copies {columns}, PRIMARY KEY (job, item)) WITHOUT ROWID")
             self._database.execute(f"CREATE TEMP TABLE found {columns})")
@@ -158,11 +154,7 @@ class Copies:
     """The copies of a checked manifest. Where there is no `copies.db`, there are none."""
 
     def __init__(self, workspace: Path, name: str = COPIES) -> None:
-        path = workspace / name
-        self._database: sqlite3.Connection | None = None
-        if path.is_file():
-            uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
-            self._database = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        self._database = opened(workspace / name)
 
     def bits(self, job: int, items: int) -> bytearray:
         """One bit for each of the first `items` items of a job, as in `Ledger.done_bits`: 1 where it is a copy."""

@@ -80,6 +80,24 @@ def payload_of(operation: AnyOperation, item: Item, salt: bytes = b"") -> int:
         return short_63(salt, operation.name, msgspec.json.encode(bare))
 
 
+def built(part: Path) -> sqlite3.Connection:
+    """A new database that only this process reads until it gets its name; what an earlier one left there is gone."""
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    database = sqlite3.connect(part, isolation_level=None, check_same_thread=False)
+    for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "temp_store=FILE"):
+        database.execute(f"PRAGMA {pragma}").fetchall()
+    return database
+
+
+def opened(path: Path) -> sqlite3.Connection | None:
+    """An index, only to be read; None where none was made."""
+    if not path.is_file():
+        return None
+    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
 class IndexBuilder:
     """Takes the items in running order; `finish` gives the file its name. A context manager: an index that is not
     finished is thrown away.
@@ -88,11 +106,7 @@ class IndexBuilder:
     def __init__(self, workspace: Path, name: str = INDEX) -> None:
         self._path = workspace / name
         self._part = workspace / (name + ".part")
-        self._part.unlink(missing_ok=True)
-        os.close(os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        self._database = sqlite3.connect(self._part, isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "temp_store=FILE"):
-            self._database.execute(f"PRAGMA {pragma}").fetchall()
+        self._database = built(self._part)
         self._database.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         self._database.executescript(SCHEMA.read_text(encoding="utf-8"))
         self._database.execute("BEGIN")

@@ -7,6 +7,7 @@ Source: interface.md §2; failures.md rows 61, 62.
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from bulk.bundle.checked import JobCheck, is_still
 from bulk.bundle.secret_fields import replaced
 from bulk.capabilities import secret_fields
 from bulk.items.decoding import SECRET_PLACES, ItemReader
-from bulk.items.lines import Given, SourceFlaw
+from bulk.items.lines import SourceFlaw
 from bulk.items.sources import ItemsFile
 from bulk.manifest.manifest import Job
 from bulk.operation import AnyOperation, Item
@@ -82,20 +83,13 @@ class Withheld:
         with ItemsFile(self._path, self._job.operation) as file:
             if not is_still(file.fileno(), self._check.source):
                 raise SourceFlaw("changed since it was checked")
-            for batch in file.rows():
-                for _, _, data in batch:
-                    if isinstance(data, bytes):
-                        if not data or data.isspace():
-                            continue
-                        item = reader.again(data)
-                    elif isinstance(data, Given):
-                        item = reader.from_mapping(data.value)
-                    else:
-                        raise SourceFlaw("changed since it was checked")
-                    secrets = secrets_in(item, self._job.operation)
-                    if secrets:
-                        found[number] = secrets
-                    number += 1
-                    if number == self._check.items:
-                        return found
+            for _, _, row in chain.from_iterable(file.rows()):
+                if isinstance(row, bytes) and (not row or row.isspace()):
+                    continue
+                secrets = secrets_in(reader.row_again(row), self._job.operation)
+                if secrets:
+                    found[number] = secrets
+                number += 1
+                if number == self._check.items:
+                    break
         return found

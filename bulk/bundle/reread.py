@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bulk.bundle.checked import Checked, derived_path, index_name, is_spooled, is_still, source_path, spool_path
+from bulk.bundle.index import opened
 from bulk.bundle.item_secrets import Withheld
 from bulk.capabilities import file_fields
 from bulk.errors import RunDirectoryError
@@ -154,11 +155,3 @@ class Files:
         if self._database is not None:
             self._database.close()
             self._database = None
-
-
-def opened(path: Path) -> sqlite3.Connection | None:
-    """An index, only to be read; None where none was made."""
-    if not path.is_file():
-        return None
-    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from bulk.bundle.checked import Checked, is_still, source_path
-from bulk.bundle.index import INDEX, SUPERSEDED
-from bulk.bundle.reread import Files, Places, opened
+from bulk.bundle.index import INDEX, SUPERSEDED, opened
+from bulk.bundle.reread import Files, Places
 from bulk.errors import RunDirectoryError
 from bulk.items.decoding import UNREADABLE, ItemReader
 from bulk.items.lines import Bad, Given, Row, SourceFlaw
@@ -126,13 +126,8 @@ class EntryStream:
     def __del__(self) -> None:
         self.close()
 
-    def _entry(self, number: int, data: object) -> Entry:
-        if isinstance(data, bytes):
-            item = self._reader.again(data)
-        elif isinstance(data, Given):
-            item = self._reader.from_mapping(data.value)
-        else:
-            raise self._changed()
+    def _entry(self, number: int, row: bytes | Given | Bad) -> Entry:
+        item = self._reader.row_again(row)
         return Entry(self._job.number, number, item, self._files.digests(item))
 
     def _open(self) -> Iterator[Row]:

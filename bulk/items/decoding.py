@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bulk.items import json_text, type_errors
+from bulk.items.lines import Bad, Given, SourceFlaw
 from bulk.operation import AnyOperation, Item, ItemFlaw
 
 
@@ -48,6 +49,14 @@ class ItemReader:
             msgspec.ValidationError: it is none.
         """
         return msgspec.convert(self._with_defaults(mapping), self._type)
+
+    def row_again(self, row: bytes | Given | Bad) -> Item:
+        """The item in a row that was taken before; raises one of UNREADABLE, or SourceFlaw, where it has changed."""
+        if isinstance(row, bytes):
+            return self.again(row)
+        if isinstance(row, Given):
+            return self.from_mapping(row.value)
+        raise SourceFlaw("changed since it was checked")
 
     def explain_json(self, raw: bytes) -> list[tuple[int, ItemFlaw]]:
         """What is wrong with a JSON text that `from_json` refused: (line, counted from 0, and flaw) each."""

@@ -82,40 +82,32 @@ def lines(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = C
     Raises:
         SourceFlaw: it is UTF-16, or compressed without saying so.
     """
-    line, offset = 1, 0
-    parts: list[bytes] = []  # of a line whose end has not been seen
-    size = 0
-    is_skipping = False
-    chunk, skipped = without_mark(read, chunk_bytes)
-    offset += skipped
+    chunk, offset = without_mark(read, chunk_bytes)
+    line = 1
+    rest, passed = b"", 0  # of a line whose end has not been seen: its bytes, or how many there were of one too long
     while chunk:
-        pieces = chunk.split(b"\n")
-        last = pieces.pop()
-        if pieces and (parts or is_skipping):
-            parts.append(pieces[0])
-            size += len(pieces[0])
-            pieces[0] = b"".join(parts)
-            if size > most_bytes and not is_skipping:
-                yield [(line, offset, bad(line, TOO_LONG))]
-            if size > most_bytes or is_skipping:
-                pieces.pop(0)
-                line, offset = line + 1, offset + size + 1
-            parts, size, is_skipping = [], 0, False
+        *pieces, last = chunk.split(b"\n")
+        if pieces:
+            pieces[0] = rest + pieces[0]
+            rest = last
+            if passed or len(pieces[0]) > most_bytes:
+                if not passed:
+                    yield [(line, offset, bad(line, TOO_LONG))]
+                line, offset, passed = line + 1, offset + passed + len(pieces.pop(0)) + 1, 0
+        else:
+            rest += last
         if pieces:
             ends = accumulate((len(piece) + 1 for piece in pieces), initial=offset)
             batch: list[Row] = list(zip(range(line, line + len(pieces)), ends, pieces, strict=False))
             line, offset = line + len(pieces), batch[-1][1] + len(pieces[-1]) + 1
             yield batch
-        if last:
-            size += len(last)
-            if not is_skipping:
-                parts.append(last)
-        if size > most_bytes and not is_skipping:
-            yield [(line, offset, bad(line, TOO_LONG))]
-            is_skipping, parts = True, []
+        if passed or len(rest) > most_bytes:
+            if not passed:
+                yield [(line, offset, bad(line, TOO_LONG))]
+            rest, passed = b"", passed + len(rest)
         chunk = read(chunk_bytes)
-    if parts and not is_skipping:
-        yield [(line, offset, b"".join(parts))]
+    if rest:
+        yield [(line, offset, rest)]
 
 
 def without_mark(read: Read, chunk_bytes: int) -> tuple[bytes, int]:

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, Self
 import zstandard
 
 from bulk.items import csv_rows, json_array, lines
-from bulk.items.lines import CHUNK_BYTES, Bad, Given, Read, Row, SourceFlaw
+from bulk.items.lines import CHUNK_BYTES, Read, Row, SourceFlaw
 from bulk.items.yaml_text import stream_list
-from bulk.operation import AnyOperation, ItemFlaw
+from bulk.operation import AnyOperation
 
 STDIN = Path("-")
 """`items: -`."""
@@ -98,7 +98,7 @@ class ItemsFile:
             case "csv":
                 return csv_rows.rows(lines.lines(read), self._operation)
             case _:
-                return _yaml_rows(read)
+                return stream_list(read)
 
     def rows_from(self, offset: int) -> Iterator[list[Row]]:
         """As `rows`, of a plain file, from the first byte of a line on; lines and offsets count from there.
@@ -209,11 +209,3 @@ def _expanded(raw: Read, frame_of: Callable[[], Any], kind: str) -> Iterator[byt
     if frame is not None:
         raise SourceFlaw("the compressed data ends too early")
     yield bytes(expanded)
-
-
-def _yaml_rows(read: Read) -> Iterator[list[Row]]:
-    for node, repeated in stream_list(read):
-        if repeated:
-            yield [(node.line, 0, Bad(tuple((flaw.line, ItemFlaw(flaw.field, flaw.message)) for flaw in repeated)))]
-        else:
-            yield [(node.line, 0, Given(node.plain(), node.places()))]

@@ -130,23 +130,10 @@ def in_words(kinds: str) -> str:
 
 def _expected(kind: Any) -> str:
     """What a field of type `kind` takes, in words."""
-    choices = _choices(kind)
-    if choices:
+    if choices := _choices(kind):
         return f"one of {', '.join(choices)}"
-    try:
-        msgspec.convert(_NOTHING, kind)
-    except msgspec.ValidationError as error:
-        found = _WRONG_TYPE.search(str(error))
-        if found:
-            return in_words(found[1])
-    return "a value"
-
-
-class _Nothing(bytes):
-    """A value that no field of an item takes, so that msgspec says what it would take."""
-
-
-_NOTHING = _Nothing()
+    flaws = _flaws_of_value(object(), kind, "", is_yaml=False)  # which no field of an item takes
+    return flaws[0].message.removeprefix("expected ").partition(", got ")[0] if flaws else "a value"
 
 
 def options(info: inspect.Type) -> list[inspect.Type]:

@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from bulk.flaws import name_shown
-from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Read, SourceFlaw, decoded, lines
+from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Read, Row, SourceFlaw, decoded, lines
+from bulk.operation import ItemFlaw
 
 MOST_DEPTH = 64
 """How deep lists and objects may be nested (count)."""
@@ -63,8 +64,8 @@ class Node:
         return found
 
 
-def read_document(read: Read) -> tuple[Node | None, list[SourceFlaw]]:
-    """The one document in what `read` gives, or None where it is empty, and the keys that were given twice.
+def read_document(read: Read) -> tuple[Node | None, list[tuple[int, ItemFlaw]]]:
+    """The one document in what `read` gives, or None where it is empty, and its repeated keys: (line, flaw) each.
 
     Raises:
         SourceFlaw: it can't be read.
@@ -75,8 +76,8 @@ def read_document(read: Read) -> tuple[Node | None, list[SourceFlaw]]:
     return root, builder.repeated
 
 
-def stream_list(read: Read) -> Iterator[tuple[Node, list[SourceFlaw]]]:
-    """The elements of a list that is the whole document, one at a time, each with its keys that were given twice.
+def stream_list(read: Read) -> Iterator[list[Row]]:
+    """The elements of a list that is the whole document, one at a time; one with keys that were given twice is `Bad`.
 
     Raises:
         SourceFlaw: it can't be read, or is not a list.
@@ -90,8 +91,10 @@ def stream_list(read: Read) -> Iterator[tuple[Node, list[SourceFlaw]]]:
         got = "an object" if _is(root, "MappingStart") else "a single value"
         raise SourceFlaw(f"expected a list of items, got {got}", _line(root))
     while not _is(event := builder.next(), "SequenceEnd"):
-        yield builder.node(event, depth=1), builder.repeated
         builder.begin_item()
+        node = builder.node(event, depth=1)
+        repeated = tuple(builder.repeated)
+        yield [(node.line, 0, Bad(repeated) if repeated else Given(node.plain(), node.places()))]
     builder.next()
 
 
@@ -118,11 +121,12 @@ class _Builder:
     def __init__(self, read: Read) -> None:
         self._text = _Text(read)
         self._events = _events(self._text)
-        self.repeated: list[SourceFlaw] = []
+        self.repeated: list[tuple[int, ItemFlaw]] = []
 
     def begin_item(self) -> None:
         """What follows belongs to the next item."""
-        self._text.item_bytes, self.repeated = 0, []
+        self._text.item_bytes = 0
+        self.repeated.clear()
 
     def next(self) -> Any:
         """The next event; None at the end."""
@@ -158,7 +162,8 @@ class _Builder:
             node = self.node(self.next(), full_name, depth + 1)
             node.line = line
             if fields.setdefault(key, node) is not node:
-                self.repeated.append(SourceFlaw(f"given twice; first on line {fields[key].line}", line, full_name))
+                message = f"given twice; first on line {fields[key].line}"
+                self.repeated.append((line, ItemFlaw(full_name, message)))
         return fields
 
     def refuse_special(self, event: Any, name: str) -> None:

@@ -49,8 +49,8 @@ def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) 
         root, repeated = read_document(io.BytesIO(raw).read)
     except SourceFlaw as error:
         raise ManifestError([Flaw(shown, error.line, error.field, error.message)]) from None
-    for flaw in repeated:
-        flaws.add(shown, flaw.line, flaw.field, flaw.message)
+    for line, flaw in repeated:
+        flaws.add(shown, line, flaw.field, flaw.message)
     if root is None or root.value is None:
         flaws.add(shown, 1, "", "is empty; expected a manifest with version, platform and jobs")
         flaws.raise_if_any()

@@ -91,8 +91,6 @@ class Template:
         flaw = _flaw_of(path)
         if flaw:
             raise SaveFlaw(f"save: {flaw}", self._to_blame())
-        if path.isascii() and len(path) < MOST_SEGMENT_BYTES and not _RISKY.search(path):
-            return path
         safe = "/".join(map(_safe_segment, path.split("/")))
         if len(safe.encode()) > MOST_PATH_BYTES:
             raise SaveFlaw(f"save: the path is longer than {MOST_PATH_BYTES:,} bytes", self._to_blame())
@@ -101,10 +99,6 @@ class Template:
     def _to_blame(self) -> str:
         paths = [".".join(part) for part in self._parts if isinstance(part, tuple)]
         return next((name for name in paths if _is_path(name)), paths[-1] if paths else "")
-
-
-_RISKY = re.compile(r"[. ](/|$)|(^|/)(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
-"""Whether an ASCII path may need `_safe_segment`."""
 
 
 def saved_path(job: Job, item: Item) -> str:
@@ -143,8 +137,6 @@ def _value(item: Item, path: tuple[str, ...]) -> str:
     if not text:
         name = ".".join(path)
         raise SaveFlaw(f"is needed by save, and was not given as text or a number: {{{name}}}", name)
-    if text.isalnum() and text.isascii():
-        return text
     if _is_path(path[-1]):
         return _NOT_IN_NAMES.sub(_encoded, text)
     if text in (".", ".."):

@@ -16,7 +16,7 @@ import pytest
 from bulk.errors import ManifestError
 from bulk.flaws import unknown_name
 from bulk.items import csv_rows, json_text
-from bulk.items.lines import CHUNK_BYTES, MOST_LINE_BYTES, Bad, lines
+from bulk.items.lines import CHUNK_BYTES, MOST_LINE_BYTES, Bad, Given, lines
 from bulk.items.yaml_text import stream_list
 from bulk.manifest.reading import Overrides, read_manifest
 from tests.manifest.making import ReadThing
@@ -102,9 +102,9 @@ def test_yaml_of_one_long_scalar() -> None:
         readings += 1
         return text.read(count)
 
-    [(node, _)] = list(stream_list(given))
-    assert isinstance(node.value, str)
-    assert len(node.value) == 500_000
+    [[(_, _, row)]] = list(stream_list(given))
+    assert isinstance(row, Given)
+    assert len(row.value) == 500_000
     assert readings < 20
 
 

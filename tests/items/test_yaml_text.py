@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.items.lines import SourceFlaw
+from bulk.items.lines import Given, SourceFlaw
 from bulk.items.yaml_text import Node, read_document, stream_list
+from bulk.operation import ItemFlaw
 from tests.items.test_lines import JSON
 
 
-def read(text: str) -> tuple[Node | None, list[SourceFlaw]]:
+def read(text: str) -> tuple[Node | None, list[tuple[int, ItemFlaw]]]:
     return read_document(io.BytesIO(text.encode()).read)
 
 
@@ -64,7 +65,7 @@ def test_every_value_knows_its_line():
 def test_repeated_keys_are_all_named():
     """Each key that is given twice is named with its dotted name, its line and where it stood first."""
     _, repeated = read("a: 1\nb: {c: 1, c: 2}\na: 2\n")
-    assert [(flaw.line, flaw.field, flaw.message) for flaw in repeated] == [
+    assert [(line, flaw.field, flaw.message) for line, flaw in repeated] == [
         (2, "b.c", "given twice; first on line 2"),
         (3, "a", "given twice; first on line 1"),
     ]
@@ -125,5 +126,7 @@ def test_a_list_is_streamed():
 
     source = Endless()
     elements = stream_list(source.read)
-    assert [next(elements)[0].plain() for _ in range(3)] == [{"a": 1}, {"a": 2}, {"a": 3}]
+    assert [next(elements) for _ in range(3)] == [
+        [(number, 0, Given({"a": number}, {"": number, "a": number}))] for number in (1, 2, 3)
+    ]
     assert source.number < 20
