@@ -56,11 +56,10 @@ class Marks:
     def add(self, index: int, offset: int) -> None:
         """A batch begins there; it may be forgotten."""
         if self._passed % self._every == 0:
-            if len(self._marks) == MOST_MARKS:
+            self._marks.append((index, offset))
+            if len(self._marks) > MOST_MARKS:
                 self._marks = self._marks[::2]
                 self._every *= 2
-            if self._passed % self._every == 0:
-                self._marks.append((index, offset))
         self._passed += 1
 
     @property

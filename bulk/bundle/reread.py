@@ -82,7 +82,7 @@ class Place:
         """
         try:
             item = self._item(number, at, size)
-        except (*UNREADABLE, OSError, SourceFlaw) as error:
+        except (*UNREADABLE, OSError) as error:
             raise self._changed() from error
         return Entry(self._job.number, number, item, self._files.digests(item))
 

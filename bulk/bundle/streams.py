@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -89,7 +90,7 @@ class EntryStream:
                 if size > AHEAD_BYTES:
                     break
                 wanted = next_left(wanted + 1)
-        except (*UNREADABLE, SourceFlaw) as error:
+        except UNREADABLE as error:
             raise self._changed() from error
         if not found:
             self._next = items
@@ -98,7 +99,7 @@ class EntryStream:
 
     def _jump(self, wanted: int) -> None:
         """Go on from the last mark before that item, where it lies ahead."""
-        place = bisect.bisect_right(self._marks, wanted, key=_index_of) - 1
+        place = bisect.bisect_right(self._marks, wanted, key=itemgetter(0)) - 1
         if place >= 0 and self._marks[place][0] > self._next and self._file is not None:
             self._next, offset = self._marks[place]
             self._rows = chain.from_iterable(self._file.rows_from(offset))
@@ -268,7 +269,3 @@ def _size_of(row: bytes | Given | Bad) -> int:
         return len(row)
     fields = row.value if isinstance(row, Given) else None
     return sum(len(value) for value in fields.values() if isinstance(value, str)) if isinstance(fields, dict) else 0
-
-
-def _index_of(mark: tuple[int, int]) -> int:
-    return mark[0]

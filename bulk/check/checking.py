@@ -28,7 +28,7 @@ from bulk.capabilities import (
     keeps_only_last,
     secret_fields,
 )
-from bulk.check import notes, request_savings
+from bulk.check import request_savings
 from bulk.check.conflicts import ConflictFinder, Spot, conflicts, decides, notes_on_names, told
 from bulk.check.request_savings import Indexed
 from bulk.check.saved_names import SavedPaths, same_file
@@ -80,10 +80,6 @@ def check(
         raise RunDirectoryError(f"{workspace} can't be written: {error}") from error
 
 
-def _untold(items: int) -> None:
-    """Nobody wants to know how many items were read."""
-
-
 def shown_path(manifest: Manifest, path: Path) -> str:
     """`path` as the user would name it: seen from where the manifest was named."""
     if path == STDIN:
@@ -105,7 +101,7 @@ class _Checking:
     ) -> None:
         self.manifest, self.workspace, self.stdin = manifest, workspace, stdin
         self.flaws = Flaws()
-        self._progress = progress or _untold
+        self._progress = progress or (lambda _: None)
         self._items = self._told = self._batches = 0
         self.salt = os.urandom(16)
         self.index: IndexBuilder | None = None
@@ -138,8 +134,8 @@ class _Checking:
                 laned = request_savings.indexed(self.index, jobs)
             self.copies.finish()
         counted = tuple(request_savings.counted(job, one, laned) for job, one in zip(jobs, found, strict=True))
-        found_notes = (*notes.on_repeats(jobs, laned.repeats), *request_savings.notes_on(jobs, counted), *alike)
-        checked = Checked(self.manifest, counted, found_notes, summary.digest_over(counted))
+        notes = (*request_savings.notes_on(jobs, counted, laned.repeats), *alike)
+        checked = Checked(self.manifest, counted, notes, summary.digest_over(counted))
         summary.keep(checked, self.workspace)
         return checked
 

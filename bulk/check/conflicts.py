@@ -8,6 +8,7 @@ Source: failures.md rows 54 and 56, operations.md.
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -102,17 +103,9 @@ class ConflictFinder:
             SELECT looks, min(job), min(name), min(rowid) FROM names
             WHERE looks IN (SELECT looks FROM names GROUP BY looks HAVING count(DISTINCT same) > 1)
             GROUP BY looks, same ORDER BY looks, min(rowid)"""
-        found: list[Alike] = []
-        more = 0
-        last_looks, last_name = None, ""
-        for looks, job, name, _ in self._database.execute(query):
-            if looks == last_looks:
-                if len(found) < count:
-                    found.append(Alike(job, last_name, name))
-                else:
-                    more += 1
-            last_looks, last_name = looks, name
-        return found, more
+        pairs = pairwise(self._database.execute(query))
+        alike = (Alike(later[1], earlier[2], later[2]) for earlier, later in pairs if earlier[0] == later[0])
+        return list(islice(alike, count)), sum(1 for _ in alike)
 
     def _flush(self) -> None:
         self._database.executemany("INSERT INTO decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)

@@ -65,17 +65,8 @@ def make(
         file.flush()
         os.fsync(file.fileno())
         file.seek(0)
-        with (
-            IndexBuilder(workspace, index_name(job)) as index,
-            _Against(job, index, workspace) as against,
-            DuplicatesBuilder(workspace, copies_name(job)) as copies,
-        ):
-            items = _Indexing(job, manifest, index, against).run(file)
-            against.refuse(file)
-            if against.copies is not None:
-                copies.add(job.number, against.copies)
-            copies.finish()
-            index.finish(kept_together([job]))
+        with contextlib.ExitStack() as stack:
+            items = _Indexing(job, manifest, workspace, stack).run(file)
     part.replace(path)
     return items
 
@@ -108,15 +99,22 @@ def _copy(path: Path, file: BinaryIO) -> Sources:
 
 
 class _Indexing:
-    """Checks every item and puts it into the index, or notes what is wrong with it."""
+    """Checks every item, alone and beside those before it, and puts it into the index or notes its flaws."""
 
-    def __init__(self, job: Job, manifest: Manifest, index: IndexBuilder, against: "_Against") -> None:
-        self._job, self._index, self._against, self._limit = job, index, against, manifest.limit
+    def __init__(self, job: Job, manifest: Manifest, workspace: Path, stack: contextlib.ExitStack) -> None:
+        """`stack` closes what is opened here."""
+        self._job, self._operation, self._limit = job, job.operation, manifest.limit
         self._reader = ItemReader(job.operation, {})
         self._template = Template(job.save, job.operation) if job.save is not None else None
         self._files = file_check_of(manifest.path.parent, job.operation)
+        self._index = stack.enter_context(IndexBuilder(workspace, index_name(job)))
+        self._saved = stack.enter_context(SavedPaths())
+        self._crossings = stack.enter_context(ConflictFinder()) if decides(job) else None
+        self._finder = stack.enter_context(DuplicateFinder(workspace)) if has_copies(job) else None
+        self._copies = stack.enter_context(DuplicatesBuilder(workspace, copies_name(job)))
 
     def run(self, file: BinaryIO) -> int:
+        """Index the items in `file`; returns how many there are."""
         at = count = 0
         for line in file:
             if count == self._limit:
@@ -130,17 +128,22 @@ class _Indexing:
                 flaws = [f"{flaw.field}: {flaw.message}" for flaw in self._reader.explain(msgspec.json.decode(raw))]
             if flaws:
                 more = f"; and {len(flaws) - _SHOWN_FLAWS:,} more" if len(flaws) > _SHOWN_FLAWS else ""
-                self._index.add_flaw(count, "; ".join(flaws[:_SHOWN_FLAWS]) + more, _shown(self._job.operation, raw))
+                self._index.add_flaw(count, "; ".join(flaws[:_SHOWN_FLAWS]) + more, _shown(self._operation, raw))
             else:
                 self._add(item, count, at + start, len(raw))
             at += len(line)
             count += 1
         if self._files is not None:
             self._index.add_files(self._files.new)
+        self._refuse_second(file.fileno())
+        if self._finder is not None:
+            self._copies.add(self._job.number, self._finder)
+        self._copies.finish()
+        self._index.finish(kept_together([self._job]))
         return count
 
     def _flaws(self, item: Item) -> Iterator[str]:
-        found = list(self._job.operation.check(item))
+        found = list(self._operation.check(item))
         if self._files is not None:
             found += self._files.flaws(item)
         yield from (f"{flaw.field}: {flaw.message}" for flaw in found)
@@ -151,59 +154,32 @@ class _Indexing:
                 yield f"{flaw.field}: {flaw}"
 
     def _add(self, item: Item, count: int, at: int, size: int) -> None:
-        operation = self._job.operation
+        """An item that is good by itself."""
+        operation, number = self._operation, self._job.number
         lanes = () if operation.is_read else operation.lanes(item)
         keys = [lane_key(operation.resource, lane) for lane in lanes]
-        payload = payload_of(operation, item)
-        label, number = lanes[0] if lanes else "", self._job.number
+        payload, label = payload_of(operation, item), lanes[0] if lanes else ""
         self._index.add(keys, label, number, count, at, size, payload, is_last_kept=keeps_only_last(operation))
-        self._against.add(item, Spot(number, count, at, size, count, payload))
-
-
-class _Against:
-    """Checks the items against each other, as those of a manifest are before anything is sent. A context manager."""
-
-    def __init__(self, job: Job, index: IndexBuilder, workspace: Path) -> None:
-        self._job, self._index = job, index
-        with contextlib.ExitStack() as stack:
-            self._saved = stack.enter_context(SavedPaths()) if job.save is not None else None
-            self._template = Template(job.save, job.operation) if job.save is not None else None
-            self._crossings = stack.enter_context(ConflictFinder()) if decides(job) else None
-            self.copies = stack.enter_context(DuplicateFinder(workspace)) if has_copies(job) else None
-            self._stack = stack.pop_all()
-
-    def __enter__(self) -> "_Against":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def add(self, item: Item, spot: Spot) -> None:
-        """An item that is good by itself."""
-        operation = self._job.operation
-        if self._saved is not None and self._template is not None:
-            self._saved.add(self._template.fill(item), spot.job, spot.item, spot.line)
+        if self._template is not None:
+            self._saved.add(self._template.fill(item), number, count, count)
         if self._crossings is not None and isinstance(operation, DecidesState):
+            spot = Spot(number, count, at, size, count, payload)
             self._crossings.add(operation.resource, operation.identities(item), spot)
-        if self.copies is not None:
-            self.copies.add(item, spot.item)
+        if self._finder is not None:
+            self._finder.add(item, count)
 
-    def refuse(self, file: BinaryIO) -> None:
-        """Take those out of the index that can't be meant beside an earlier one; `file` has them all."""
-        operation, reader = self._job.operation, ItemReader(self._job.operation, {})
-
-        def read(at: int, size: int) -> bytes:
-            return os.pread(file.fileno(), size, at)
+    def _refuse_second(self, fd: int) -> None:
+        """Take those out of the index that can't be meant beside an earlier one; `fd` has them all."""
 
         def given(at: int, size: int) -> str:
-            return _shown(operation, read(at, size))
+            return _shown(self._operation, os.pread(fd, size, at))
 
         for earlier, later in self._crossings.pairs() if self._crossings is not None else ():
-            one, other = (reader.spooled(read(spot.at, spot.size)) for spot in (earlier, later))
-            found = operation.conflict(one, other) if isinstance(operation, DecidesState) else None
+            one, other = (self._reader.spooled(os.pread(fd, spot.size, spot.at)) for spot in (earlier, later))
+            found = self._operation.conflict(one, other) if isinstance(self._operation, DecidesState) else None
             if found is not None and not (found.may_insist and self._job.allow_overwrites):
                 self._index.refuse(later.item, told(found, f"item {earlier.item:,}"), given)
-        for collision in self._saved.collisions() if self._saved is not None else ():
+        for collision in self._saved.collisions():
             self._index.refuse(collision.item, f"save: {same_file(f'item {collision.earlier[1]:,}')}", given)
 
 

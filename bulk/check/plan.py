@@ -5,7 +5,7 @@ what the model of `forecast` says of both, and where some answers are lost besid
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -168,7 +168,7 @@ def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, laten
         lossy_finish_at=ends.lossy_at,
         lossy_share=LOST_SHARE,
         latency_s=latency_s,
-        notes=(*_notes(jobs), *_unknown(manifest.jobs), *_judged(used), *checked.notes),
+        notes=tuple(_notes(checked, jobs, used)),
         saved=_sum([job.saved for job in jobs]),
     )
 
@@ -265,32 +265,21 @@ def _end(
     return more + (remaining > reserve), reset_at + (more - 1) * window_s
 
 
-def _judged(used: Sequence[BucketPlan]) -> list[str]:
-    """Which lengths of windows decide the end and were not seen."""
-    return [
-        f"the length of the windows of {each.category} has not been seen yet: {each.window_s:,.0f} seconds are assumed"
-        for each in used
-        if each.is_judged
-    ]
-
-
-def _notes(jobs: Sequence[JobPlan]) -> list[str]:
-    notes = [
-        f"job {job.name}: {job.operation} cannot be undone ({job.items:,} {_items(job.items)})"
-        for job in jobs
-        if job.is_irreversible and job.items
-    ]
-    notes += [f"job {job.name}: each result is saved to saved/{job.save}" for job in jobs if job.save is not None]
-    return notes
-
-
-def _unknown(jobs: Sequence[Job]) -> list[str]:
-    return [
-        f"job {job.name}: items from {job.derivation.job}, count unknown; what they cost is not in this plan"
-        for job in jobs
-        if job.derivation is not None
-    ]
-
-
-def _items(count: int) -> str:
-    return "item" if count == 1 else "items"
+def _notes(checked: Checked, jobs: Sequence[JobPlan], used: Sequence[BucketPlan]) -> Iterator[str]:
+    """Sentences to read before it is run."""
+    for job in jobs:
+        if job.is_irreversible and job.items:
+            items = "item" if job.items == 1 else "items"
+            yield f"job {job.name}: {job.operation} cannot be undone ({job.items:,} {items})"
+    for job in jobs:
+        if job.save is not None:
+            yield f"job {job.name}: each result is saved to saved/{job.save}"
+    for each in checked.manifest.jobs:
+        if each.derivation is not None:
+            source = each.derivation.job
+            yield f"job {each.name}: items from {source}, count unknown; what they cost is not in this plan"
+    for bucket in used:
+        if bucket.is_judged:
+            length = f"{bucket.window_s:,.0f} seconds are assumed"
+            yield f"the length of the windows of {bucket.category} has not been seen yet: {length}"
+    yield from checked.notes

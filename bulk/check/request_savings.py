@@ -60,8 +60,14 @@ def counted(job: Job, found: JobCheck, laned: Indexed) -> JobCheck:
     return msgspec.structs.replace(found, least_requests=least, most_requests=most)
 
 
-def notes_on(jobs: Sequence[Job], checks: Sequence[JobCheck]) -> Iterator[str]:
-    """A sentence for each way in which a job saves requests."""
+def notes_on(jobs: Sequence[Job], checks: Sequence[JobCheck], repeats: Mapping[int, Repeats]) -> Iterator[str]:
+    """A sentence for each job with writes that were asked for before, and for each way in which requests are saved."""
+    for number, (count, earlier, later) in sorted(repeats.items()):
+        names = [jobs[job].name for job, _ in (earlier, later)]
+        many = "1 item asks" if count == 1 else f"{count:,} items ask"
+        where = "" if names[0] == names[1] else f" of {names[0]}"
+        first = f"item {later[1]:,} as item {earlier[1]:,}{where}"
+        yield f"job {jobs[number].name}: {many} for the same as an earlier one (first: {first}, counted from 0)"
     for job, found in zip(jobs, checks, strict=True):
         least = job.operation.least_requests
         for count, what in (

@@ -13,12 +13,7 @@ from bulk.items import json_text, type_errors
 from bulk.items.lines import Bad, Given, SourceFlaw
 from bulk.operation import AnyOperation, Item, ItemFlaw
 
-
-class RepeatedKey(ValueError):
-    """An object within an item has a key twice."""
-
-
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, RepeatedKey)
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, SourceFlaw)
 """What the readers below raise for an item that can't be used; ask `explain_json` or `explain` what is wrong."""
 
 
@@ -51,7 +46,7 @@ class ItemReader:
         return msgspec.convert(self._with_defaults(mapping), self._type)
 
     def row_again(self, row: bytes | Given | Bad) -> Item:
-        """The item in a row that was taken before; raises one of UNREADABLE, or SourceFlaw, where it has changed."""
+        """The item in a row that was taken before; raises one of UNREADABLE, as where it has changed."""
         if isinstance(row, bytes):
             return self.again(row)
         if isinstance(row, Given):
@@ -119,5 +114,5 @@ def _refuse_repeats(raw: bytes) -> None:
     """msgspec would silently take the last of two. Only where a string occurs twice is it worth a closer look."""
     strings = raw.split(b'"')[1::2]
     # not with `in`, which takes the bytes for a number first, and handles an error then
-    if (len(set(strings)) != len(strings) or raw.find(b"\\") >= 0) and json_text.has_repeated_key(raw):
-        raise RepeatedKey
+    if len(set(strings)) != len(strings) or raw.find(b"\\") >= 0:
+        json_text.refuse_repeats(raw)

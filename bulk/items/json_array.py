@@ -46,7 +46,10 @@ def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int 
         if before != b"]":
             if len(text) > most_bytes:
                 raise SourceFlaw(f"an element is {TOO_LONG}", line + _lines_of_space(text))
-            text += _more(read, max(chunk_bytes, len(text)), line + text.count(b"\n"))
+            more = read(max(chunk_bytes, len(text)))
+            if not more:
+                raise SourceFlaw("the list is not closed: expected ]", line + text.count(b"\n"))
+            text += more
     text, line = _without_space(text, line, read, chunk_bytes)
     if text:
         raise SourceFlaw("there is more behind the end of the list", line)
@@ -84,13 +87,6 @@ def _row(text: bytes, line: int, before: bytes, behind: bytes) -> Row | None:
     if behind == b",":
         return line, 0, bad(line, "expected an element in front of the comma")
     return (line, 0, bad(line, "a comma too many")) if before == b"," else None
-
-
-def _more(read: Read, count: int, line: int) -> bytes:
-    more = read(count)
-    if not more:
-        raise SourceFlaw("the list is not closed: expected ]", line)
-    return more
 
 
 def _lines_of_space(text: bytes) -> int:

@@ -39,15 +39,18 @@ def flaw_of(raw: bytes) -> SourceFlaw | None:
     return None
 
 
-def has_repeated_key(raw: bytes) -> bool:
-    """Whether an object within `raw` has a key twice. `raw` is valid JSON."""
+def refuse_repeats(raw: bytes) -> None:
+    """Refuse `raw`, which is valid JSON, where an object within has a key twice.
+
+    Raises:
+        SourceFlaw: one has.
+    """
     try:
         json.loads(raw, object_pairs_hook=_without_repeats)
     except SourceFlaw:
-        return True
+        raise
     except (ValueError, RecursionError):
-        return False
-    return False
+        return  # what Python's decoder alone does not take
 
 
 def places(raw: bytes) -> dict[str, int]:

@@ -29,8 +29,7 @@ _IS_MISSING = "is missing"
 _AT = re.compile(r"^(.*) - at `(?:key in )?\$\.?(.*)`$", re.DOTALL)
 _WRONG_TYPE = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
 _BOUND = re.compile(r"Expected `([^`]+)` (of length )?(>=|<=|>|<|==) (\S+)")
-_MISSING = re.compile(r"Object missing required field `(.+)`", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(.+)`", re.DOTALL)
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.+)`", re.DOTALL)
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than", "==": "exactly"}
 
 
@@ -91,10 +90,8 @@ def _translated(message: str, kind: Any, where: str, is_yaml: bool) -> ItemFlaw:
     inner = inner.replace("[...]", ".…") if inner else ""
     place = where + ("" if not inner or inner.startswith(("[", ".")) or not where else ".") + inner
     place = place.removeprefix(".")
-    if found := _MISSING.fullmatch(text):
-        return ItemFlaw(_joined(place, found[1]), _IS_MISSING)
-    if found := _UNKNOWN.fullmatch(text):
-        return ItemFlaw(_joined(place, found[1]), "unknown field")
+    if found := _FIELD.fullmatch(text):
+        return ItemFlaw(_joined(place, found[2]), _IS_MISSING if "missing" in found[1] else "unknown field")
     if found := _WRONG_TYPE.fullmatch(text):
         hint = " (put it in quotes)" if is_yaml and "str" in found[1].split(" | ") and found[2] in _SCALARS else ""
         return ItemFlaw(place, f"expected {in_words(found[1])}, got {_WORDS.get(found[2], found[2])}{hint}")

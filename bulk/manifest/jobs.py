@@ -129,7 +129,7 @@ class _JobReader:
         """Whether items are where `items` says; a flaw is noted where not."""
         expected = "expected a list of items, the path of an items file, or -"
         match node.value if node else None:
-            case list() | "-":
+            case list() | "-" | {"from": _}:
                 return True
             case str(text) if text:
                 try:
@@ -139,8 +139,6 @@ class _JobReader:
                 except ValueError as error:
                     self._fields.flaw("items", f"{error} ({shown(text)})")
                     return False
-                return True
-            case {"from": _}:
                 return True
             case _ if node is None:
                 self._fields.flaw("items", f"is missing; {expected}")

@@ -2,11 +2,13 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.items.decoding import UNREADABLE, ItemReader, line_of
-from bulk.items.json_text import flaw_of, has_repeated_key, places
+from bulk.items.json_text import flaw_of, places, refuse_repeats
+from bulk.items.lines import SourceFlaw
 from tests.items.test_lines import JSON
 from tests.manifest.making import ReadThing, thing
 
@@ -68,11 +70,12 @@ def test_a_repeated_key_never_passes(value, data):
     )
     if json.loads(spelled) == key:
         again = text[:-1] + f", {spelled} :1}}"
-        assert has_repeated_key(again.encode())
+        with pytest.raises(SourceFlaw):
+            refuse_repeats(again.encode())
         flaw = flaw_of(again.encode())
         assert flaw is not None
         assert flaw.field == key
-    assert not has_repeated_key(text.encode())
+    refuse_repeats(text.encode())
 
 
 def test_a_repeated_key_is_refused_with_and_without_defaults():
