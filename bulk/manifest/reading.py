@@ -52,8 +52,7 @@ def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) 
     for line, flaw in repeated:
         flaws.add(shown, line, flaw.field, flaw.message)
     if root is None or root.value is None:
-        flaws.add(shown, 1, "", "is empty; expected a manifest with version, platform and jobs")
-        flaws.raise_if_any()
+        raise ManifestError([Flaw(shown, 1, "", "is empty; expected a manifest with version, platform and jobs")])
     fields = Fields(shown, root, "", flaws)
     if not fields.is_object:
         flaws.raise_if_any()
@@ -64,7 +63,7 @@ def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) 
 
 
 def _manifest(
-    fields: Fields, root: Node | None, path: Path, text: str, overrides: Overrides, environ: Mapping[str, str]
+    fields: Fields, root: Node, path: Path, text: str, overrides: Overrides, environ: Mapping[str, str]
 ) -> Manifest | None:
     folder = path.parent
     if "version" not in fields:
@@ -79,7 +78,7 @@ def _manifest(
     credentials = platform.credentials if platform else _credential_names(root, overrides)
     jobs = jobs_of(fields.inner("jobs"), folder, credentials) if "jobs" in fields else ()
     fields.finish()
-    if platform is None or root is None:
+    if platform is None:
         return None
     return Manifest(
         path=path,
@@ -93,10 +92,9 @@ def _manifest(
     )
 
 
-def _credential_names(root: Node | None, overrides: Overrides) -> Mapping[str, str]:
+def _credential_names(root: Node, overrides: Overrides) -> Mapping[str, str]:
     """Names that jobs may use although the platform can't be: one flaw shall not look like two."""
-    plain = root.plain() if root else {}
-    platform = plain.get("platform") if isinstance(plain, dict) else None
+    platform = root.plain().get("platform")
     given = platform.get("credentials") if isinstance(platform, dict) else None
     return dict.fromkeys(("default", *overrides.credentials, *(given if isinstance(given, dict) else ())), "")
 
