@@ -37,8 +37,7 @@ from bulk.flaws import Flaws
 from bulk.items import json_text
 from bulk.items.decoding import UNREADABLE, ItemReader, line_of
 from bulk.items.lines import Bad, Given, Row, SourceFlaw
-from bulk.items.sources import STDIN, ItemsFile
-from bulk.items.stdin import keep_stdin
+from bulk.items.sources import STDIN, ItemsFile, keep_stdin
 from bulk.manifest import save_template
 from bulk.manifest.manifest import Job, Manifest
 from bulk.operation import Item, ItemFlaw, Operation

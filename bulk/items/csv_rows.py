@@ -244,10 +244,9 @@ def _json_or_text(cell: str) -> Any:
 
 
 def _whole(cell: str) -> int:
-    text = cell.strip()
-    if not _WHOLE.fullmatch(text):
+    if not _WHOLE.fullmatch(cell.strip()):
         raise ValueError("a whole number")
-    return int(text)
+    return int(cell)
 
 
 def _number(cell: str) -> float:

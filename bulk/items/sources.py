@@ -209,3 +209,30 @@ def _expanded(raw: Read, frame_of: Callable[[], Any], kind: str) -> Iterator[byt
     if frame is not None:
         raise SourceFlaw("the compressed data ends too early")
     yield bytes(expanded)
+
+
+def keep_stdin(stdin: BinaryIO | None, path: Path) -> None:
+    """Copy `stdin` to `path` (0600), byte for byte, so that a run can read it again; not where a copy is there already.
+
+    Raises:
+        SourceFlaw: there is no standard input, or it can't be read.
+    """
+    if path.is_file():
+        return
+    if stdin is None:
+        raise SourceFlaw("there is no standard input to read items from")
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        while chunk := _read_stdin(stdin):
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _read_stdin(stdin: BinaryIO) -> bytes:
+    try:
+        return stdin.read(CHUNK_BYTES)
+    except OSError as error:
+        raise SourceFlaw(f"can't be read: {error.strerror}") from error

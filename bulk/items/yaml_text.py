@@ -31,6 +31,7 @@ _NUMBER = re.compile(
     r"|(?P<real>[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)"
     r"|(?P<none>[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))"
 )
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MOST_DIGITS = 400
 
 
@@ -102,17 +103,32 @@ class _Text:
     """What ruamel reads: one line at a time, so that the line of a flaw is known and memory is bounded by one item."""
 
     def __init__(self, read: Read) -> None:
-        self._rows = chain.from_iterable(lines(read))
+        self._read, self._last = read, b""
+        self._texts = self._lines()
         self.line, self.item_bytes = 1, 0
 
     def read(self, _size: int = -1, /) -> str:
-        for line, _, data in self._rows:
-            self.line = line
+        return next(self._texts, "")
+
+    def _lines(self) -> Iterator[str]:
+        text: str | None = None
+        for line, _, data in chain.from_iterable(lines(self._noting_last)):
+            if text is not None:
+                self.line = line - 1
+                yield text + "\n"
             if not isinstance(data, bytes) or self.item_bytes + len(data) >= MOST_LINE_BYTES:
                 raise SourceFlaw(f"an item is {TOO_LONG}", line)
             self.item_bytes += len(data) + 1
-            return decoded(data, line) + "\n"
-        return ""
+            text = decoded(data, line)
+            if found := _UNPRINTABLE.search(text):
+                raise SourceFlaw(f"holds the character U+{ord(found[0]):04X}, which no YAML text may hold", line)
+        if text is not None:
+            yield text + ("\n" if self._last == b"\n" else "")  # it may belong to the last value
+
+    def _noting_last(self, count: int) -> bytes:
+        data = self._read(count)
+        self._last = data[-1:] or self._last
+        return data
 
 
 class _Builder:
@@ -189,7 +205,6 @@ def _events(text: _Text) -> Iterator[Any]:
     """The events of the one document."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
-    from ruamel.yaml.reader import ReaderError
 
     documents = 0
     try:
@@ -208,9 +223,6 @@ def _events(text: _Text) -> Iterator[Any]:
         mark = error.problem_mark or error.context_mark
         context = f"{error.context}: " if error.context else ""
         raise SourceFlaw(f"not YAML: {context}{error.problem}", mark.line + 1 if mark else text.line) from None
-    except ReaderError as error:
-        message = f"holds the character U+{error.character:04X}, which no YAML text may hold"
-        raise SourceFlaw(message, text.line) from None
     except (YAMLError, ValueError, OverflowError):
         raise SourceFlaw("not YAML: an escape or a directive can't be read", text.line) from None
 

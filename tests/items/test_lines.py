@@ -99,6 +99,15 @@ def test_json_elements_do_not_depend_on_chunks(values, sizes, indent, has_mark):
         at += len(data)
 
 
+@given(st.lists(JSON, max_size=3), SIZES)
+def test_what_stands_behind_a_json_list_is_noticed(values, sizes):
+    """Wherever the chunks end, a list that goes on behind its end is refused, with the line."""
+    text = json.dumps(values, indent=1).encode()
+    with pytest.raises(SourceFlaw, match="more behind the end") as caught:
+        rows_of(elements(Cut(text + b"\n ,", sizes).read, chunk_bytes=8))
+    assert caught.value.line == 2 + text.count(b"\n")
+
+
 @given(st.binary(max_size=60), SIZES)
 def test_no_bytes_break_the_splitter(data, sizes):
     """Any bytes give rows or one flaw with a line, and an end."""

@@ -50,6 +50,12 @@ def test_json_is_yaml(value):
     assert not repeated
 
 
+@pytest.mark.parametrize(("text", "value"), [("a: |\n  x", "x"), ("a: |\n  x\n", "x\n"), ("a: |+\n  x\n\n", "x\n\n")])
+def test_the_last_line_end_is_what_was_written(text, value):
+    """A value at the end of a file ends in a line end only where the file does."""
+    assert value_of(text) == {"a": value}
+
+
 def test_every_value_knows_its_line():
     """Fields of objects, entries of lists and what is within them have the line of their key or start."""
     text = "a: 1\nb:\n  c: [x,\n    y]\n  d:\n    - e: 1\n      f: 2\ng:\n  h\n"
@@ -87,6 +93,8 @@ def test_repeated_keys_are_all_named():
         ("a: !<tag:x> 1", 1, "tags"),
         ("%TAG ! tag:x:\n--- \na: 1", 2, "directives"),
         ("a: \x07", 1, "U+0007"),
+        ("a: \x07\nb: 1\nc: 2\n", 1, "U+0007"),
+        ("a: 1\nb: \x07\nc: 2\n", 2, "U+0007"),
         ("a: 'x", 1, "not YAML"),
         ('a: "\\x"', 1, "not YAML"),
         ('a: "\\UFFFFFFFF"', 1, "not YAML"),
