@@ -21,7 +21,8 @@ from bulk.check.checking import check
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import succeeded
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.scheduler import Scheduler, Work
+from bulk.schedule.queues import Work
+from bulk.schedule.scheduler import Scheduler
 
 ITEMS = 1_000_000
 WORKERS = 64

@@ -33,7 +33,7 @@ from bulk.execute.hand_over import HandOver
 from bulk.execute.item_run import Shared
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.job_streams import JobStreams
-from bulk.execute.recorder import Recorder
+from bulk.execute.recorder import CommitHooks, Recorder
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.unsent_items import UnsentItems
@@ -219,50 +219,12 @@ class Run:
         return {name: ValidatorStore(*where, account.token) for name, account in self.governor.accounts.items()}
 
     async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
-        clock = self._clock
-        sender = RequestSender(
-            transport,
-            self.governor,
-            stores,
-            clock,
-            self._around.dice,
-            self._draining,
-        )
+        clock, around = self._clock, self._around
+        sender = RequestSender(transport, self.governor, stores, clock, around.dice, self._draining)
         settler = Settler(sender, clock, self._limits.settle_s)
-
-        def flush() -> None:
-            for store in stores.values():
-                store.flush_some()
-
-        around, flush_too = self._around, flush if stores else None
-        recorder = Recorder(
-            self._ledger,
-            clock,
-            around.disk,
-            self._durable,
-            self.stop,
-            lambda: self.scheduler.in_flight,
-            flush_too,
-            self._add_to_tally,
-            self._body_reader.end,
-        )
-        base_dir, found = self._manifest.path.parent, self._resume_state
-        shared = Shared(
-            sender,
-            settler,
-            recorder,
-            found.late_writes,
-            found.recent_creations,
-            found.recent_writes,
-            clock,
-            around.dice,
-        )
-        item_runner = ItemRunner(shared, base_dir, found, around.environ, self._began_at)
+        recorder = self._recorder(stores)
         hand_over = HandOver(self.scheduler, recorder, self._body_reader, clock, self._on_ended)
-        combined_run = CombinedRun(item_runner)
-        workers = Workers(
-            self.scheduler, self.governor, item_runner, combined_run, hand_over, self._on_refused, self.stop
-        )
+        workers = self._workers(sender, settler, recorder, hand_over)
         unsent_items = UnsentItems(
             self._checked, self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop
         )
@@ -288,6 +250,39 @@ class Run:
         self._display.update(self.last_status)
         if recorder.failure is not None and self._stopped_by is None:
             raise recorder.failure
+
+    def _recorder(self, stores: Mapping[str, ValidatorStore]) -> Recorder:
+        def flush() -> None:
+            for store in stores.values():
+                store.flush_some()
+
+        hooks = CommitHooks(self._add_to_tally, flush, self._durable, self._body_reader.end)
+        return Recorder(
+            self._ledger, self._clock, self._around.disk, hooks, self.stop, lambda: self.scheduler.in_flight
+        )
+
+    def _workers(self, sender: RequestSender, settler: Settler, recorder: Recorder, hand_over: HandOver) -> Workers:
+        around, found = self._around, self._resume_state
+        shared = Shared(
+            sender,
+            settler,
+            recorder,
+            found.late_writes,
+            found.recent_creations,
+            found.recent_writes,
+            self._clock,
+            around.dice,
+        )
+        item_runner = ItemRunner(shared, self._manifest.path.parent, found, around.environ, self._began_at)
+        return Workers(
+            self.scheduler,
+            self.governor,
+            item_runner,
+            CombinedRun(item_runner),
+            hand_over,
+            self._on_refused,
+            self.stop,
+        )
 
     def _began_at(self) -> float:
         """When the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its processes."""
@@ -375,7 +370,7 @@ class Run:
 
 
 def _decoded(finished: Finished) -> Finished:
-    """As somebody sees it who is no file."""
+    """The outcome with its result decoded, for listeners in this process."""
     result = finished.result
     return replace(finished, result=result.decoded()) if type(result) is Encoded else finished
 

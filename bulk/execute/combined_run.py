@@ -15,11 +15,9 @@ from collections.abc import Sequence
 from bulk.capabilities import Combinable, FileError
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
-from bulk.execute.item_tally import Tally
-from bulk.execute.requests.permit_slot import PermitSlot
+from bulk.execute.requests.context import RequestContext
 from bulk.execute.writes.settle import lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop, intent_of
-from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, Outcome, Reply, Request
 from bulk.operation import AnyOperation
@@ -35,32 +33,26 @@ class CombinedRun:
         self._item_runner, self._shared = item_runner, item_runner.shared
 
     async def run(
-        self, operation: AnyOperation, entries: Sequence[Entry], queue: PermitQueue, permit: Permit, tally: Tally
+        self, operation: AnyOperation, entries: Sequence[Entry], context: RequestContext
     ) -> list[Outcome | None]:
         """An outcome for each item, or None where it has to be tried by itself.
 
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; open intents are settled by the next run.
         """
-        permit_slot = PermitSlot(permit)
         try:
             if any(self._item_runner.is_in_doubt(entry) for entry in entries):
                 return [None] * len(entries)
-            return await self._steps(operation, entries, queue, permit_slot, tally)
+            return await self._steps(operation, entries, context)
         finally:
-            self._shared.return_unused(permit_slot)
+            self._shared.return_unused(context)
 
     async def _steps(
-        self,
-        operation: AnyOperation,
-        entries: Sequence[Entry],
-        queue: PermitQueue,
-        permit_slot: PermitSlot,
-        tally: Tally,
+        self, operation: AnyOperation, entries: Sequence[Entry], context: RequestContext
     ) -> list[Outcome | None]:
         nothing: list[Outcome | None] = [None] * len(entries)
         shared, first = self._shared, entries[0]
-        writes = shared.write_loop(queue, tally, permit_slot)
+        writes = shared.write_loop(context)
         written: Request | None = None
         assert isinstance(operation, Combinable), "only such items are taken together"
         try:
@@ -69,9 +61,9 @@ class CombinedRun:
             while isinstance(request, Request):
                 answer: Reply | Outcome | None
                 if request.effect is Effect.READ:
-                    answer = await self._shared.sender.read(request, queue, tally, permit_slot.take())
+                    answer = await shared.sender.read(request, context)
                 else:
-                    await shared.let_late_writes_pass(operation, first, first.item, request, permit_slot)
+                    await shared.let_late_writes_pass(operation, first, first.item, request, context)
                     answer = await self._write(request, entries, writes)
                     written = request
                 if not isinstance(answer, Reply):
@@ -86,7 +78,7 @@ class CombinedRun:
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             log.warning("%s can't combine %d items", operation.name, len(entries), exc_info=flaw)
             if written is not None:
-                self._lost_write(written, entries, tally.http_status)
+                self._lost_write(written, entries, context.tally.http_status)
             return nothing
 
     async def _write(self, request: Request, entries: Sequence[Entry], writes: WriteLoop) -> Reply | None:

@@ -7,7 +7,7 @@ import msgspec
 
 from bulk.capabilities import SavesContent, secret_fields
 from bulk.clock import Clock
-from bulk.execute.item_tally import Tally
+from bulk.execute.item_tally import ItemTally
 from bulk.execute.recorder import Recorder
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
@@ -16,7 +16,8 @@ from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, Finished, ItemError, Out
 from bulk.operation import AnyOperation, Item
 from bulk.platform.auth.credentials import redact
 from bulk.platform.bodies.body_reader import BodyReader
-from bulk.schedule.scheduler import Scheduler, Work
+from bulk.schedule.queues import Work
+from bulk.schedule.scheduler import Scheduler
 
 RESULT_BYTES = 1_500
 """What a finished item takes in memory beside its payload, about (bytes)."""
@@ -43,14 +44,14 @@ class HandOver:
         """Whether who brings more should `wait_room` first."""
         return self._recorder.is_full
 
-    def end(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
+    def end(self, job: Job, work: Work, outcome: Outcome, tally: ItemTally) -> None:
         """Hand an outcome to the recorder, free its lane."""
         self._record(job, work.entry, outcome, tally)
         if self._body_reader.holds(tally):
             self._recorder.hold(tally)
         self._scheduler.ended(work, outcome, tally.paid)
 
-    def end_combined(self, job: Job, work: Work, outcomes: Sequence[Outcome | None], tally: Tally) -> None:
+    def end_combined(self, job: Job, work: Work, outcomes: Sequence[Outcome | None], tally: ItemTally) -> None:
         """The same for items that shared their requests; the scheduler keeps those that have no outcome."""
         tally.body_bytes //= work.items  # what was answered is in memory once
         for entry, outcome in zip(work.entries, outcomes, strict=True):
@@ -60,7 +61,7 @@ class HandOver:
             self._recorder.hold(tally)
         self._scheduler.ended_together(work, outcomes, tally.paid)
 
-    def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: Tally) -> None:
+    def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: ItemTally) -> None:
         """Record an item that was never offered."""
         self._recorder.record(self.record_of(job, work.entry, outcome, tally), RESULT_BYTES)
         self._scheduler.mark_ended(job.number, work.entry.index, outcome)
@@ -94,7 +95,7 @@ class HandOver:
             error=error and ItemError(ErrorCode(error["code"]), error["message"], error["http_status"], 0),
             http_status=line["http_status"],
         )
-        tally = Tally()
+        tally = ItemTally()
         tally.request_id = line["request_id"]
         record = self.record_of(job, entry, outcome, tally)
         self._recorder.record(record, RESULT_BYTES + size_bytes)
@@ -109,7 +110,7 @@ class HandOver:
         """Wait until the recorder has caught up."""
         await self._recorder.wait_room()
 
-    def _record(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> None:
+    def _record(self, job: Job, entry: Entry, outcome: Outcome, tally: ItemTally) -> None:
         record = self.record_of(job, entry, outcome, tally)
         size = RESULT_BYTES + tally.body_bytes
         if record.save is not None and not isinstance(record.save[1], BodyFile):
@@ -117,7 +118,7 @@ class HandOver:
         self._recorder.record(record, size, is_alone=tally.is_alone)
         self._on_ended(job, outcome)
 
-    def record_of(self, job: Job, entry: Entry, outcome: Outcome, tally: Tally) -> Record:
+    def record_of(self, job: Job, entry: Entry, outcome: Outcome, tally: ItemTally) -> Record:
         """The ledger's record of an item that has ended."""
         now = self._clock.now()
         error = outcome.error
@@ -145,7 +146,7 @@ class HandOver:
             save = (saved_path(job, entry.item), content)
         return Record(job=job.number, finished=finished, save=save, may_arrive_late=tally.may_arrive_late)
 
-    def abandoned(self, work: Work, tally: Tally) -> None:
+    def abandoned(self, work: Work, tally: ItemTally) -> None:
         """There is no outcome: the run is stopping, or the credential was refused."""
         self._scheduler.abandoned(work)
         self._body_reader.abandon(tally)

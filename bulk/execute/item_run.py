@@ -18,9 +18,8 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
-from bulk.execute.item_tally import Tally
 from bulk.execute.recorder import Recorder
-from bulk.execute.requests.permit_slot import PermitSlot
+from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender, Tried, outcome_of
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
@@ -29,7 +28,6 @@ from bulk.execute.writes.recent_creations import RecentCreations
 from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop, intent_of, is_in_progress
-from bulk.govern.accounts import PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import (
     Effect,
@@ -81,18 +79,18 @@ class Shared:
     clock: Clock
     dice: random.Random
 
-    def return_unused(self, permit_slot: PermitSlot) -> None:
+    def return_unused(self, context: RequestContext) -> None:
         """Give an item's first permit back, if no request has taken it."""
-        permit = permit_slot.take()
+        permit = context.take_permit()
         if permit is not None:
             self.sender.return_unused(permit)
 
-    def write_loop(self, queue: PermitQueue, tally: Tally, permit_slot: PermitSlot) -> WriteLoop:
+    def write_loop(self, context: RequestContext) -> WriteLoop:
         """What sends the writes of one item, or of items together."""
-        return WriteLoop(self.sender, self.clock, self.dice, queue, tally, permit_slot)
+        return WriteLoop(self.sender, self.clock, self.dice, context)
 
     async def let_late_writes_pass(
-        self, operation: AnyOperation, entry: Entry, item: Item, request: Request, permit_slot: PermitSlot
+        self, operation: AnyOperation, entry: Entry, item: Item, request: Request, context: RequestContext
     ) -> None:
         """Wait until no earlier send of another item can apply because of this write."""
         if not self.late_writes:
@@ -101,7 +99,7 @@ class Shared:
         owner = entry.job, entry.index
         seconds = self.late_writes.wait_s(owner, lanes, request.path.casefold(), self.clock.monotonic())
         if seconds > 0.0:
-            self.return_unused(permit_slot)
+            self.return_unused(context)
             await self.sender.pause(seconds, WaitReason.MAY_ARRIVE)
 
 
@@ -110,12 +108,11 @@ class ItemRun:
 
     __slots__ = (
         "_asked",
+        "_context",
         "_entry",
         "_item",
         "_lost_write",
         "_operation",
-        "_permit_slot",
-        "_queue",
         "_shared",
         "_tally",
         "_writes",
@@ -128,18 +125,11 @@ class ItemRun:
         operation: AnyOperation,
         entry: Entry,
         item: Item,
-        queue: PermitQueue,
-        tally: Tally,
-        permit_slot: PermitSlot,
+        context: RequestContext,
         lost_write: LostWrite | None,
     ) -> None:
         self._shared, self._operation, self._entry, self._item = shared, operation, entry, item
-        self._queue, self._tally, self._permit_slot, self._lost_write = (
-            queue,
-            tally,
-            permit_slot,
-            lost_write,
-        )
+        self._context, self._tally, self._lost_write = context, context.tally, lost_write
         self._asked = ""
         self._writes: WriteLoop | None = None
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
@@ -152,7 +142,7 @@ class ItemRun:
     async def settled_first(self) -> Outcome | None:
         """The outcome, where reading back shows that of what an earlier process has sent; else the steps come next."""
         # reading back takes permits of its own; keeping this one meanwhile could block them
-        self._shared.return_unused(self._permit_slot)
+        self._shared.return_unused(self._context)
         return await self._settle()
 
     async def go_on(self, ended: "Outcome | LostWrite | _Again", retry_budget: RetryBudget) -> Outcome:
@@ -217,7 +207,7 @@ class ItemRun:
         settler.under_way[key] = self._lost_write.since + settler.settle_s
         try:
             outcome = await settler.settle(
-                self._operation, self._item, self._lost_write, self._queue, self._tally, refusal, stale_until
+                self._operation, self._item, self._lost_write, self._context, refusal, stale_until
             )
         finally:
             settler.under_way.pop(key, None)
@@ -254,7 +244,7 @@ class ItemRun:
             while isinstance(request, Request):
                 self._asked = request.path
                 if request.effect is _READ:
-                    reply = await shared.sender.read(request, self._queue, self._tally, self._permit_slot.take())
+                    reply = await shared.sender.read(request, self._context)
                     if isinstance(reply, Outcome):
                         steps.close()
                         return reply if done is None else replace(self._lost(*done), followed_by=reply)
@@ -271,7 +261,7 @@ class ItemRun:
                     done = (request, reply.status) if reply.status < 400 else done
                 request = advance(steps, reply, Outcome)
                 if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
-                    return shared.sender.note_result(request, reply, self._queue, self._tally)
+                    return shared.sender.note_result(request, reply, self._context)
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             log.warning("%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw)
@@ -284,11 +274,11 @@ class ItemRun:
         """Send a write until it is decided or its answer is lost."""
         shared, lost_write = self._shared, self._lost_write
         shared.sender.step_aside(self._tally)
-        await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._permit_slot)
+        await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
             await shared.recorder.intend(intent_of(self._entry, request, shared.clock.now()))
         if self._writes is None:
-            self._writes = shared.write_loop(self._queue, self._tally, self._permit_slot)
+            self._writes = shared.write_loop(self._context)
         tried = await self._writes.send(request, self._is_to_be_settled)
         reply = tried.reply
         if reply is None:

@@ -13,13 +13,12 @@ from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
 from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, TakesFiles
 from bulk.execute.item_run import ItemRun, Shared
-from bulk.execute.item_tally import Tally
-from bulk.execute.requests.permit_slot import PermitSlot
+from bulk.execute.item_tally import ItemTally
+from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.recent_creations import may_create, names_made
 from bulk.execute.writes.settle import LostWrite, memo_of
-from bulk.govern.accounts import Permit, PermitQueue
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
 from bulk.operation import AnyOperation, Item
@@ -69,19 +68,17 @@ class ItemRunner:
             for key, sent in resume_state.open_intents.items()
         }
 
-    async def run(
-        self, operation: AnyOperation, entry: Entry, queue: PermitQueue, permit: Permit, tally: Tally
-    ) -> Outcome:
-        """The outcome of one item. `permit` is for its first request, and is used or returned here.
+    async def run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
+        """The outcome of one item. The context's permit is for its first request, and is used or returned here.
 
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
         """
-        permit_slot = PermitSlot(permit)
+        tally = context.tally
         try:
             item = self.complete(operation, entry)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
-            life = ItemRun(self.shared, operation, entry, item, queue, tally, permit_slot, lost_write)
+            life = ItemRun(self.shared, operation, entry, item, context, lost_write)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
                 served = self.shared.sender.served
@@ -98,11 +95,11 @@ class ItemRunner:
                 return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
-            if permit_slot.permit is not None:
-                self.shared.return_unused(permit_slot)
+            if context.permit is not None:
+                self.shared.return_unused(context)
 
     def _remember(
-        self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: Tally
+        self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: ItemTally
     ) -> None:
         """What a write has changed, for those who come to it after this item."""
         if may_create(operation, effect):
@@ -133,7 +130,7 @@ class ItemRunner:
         """A write that this item shares was lost: it is settled when the item is next worked on."""
         self._lost_writes[entry.job, entry.index] = lost_write
 
-    def _doubt_of(self, entry: Entry, tally: Tally) -> LostWrite | None:
+    def _doubt_of(self, entry: Entry, tally: ItemTally) -> LostWrite | None:
         lost_write = self._lost_writes.pop((entry.job, entry.index), None)
         if lost_write is not None:
             tally.started_at, tally.started = lost_write.lost.sent_at, self.shared.clock.monotonic()

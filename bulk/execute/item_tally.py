@@ -1,7 +1,7 @@
 """What is counted about one item while it is worked on."""
 
 
-class Tally:
+class ItemTally:
     """Attributes:
     requests: all requests of the item (count); a bucket has `paid` for so many of them.
     sends: of the request that is under way or decided (count).

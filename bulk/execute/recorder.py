@@ -62,16 +62,34 @@ class _Gathering:
     since: float = 0.0
 
 
+async def _nothing(_: Sequence[object]) -> None:
+    """For hooks that are not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitHooks:
+    """What is done with each group besides writing it.
+
+    Attributes:
+        tally: takes in the records, once, in the thread that writes, and returns what the ledger keeps of it.
+        flush: further blocking work for that thread once they are written (the store of validators).
+        durable: called with the records once they are durable.
+        released: told which holders of bodies need them no more (see `Recorder.hold`).
+    """
+
+    tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {}
+    flush: Callable[[], None] = lambda: None
+    durable: Callable[[Sequence[Record]], Awaitable[None]] = _nothing
+    released: Callable[[Sequence[object]], Awaitable[None]] = _nothing
+
+
 class Recorder:
     """One task (`run`) that writes; `intend` and `record` from any worker.
 
     Args:
-        durable: called with each group's records once they are durable.
+        hooks: what is done with each group besides.
         stop: called once when the disk refuses.
         in_flight: items that are worked on, each of which may soon have an intent (count).
-        flush: further blocking work for the same thread (the store of validators); None: none.
-        released: told which holders of bodies need them no more (see `hold`).
-        tally: takes in the records of each group, once, in the same thread, and returns what the ledger keeps of it.
     """
 
     def __init__(
@@ -79,16 +97,12 @@ class Recorder:
         ledger: Ledger,
         clock: Clock,
         disk: Disk,
-        durable: Callable[[Sequence[Record]], Awaitable[None]],
+        hooks: CommitHooks,
         stop: Callable[[RunStopped], None],
         in_flight: Callable[[], int],
-        flush: Callable[[], None] | None = None,
-        tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
-        released: Callable[[Sequence[object]], Awaitable[None]] | None = None,
     ) -> None:
-        self._ledger, self._clock, self._disk = ledger, clock, disk
-        self._durable, self._stop, self._flush, self._tally = durable, stop, flush, tally
-        self._released, self._in_flight = released, in_flight
+        self._ledger, self._clock, self._disk, self._hooks = ledger, clock, disk, hooks
+        self._stop, self._in_flight = stop, in_flight
         self._group = _Group()
         self._gathering = _Gathering()
         self._writing: _Group | None = None
@@ -126,7 +140,7 @@ class Recorder:
 
         Args:
             size_bytes: about what it takes in memory.
-            is_alone: see `Tally.is_alone`.
+            is_alone: see `ItemTally.is_alone`.
         """
         self._waiting_bytes += size_bytes
         if not is_alone:
@@ -259,10 +273,10 @@ class Recorder:
                 self.failure = refusal
                 self._stop(RunStopped(str(refusal)))
             else:
-                await self._durable([entry for entry in group.entries if type(entry) is Record])
+                await self._hooks.durable([entry for entry in group.entries if type(entry) is Record])
                 break
-        if group.holders and self._released is not None:
-            await self._released(group.holders)
+        if group.holders:
+            await self._hooks.released(group.holders)
         self._waiting_bytes -= group.size_bytes
         group.done.set()
         if not self.is_full:
@@ -270,10 +284,9 @@ class Recorder:
 
     def _commit(self, group: _Group, status: RunStatus | None) -> None:
         if group.tallies is None:
-            group.tallies = self._tally([entry for entry in group.entries if type(entry) is Record])
+            group.tallies = self._hooks.tally([entry for entry in group.entries if type(entry) is Record])
         self._ledger.commit(group.entries, status, group.tallies)
-        if self._flush is not None:
-            self._flush()
+        self._hooks.flush()
 
 
 def _is_large(entries: int, size_bytes: int) -> bool:

@@ -22,15 +22,15 @@ from bulk.check import derived_items
 from bulk.check.checking import Checked
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.hand_over import HandOver
-from bulk.execute.item_tally import Tally
+from bulk.execute.item_tally import ItemTally
 from bulk.execute.job_streams import JobStreams
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
 from bulk.model import SUCCESSFUL, ErrorCode, failed, skipped
 from bulk.schedule.job_progress import dependency_failed
-from bulk.schedule.queues import Feed
-from bulk.schedule.scheduler import Scheduler, Work
+from bulk.schedule.queues import Feed, Work
+from bulk.schedule.scheduler import Scheduler
 from bulk.schedule.tasks import Copy, Make, Skip
 from bulk.storage.disk_threads import Disk
 
@@ -72,7 +72,9 @@ class UnsentItems:
     async def _find(self) -> None:
         try:
             while True:
-                find = await self._scheduler.wait_find()
+                if (find := self._scheduler.finds.next()) is None:
+                    await self._scheduler.finds.changed()
+                    continue
                 while find.feed.is_far and not self._scheduler.is_stopped:
                     await self._disk(find.feed.look_far)
                 self._scheduler.arrived(find)
@@ -104,7 +106,7 @@ class UnsentItems:
             after = found[-1][0]
             for _, entry in found:
                 if not self._progress[entry.job].is_done(entry.index):
-                    self._hand_over.end_skipped(self._manifest.jobs[entry.job], Work(entry), outcome, Tally())
+                    self._hand_over.end_skipped(self._manifest.jobs[entry.job], Work(entry), outcome, ItemTally())
             if not await self._goes_on():
                 return False
         return True
@@ -118,7 +120,7 @@ class UnsentItems:
                 entry = feed.next()
                 if entry is None:
                     break
-                self._hand_over.end_skipped(job, Work(entry), outcome, Tally())
+                self._hand_over.end_skipped(job, Work(entry), outcome, ItemTally())
             while feed.is_far and not self._scheduler.is_stopped:
                 await self._disk(feed.look_far)
             if not await self._goes_on():

@@ -12,12 +12,14 @@ from bulk.errors import BulkError, CredentialRefused, RunDirectoryError, RunStop
 from bulk.execute.combined_run import CombinedRun
 from bulk.execute.hand_over import HandOver
 from bulk.execute.item_runner import ItemRunner
-from bulk.execute.item_tally import Tally
-from bulk.govern.accounts import Permit, PermitQueue
+from bulk.execute.item_tally import ItemTally
+from bulk.execute.requests.context import RequestContext
+from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.manifest.manifest import Job
-from bulk.schedule.scheduler import Queue, Scheduler, Work
+from bulk.schedule.queues import Queue, Work
+from bulk.schedule.scheduler import Scheduler
 
 RESULT_BYTES = 1_500
 """What a finished item takes in memory beside its payload, about (bytes)."""
@@ -61,12 +63,13 @@ class Workers:
                 job = scheduler.jobs[work.entry.job]
                 is_alone = work.lane is None and not job.operation.is_read
                 result_of = job.operation.name if job.operation.result_is_reply and job.save is None else ""
-                tally = Tally(is_saved=job.save is not None, is_alone=is_alone, result_of=result_of)
+                tally = ItemTally(is_saved=job.save is not None, is_alone=is_alone, result_of=result_of)
+                context = RequestContext(permit_queue, permit, tally)
                 if work.behind:
-                    await self._work_combined(job, work, permit_queue, permit, tally)
+                    await self._work_combined(job, work, context)
                     continue
                 try:
-                    outcome = await self._item_runner.run(job.operation, work.entry, permit_queue, permit, tally)
+                    outcome = await self._item_runner.run(job.operation, work.entry, context)
                 except BaseException:
                     hand_over.abandoned(work, tally)
                     raise
@@ -80,13 +83,11 @@ class Workers:
         except (RunStopped, RunDirectoryError) as flaw:
             self._stop(flaw)
 
-    async def _work_combined(
-        self, job: Job, work: Work, permit_queue: PermitQueue, permit: Permit, tally: Tally
-    ) -> None:
+    async def _work_combined(self, job: Job, work: Work, context: RequestContext) -> None:
         """Bring items that share their requests to their outcomes; the scheduler keeps those that have none."""
         try:
-            outcomes = await self._combined_run.run(job.operation, work.entries, permit_queue, permit, tally)
+            outcomes = await self._combined_run.run(job.operation, work.entries, context)
         except BaseException:
-            self._hand_over.abandoned(work, tally)
+            self._hand_over.abandoned(work, context.tally)
             raise
-        self._hand_over.end_combined(job, work, outcomes, tally)
+        self._hand_over.end_combined(job, work, outcomes, context.tally)

@@ -92,7 +92,7 @@ class PermitQueue:
         bucket: None while nothing is known, or where the platform limits nothing.
         waiters: workers with an item under way, in the order in which they came: they go first.
         newcomers: workers without an item.
-        nudge: wakes the attendant; is_nudged: it has.
+        wake_event: wakes the attendant. is_woken: it is set.
         is_paced: permits come from the attendant only, at `rate` requests per second.
         used: requests that this run paid for here (count). granted: permits that were given (count).
         obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens).
@@ -116,7 +116,7 @@ class PermitQueue:
     waiters: deque[Waiter] = field(default_factory=deque)
     newcomers: deque[Waiter] = field(default_factory=deque)
     wake_event: anyio.Event = field(default_factory=anyio.Event)
-    is_nudged: bool = False
+    is_woken: bool = False
     limiter: AsyncLimiter | None = None
     is_paced: bool = False
     rate: float | None = None
@@ -172,15 +172,28 @@ class PermitQueue:
             return False
         return now - self.heard_at > FRESH_S and not self.account.is_unlimited
 
+    async def pace(self, together: int) -> None:
+        """Wait until that many may be let out at `rate`; the limiter is made anew when it has moved by a twentieth."""
+        rate, limiter = self.rate or 1.0, self.limiter
+        if (
+            limiter is None
+            or limiter.max_rate < together
+            or not 0.95 < limiter.max_rate / limiter.time_period / rate < 1.05
+        ):
+            # room for two bursts: a wake-up that comes late loses nothing; full at first: a new one gives nothing away
+            limiter = self.limiter = AsyncLimiter(2.0 * together, 2.0 * together / rate)
+            await limiter.acquire(limiter.max_rate)
+        await limiter.acquire(together)
+
     def wake(self) -> None:
         """Let the attendant look again."""
-        if not self.is_nudged:  # called for each answer: to ask the event would take longer than to set it
-            self.is_nudged = True
+        if not self.is_woken:  # called for each answer: to ask the event would take longer than to set it
+            self.is_woken = True
             self.wake_event.set()
 
     def renew_wake_event(self) -> None:
         """The attendant looks now; what comes from here on has it look again."""
-        self.wake_event, self.is_nudged = anyio.Event(), False
+        self.wake_event, self.is_woken = anyio.Event(), False
 
 
 @dataclass(slots=True, eq=False)
@@ -188,13 +201,13 @@ class Account:
     """A credential at the platform.
 
     Attributes:
-        lifetime: how long the token may be used.
+        token_expiry: how long the token may be used.
         generation: number of tokens that were read from its source (count).
         is_unlimited: `/rate_limit` is 404: limits are off.
         is_known: `/rate_limit` was answered, one way or the other. was_asked: a first question has ended anyhow.
         paused_until: nothing leaves before (monotonic). paused_why: for people.
         quiet_until: not even `/rate_limit` is asked before (monotonic).
-        strikes: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
+        backoffs: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
         locked_at, locked_until: the newest lock-out was met, and is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
         wishes: how often that was wished for (count), so that one of later is not taken for answered.

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 
 import anyio
 import anyio.lowlevel
-from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
@@ -198,7 +197,7 @@ class Governor:
                 await anyio.lowlevel.checkpoint()
                 continue
             together = pacing.burst(queue.rate)
-            await (await self._limiter(queue, together)).acquire(together)
+            await queue.pace(together)
             await self._until_fresh(queue)
             self._serve(queue, together)
 
@@ -212,20 +211,6 @@ class Governor:
             queue.renew_wake_event()
             queue.account.ask_soon()
             await queue.wake_event.wait()
-
-    async def _limiter(self, queue: PermitQueue, together: int) -> AsyncLimiter:
-        """The limiter of a paced permit queue, made anew when the rate has moved by a twentieth."""
-        rate = queue.rate or 1.0
-        limiter = queue.limiter
-        if (
-            limiter is None
-            or limiter.max_rate < together
-            or not 0.95 < limiter.max_rate / limiter.time_period / rate < 1.05
-        ):
-            # room for two bursts: a wake-up that comes late loses nothing; full at first: a new one gives nothing away
-            limiter = queue.limiter = AsyncLimiter(2.0 * together, 2.0 * together / rate)
-            await limiter.acquire(limiter.max_rate)
-        return limiter
 
     def _serve(self, queue: PermitQueue, most: int) -> None:
         now = self.clock.monotonic()

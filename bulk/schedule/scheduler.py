@@ -19,9 +19,7 @@ from bulk.model import ErrorCode, Outcome
 from bulk.schedule.job_progress import JobProgress, JobState
 from bulk.schedule.lanes import Held, Index, Lane
 from bulk.schedule.queues import Feed, Queue, Stream, Tier, Work
-from bulk.schedule.tasks import Copy, Find, JobTask, Make, Skip
-
-__all__ = ["Queue", "Scheduler", "Stream", "Work"]
+from bulk.schedule.tasks import Copy, Find, JobTask, Make, Skip, TaskQueue
 
 LANES_FOR_EACH = 4
 """Lanes in memory for each request that may be in flight (count)."""
@@ -38,6 +36,7 @@ class Scheduler:
     Attributes:
     is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
     stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
+    finds: feeds whose next item lies far on.
     numbers: of the jobs, by name. has_several: some lanes come from other indexes, of items that are made on the way.
     """
 
@@ -50,17 +49,15 @@ class Scheduler:
         window: int,
     ) -> None:
         self.jobs, self.progress = jobs, progress
-        self.states = [JobState.WAITING for _ in jobs]
-        self.is_skipped = [False for _ in jobs]
+        self.states, self.is_skipped = [JobState.WAITING for _ in jobs], [False for _ in jobs]
         self.queues: dict[tuple[str, str], Queue] = {}
         self.in_flight = 0
         self.is_stopped = False
         self.stopped = anyio.Event()
         self.is_passing_by = False
         self._streams, self._index = streams, index
-        self._tasks: deque[JobTask] = deque()
-        self._finds: deque[Find] = deque()
-        self._has_tasks, self._has_finds = anyio.Event(), anyio.Event()
+        self._tasks: TaskQueue[JobTask] = TaskQueue()
+        self.finds: TaskQueue[Find] = TaskQueue()
         self._window = window * LANES_FOR_EACH
         self.parked_lanes: dict[int, list[Lane]] = {}
         self._held = Held()
@@ -69,8 +66,7 @@ class Scheduler:
         self._making: set[int] = set()
         self._copying: set[int] = set()
         self._skipping: set[int] = set()
-        self._incomplete = len(jobs)
-        self._far = 0
+        self._incomplete, self._far = len(jobs), 0
         self._order = itertools.count()
         self.has_several = any(job.derivation is not None for job in jobs)
         self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
@@ -106,7 +102,7 @@ class Scheduler:
                 if not self.progress[number].is_known:
                     if number not in self._making:
                         self._making.add(number)
-                        self._add(Make(job))
+                        self._tasks.add(Make(job))
                     continue
                 self._start(job)
             if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
@@ -114,34 +110,18 @@ class Scheduler:
                 changed.extend(self._needed_by[number])
             elif self._may_copy(number):
                 self._copying.add(number)
-                self._add(Copy(job))
+                self._tasks.add(Copy(job))
         self._end_if_stalled()
-
-    def _add(self, task: JobTask) -> None:
-        self._tasks.append(task)
-        self._has_tasks.set()
 
     def next_task(self) -> JobTask | None:
         """What is to be done next besides sending; None: nothing now."""
-        return self._tasks.popleft() if self._tasks and not self.is_stopped else None
+        return None if self.is_stopped else self._tasks.next()
 
     async def wait_task(self) -> JobTask | None:
         """The same, as soon as there is something; None when nothing more will come."""
         while (task := self.next_task()) is None and not all(self.is_over(queue) for queue in self.queues.values()):
-            self._has_tasks = anyio.Event()
-            await self._has_tasks.wait()
+            await self._tasks.changed()
         return task
-
-    def next_find(self) -> Find | None:
-        """A feed whose next item is to be found; None: there is none now."""
-        return self._finds.popleft() if self._finds else None
-
-    async def wait_find(self) -> Find:
-        """The same, as soon as there is one."""
-        while (find := self.next_find()) is None:
-            self._has_finds = anyio.Event()
-            await self._has_finds.wait()
-        return find
 
     def _complete(self, number: int) -> None:
         self.states[number] = JobState.COMPLETE
@@ -149,7 +129,7 @@ class Scheduler:
         self._skipping.discard(number)
         self._incomplete -= 1
         self._queue_of[number].jobs -= 1
-        self._has_tasks.set()
+        self._tasks.wake()
 
     def _may_start(self, job: Job) -> bool:
         return all(self.states[self.numbers[name]] is JobState.COMPLETE for name in job.needs)
@@ -170,7 +150,7 @@ class Scheduler:
             self.is_skipped[number] = True
             if self.progress[number].left:
                 self._skipping.add(number)
-                self._add(Skip(job))
+                self._tasks.add(Skip(job))
         queue, tier, stream = self._queue_of[number], self._tier_of[number], self._streams(number)
         if stream is None:
             tier.cursors.append((number, 0))
@@ -227,8 +207,7 @@ class Scheduler:
             tier.drop_first()
             if feed.is_far:
                 self._far += 1
-                self._finds.append(Find(tier, feed))
-                self._has_finds.set()
+                self.finds.add(Find(tier, feed))
         return None
 
     def arrived(self, find: Find) -> None:
@@ -386,7 +365,7 @@ class Scheduler:
         """Offer nothing more there."""
         queue.is_closed = True
         queue.wake(len(queue.idle))
-        self._has_tasks.set()
+        self._tasks.wake()
         self._end_if_stalled()
 
     def stop(self) -> None:
@@ -395,7 +374,7 @@ class Scheduler:
         for queue in self.queues.values():
             queue.wake(len(queue.idle))
         self.stopped.set()
-        self._has_tasks.set()
+        self._tasks.wake()
 
     def _end_if_stalled(self) -> None:
         """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""

@@ -1,7 +1,10 @@
 """What is to be done besides sending items. The scheduler says so; whoever asks it does it and tells it afterwards."""
 
+from collections import deque
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
+
+import anyio
 
 from bulk.manifest.manifest import Job
 from bulk.schedule.queues import Feed, Tier
@@ -37,3 +40,31 @@ class Find:
 
 
 JobTask: TypeAlias = Skip | Make | Copy
+
+T = TypeVar("T")
+
+
+class TaskQueue(Generic[T]):
+    """What is to be done, first come, first served, for one who waits for it."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[T] = deque()
+        self._changed = anyio.Event()
+
+    def add(self, task: T) -> None:
+        """Have this done after what was added before."""
+        self._tasks.append(task)
+        self.wake()
+
+    def wake(self) -> None:
+        """Have whoever waits look again."""
+        self._changed.set()
+
+    def next(self) -> T | None:
+        """What is to be done next; None: nothing now."""
+        return self._tasks.popleft() if self._tasks else None
+
+    async def changed(self) -> None:
+        """Wait for the next `add` or `wake`."""
+        self._changed = anyio.Event()
+        await self._changed.wait()

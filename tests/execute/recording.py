@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from bulk.errors import BulkError, RunStopped
-from bulk.execute.recorder import Recorder
+from bulk.execute.recorder import CommitHooks, Recorder
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Record, StoredTally
 from tests.ledger import samples
@@ -29,7 +29,7 @@ class Bench:
     def __init__(
         self,
         folder: Path,
-        flush: Callable[[], None] | None = None,
+        flush: Callable[[], None] = lambda: None,
         tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {},
     ) -> None:
         self.folder, self.clock = folder / "run", VirtualClock()
@@ -44,11 +44,9 @@ class Bench:
             self._noting(self.ledger),
             self.clock,
             self.disk,
-            self.durable,
+            CommitHooks(tally, flush, self.durable),
             self.stops.append,
             lambda: self.in_flight,
-            flush,
-            tally,
         )
 
     def _noting(self, ledger: Ledger) -> Ledger:

@@ -11,8 +11,8 @@ from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, failed, skipped, succeeded
 from bulk.operation import Item, Operation
 from bulk.schedule.job_progress import JobProgress, JobState
-from bulk.schedule.queues import FAR_ROWS, TURNS
-from bulk.schedule.scheduler import DONE_LANES, Scheduler, Work
+from bulk.schedule.queues import FAR_ROWS, TURNS, Work
+from bulk.schedule.scheduler import DONE_LANES, Scheduler
 from bulk.schedule.tasks import Skip
 
 
@@ -286,13 +286,13 @@ def test_items_that_lie_far_on_hold_up_nobody() -> None:
     assert take(one) is None
     one.ended(work, DONE, 1)
     assert not one.is_stopped
-    find = one.next_find()
+    find = one.finds.next()
     assert find is not None
     find.feed.look_far()
     one.arrived(find)
     rest = [take(one), take(one)]
     assert [work.entry.job for work in rest if work is not None] == [0, 0]
-    assert one.next_find() is None
+    assert one.finds.next() is None
 
 
 class OpenStream(ListStream):

@@ -175,7 +175,7 @@ def told_before_durable() -> contextlib.AbstractContextManager[None]:
     real = recorder.Recorder.record
 
     def record(self: recorder.Recorder, entry: Record, size_bytes: int, **more: bool) -> None:
-        telling = self._durable([entry])
+        telling = self._hooks.durable([entry])
         with contextlib.suppress(StopIteration):
             telling.send(None)  # type: ignore[attr-defined]
         real(self, entry, size_bytes, **more)

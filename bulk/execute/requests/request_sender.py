@@ -16,11 +16,12 @@ import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
-from bulk.execute.item_tally import Tally
+from bulk.execute.item_tally import ItemTally
+from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_astray
 from bulk.execute.requests.retry_budget import Served, is_enough, unexplained_pause_s, weight
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
-from bulk.govern.accounts import Permit, PermitQueue
+from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
@@ -96,14 +97,16 @@ class RequestSender:
         self.settled = 0
         self.from_store = 0
 
-    async def once(self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None = None) -> Tried:
-        """Send `request` once, with `permit` or one that is waited for; raises what `Governor.permit` raises."""
-        governor = self._governor
+    async def once(self, request: Request, context: RequestContext) -> Tried:
+        """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit`
+        raises."""
+        governor, queue, tally = self._governor, context.queue, context.tally
+        permit = context.take_permit()
         if permit is None:
             self.step_aside(tally)
             permit = governor.permit_nowait(queue) or await governor.permit(queue)
         # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
-        store = stored = key = None
+        store = key = stored = None
         if self._stores and not request.is_fresh and permit.generation == 1 and request.method == "GET":
             store = self._stores.get(queue.account.name)
             key = store.key_of(request) if store is not None else None
@@ -122,38 +125,23 @@ class RequestSender:
             governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
             raise
         if isinstance(answer, Failure):
-            if answer.kind is FailureKind.NOT_SENT and not governor.may_leave(permit):
-                # a 401 or a pause came while it waited for a connection
-                governor.return_unused(permit)
-                tally.requests -= 1
-                tally.sends -= 1
-                return await self.once(request, queue, tally)
-            # the limit of open files may have been met all the same (failures.md row 51)
-            governor.concurrency.cap(self._transport.most_in_flight)
-            governor.failed(permit, answer)
-            tally.paid += answer.kind is FailureKind.LOST
-            return Tried(failure=answer)
+            return await self._unanswered(request, context, permit, answer)
         tally.http_status, tally.request_id = answer.status, answer.request_id
         tally.body_bytes += len(answer.raw)
         tally.paid += answer.status != 304
-        if answer.status == 304:
-            if store is not None and stored is not None:
-                self.from_store += 1
-                tally.body_bytes += len(stored.body)
-                # of what was asked for first: what comes later, the operation has to look at
-                reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
-                governor.answered(permit, answer, verdict := classify(request, reply, self._vendor))
-                return Tried(reply=reply, verdict=verdict)
-            governor.answered(permit, answer, classify(request, answer, self._vendor))
-            # a 304 that was not asked for: once more without conditions (failures.md row 13)
-            fresh = replace(request, is_fresh=True)
-            return (
-                Tried(reply=answer, verdict=classify(request, answer, self._vendor))
-                if request.is_fresh
-                else (await self.once(fresh, queue, tally))
-            )
-        verdict = classify(request, answer, self._vendor)
+        reply = answer
+        if answer.status == 304 and store is not None and stored is not None:
+            self.from_store += 1
+            tally.body_bytes += len(stored.body)
+            # of what was asked for first: what comes later, the operation has to look at
+            reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
+        verdict = classify(request, reply, self._vendor)
         governor.answered(permit, answer, verdict)
+        if answer.status == 304:
+            if reply is answer and not request.is_fresh:
+                # a 304 that was not asked for: once more without conditions (failures.md row 13)
+                return await self.once(replace(request, is_fresh=True), context)
+            return Tried(reply, verdict)
         if (
             store is not None
             and key is not None
@@ -162,11 +150,26 @@ class RequestSender:
             and type(answer.body) is not BodyFile
         ):
             tally.kept_as = key if store.keep(request, answer, key) else None
-        return Tried(reply=answer, verdict=verdict)
+        return Tried(answer, verdict)
 
-    def note_result(self, outcome: Outcome, reply: Reply, queue: PermitQueue, tally: Tally) -> Outcome:
+    async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:
+        governor, tally = self._governor, context.tally
+        if failure.kind is FailureKind.NOT_SENT and not governor.may_leave(permit):
+            # a 401 or a pause came while it waited for a connection
+            governor.return_unused(permit)
+            tally.requests -= 1
+            tally.sends -= 1
+            return await self.once(request, context)
+        # the limit of open files may have been met all the same (failures.md row 51)
+        governor.concurrency.cap(self._transport.most_in_flight)
+        governor.failed(permit, failure)
+        tally.paid += failure.kind is FailureKind.LOST
+        return Tried(failure=failure)
+
+    def note_result(self, outcome: Outcome, reply: Reply, context: RequestContext) -> Outcome:
         """How an item ended after `reply`, which was kept: where it is the answer as it came, the store is told."""
-        store, key = self._stores.get(queue.account.name), tally.kept_as
+        tally = context.tally
+        store, key = self._stores.get(context.queue.account.name), tally.kept_as
         if store is None or key is None or tally.requests != 1:
             return outcome
         return store.note_result(key, tally.result_of, reply, outcome)
@@ -176,7 +179,7 @@ class RequestSender:
         """Answers that the platform gave in good health, to whom ever, and failures (counts)."""
         return self._governor.served
 
-    def step_aside(self, tally: Tally) -> None:
+    def step_aside(self, tally: ItemTally) -> None:
         """The item is about to wait for something other than an answer: others may have the room that it would need."""
         if tally.requests:  # before its first answer it has none
             self._transport.step_aside(tally)
@@ -185,45 +188,44 @@ class RequestSender:
         """No request was made with this permit after all."""
         self._governor.return_unused(permit)
 
-    async def read(
-        self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None = None
-    ) -> Reply | Outcome:
+    async def read(self, request: Request, context: RequestContext) -> Reply | Outcome:
         """A read until it is decided: a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
-            self.step_aside(tally)
+            self.step_aside(context.tally)
             await self.pause(request.pause_s, WaitReason.LOOK)
         if request.is_poll:
-            self.step_aside(tally)
-            return await self._poll(request, queue, tally, permit)
-        tally.sends = 0
-        tried = await self.once(request, queue, tally, permit)
+            self.step_aside(context.tally)
+            return await self._poll(request, context)
+        context.tally.sends = 0
+        tried = await self.once(request, context)
         reply, verdict = tried.reply, tried.verdict
         if reply is not None and verdict is not None and verdict.kind is _ACCEPTED and not reply.is_truncated:
             return reply  # as nearly always
-        return await self._decided(request, queue, tally, tried)
+        return await self._decided(request, context, tried)
 
-    async def _poll(self, request: Request, queue: PermitQueue, tally: Tally, permit: Permit | None) -> Reply | Outcome:
+    async def _poll(self, request: Request, context: RequestContext) -> Reply | Outcome:
         """`read`, when it is this credential's turn to poll this list."""
+        permit = context.take_permit()
         if permit is not None:
             self.return_unused(permit)  # the wait may be long
-        poll = self.polls.of(queue.account.name, request.path)
+        poll = self.polls.of(context.queue.account.name, request.path)
         with poll.counted():
             async with poll.turn:
                 await self.pause(poll.wait_s(self._clock.monotonic()))
-                tally.sends = 0
-                answer = await self._decided(request, queue, tally, await self.once(request, queue, tally))
+                context.tally.sends = 0
+                answer = await self._decided(request, context, await self.once(request, context))
                 if isinstance(answer, Reply):
                     poll.answered(answer.headers, self._clock.monotonic())
                 return answer
 
-    async def _decided(self, request: Request, queue: PermitQueue, tally: Tally, first: Tried) -> Reply | Outcome:
+    async def _decided(self, request: Request, context: RequestContext, first: Tried) -> Reply | Outcome:
         """What a read ends with whose first send ended so."""
-        tried = await self._followed(request, queue, tally, first)
+        tried = await self._followed(request, context, first)
         if _is_decided(tried):
             return _result(tried)
-        return _result(await self._read_again(request, queue, tally, tried))
+        return _result(await self._read_again(request, context, tried))
 
-    async def _followed(self, request: Request, queue: PermitQueue, tally: Tally, tried: Tried) -> Tried:
+    async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
         """What came of one send, and where the platform leads elsewhere on itself, of one there: at most `REDIRECTS`
         times."""
         for _ in range(REDIRECTS):
@@ -232,20 +234,20 @@ class RequestSender:
             current = f"{request.path}?{request.query}" if request.query else request.path
             location = tried.verdict.location if tried.verdict is not None else None
             if location and request.media is Media.RAW and tried.reply is not None and tried.reply.status == 302:
-                return await self._downloaded(urljoin(self._base_url + request.path, location), request, tally)
+                return await self._downloaded(urljoin(self._base_url + request.path, location), request, context.tally)
             target = within_base(location, self._base_url, current) if location else None
             if target is None:
                 return Tried(tried.reply, led_astray("redirected away from the platform; not followed"))
             path, _, query = target.partition("?")
             proof = request.proof.elsewhere() if request.proof is not None else None
             request = replace(request, path=path, query=query, proof=proof)
-            tried = await self.once(request, queue, tally)
+            tried = await self.once(request, context)
             if tried.reply is not None and tried.verdict is not None:
                 tried = Tried(tried.reply, judged_elsewhere(request, tried.reply, tried.verdict))
         is_still = tried.kind is VerdictKind.REDIRECTED
         return Tried(tried.reply, led_astray("redirected too often")) if is_still else tried
 
-    async def _downloaded(self, url: str, request: Request, tally: Tally) -> Tried:
+    async def _downloaded(self, url: str, request: Request, tally: ItemTally) -> Tried:
         """What lies at a download URL: it carries its own right, so no token goes there; it takes nothing from a
         budget. It is good once: whatever goes wrong there, the file is asked for again (operations.md).
         """
@@ -265,13 +267,13 @@ class RequestSender:
             return Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=why))
         return Tried(reply=answer, verdict=verdict)
 
-    async def _read_again(self, request: Request, queue: PermitQueue, tally: Tally, first: Tried) -> Tried:
+    async def _read_again(self, request: Request, context: RequestContext, first: Tried) -> Tried:
         patience = Patience(self._governor, first)
 
         async def again() -> Tried:
             self.retries += 1
-            tally.retries += 1
-            tried = await self._followed(request, queue, tally, await self.once(request, queue, tally))
+            context.tally.retries += 1
+            tried = await self._followed(request, context, await self.once(request, context))
             patience.note(tried)
             return tried
 

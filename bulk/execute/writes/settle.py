@@ -13,9 +13,8 @@ from typing import Any
 
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
-from bulk.execute.item_tally import Tally
+from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
-from bulk.govern.accounts import PermitQueue
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, OutcomeKind, Request, Undecided, succeeded, unknown
 from bulk.operation import AnyOperation, Item
 
@@ -71,8 +70,7 @@ class Settler:
         operation: AnyOperation,
         item: Item,
         lost_write: LostWrite,
-        queue: PermitQueue,
-        tally: Tally,
+        context: RequestContext,
         refusal: Outcome | None = None,
         stale_until: float = 0.0,
     ) -> Outcome | None:
@@ -88,14 +86,14 @@ class Settler:
         may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
         while True:
             began = self._clock.monotonic()
-            found = await self._read_back(operation, item, lost_write.lost, queue, tally)
+            found = await self._read_back(operation, item, lost_write.lost, context)
             readings += 1
             # all of its requests count: a bucket may have held the second one up
             is_believed = readings >= READINGS and began - lost_write.since >= self.settle_s
             match found:
                 case Outcome():
                     if is_believed or (found.kind is not OutcomeKind.FAILED and began >= stale_until):
-                        tally.settled += 1
+                        context.tally.settled += 1
                         self._sender.settled += 1
                         return found
                 case NotApplied():
@@ -116,7 +114,7 @@ class Settler:
             pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
 
     async def _read_back(
-        self, operation: AnyOperation, item: Item, lost: Lost, queue: PermitQueue, tally: Tally
+        self, operation: AnyOperation, item: Item, lost: Lost, context: RequestContext
     ) -> Outcome | NotApplied | Undecided:
         reading = operation.settle(item, lost)
         try:
@@ -125,7 +123,7 @@ class Settler:
                 if request.effect is not Effect.READ:
                     reading.close()
                     return Undecided(f"{operation.name} tried to write while reading back")
-                reply = await self._sender.read(request, queue, tally)
+                reply = await self._sender.read(request, context)
                 if isinstance(reply, Outcome):
                     reading.close()
                     message = reply.error.message if reply.error else "no answer"

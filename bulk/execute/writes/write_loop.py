@@ -4,12 +4,10 @@ import random
 from collections.abc import Callable
 
 from bulk.clock import Clock
-from bulk.execute.item_tally import Tally
-from bulk.execute.requests.permit_slot import PermitSlot
+from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, RequestSender, Tried
 from bulk.execute.requests.retry_budget import pause_s, unexplained_pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
-from bulk.govern.accounts import PermitQueue
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
 from bulk.model import FailureKind, Reply, Request
@@ -28,19 +26,10 @@ class WriteLoop:
     is_to_be_settled: the last write ran into a limit, and is to be looked for before it is sent again.
     """
 
-    __slots__ = ("_clock", "_dice", "_limited", "_permit_slot", "_queue", "_sender", "_tally", "is_to_be_settled")
+    __slots__ = ("_clock", "_context", "_dice", "_limited", "_sender", "is_to_be_settled")
 
-    def __init__(
-        self,
-        sender: RequestSender,
-        clock: Clock,
-        dice: random.Random,
-        queue: PermitQueue,
-        tally: Tally,
-        permit_slot: PermitSlot,
-    ) -> None:
-        self._sender, self._clock, self._dice = sender, clock, dice
-        self._queue, self._tally, self._permit_slot = queue, tally, permit_slot
+    def __init__(self, sender: RequestSender, clock: Clock, dice: random.Random, context: RequestContext) -> None:
+        self._sender, self._clock, self._dice, self._context = sender, clock, dice, context
         self._limited = 0
         self.is_to_be_settled = False
 
@@ -53,12 +42,12 @@ class WriteLoop:
         Raises:
             CredentialRefused, Draining, RunStopped: nothing more may be sent.
         """
-        tally, sender = self._tally, self._sender
+        tally, sender = self._context.tally, self._sender
         tally.sends = unexplained = 0
         self.is_to_be_settled = False
         since = self._clock.monotonic()
         while True:
-            tried = await sender.once(request, self._queue, tally, self._permit_slot.take())
+            tried = await sender.once(request, self._context)
             reply, kind = tried.reply, tried.kind
             if reply is None:
                 if tried.failure is not None and tried.failure.kind is FailureKind.LOST:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.clock import Clock
-from bulk.execute.item_tally import Tally
+from bulk.execute.item_tally import ItemTally
+from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again, memo_of
@@ -111,11 +112,13 @@ class Settled:
         answer: Reply | Outcome | None = None,
         stale_until: float = 0.0,
     ) -> None:
-        clock, self.tally = HandClock(), Tally()
+        clock, self.tally = HandClock(), ItemTally()
         self.sender = Read(clock, answer or Reply(status=200, headers={}, body={}))
         settler = Settler(self.sender, clock, SETTLE_S)
         queue: PermitQueue = PermitQueue(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
-        steps = settler.settle(operation, ThingItem(), about, queue, self.tally, refusal, stale_until)
+        steps = settler.settle(
+            operation, ThingItem(), about, RequestContext(queue, None, self.tally), refusal, stale_until
+        )
         try:
             steps.send(None)
         except StopIteration as end:
