@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness.measuring import row
+from bulk.finished import Finished
 from bulk.ledger.ledger import Intent, Ledger, Record, RunIdentity
 from bulk.ledger.view import LedgerView
-from bulk.model import Effect, ErrorCode, Finished, ItemError, OutcomeKind
+from bulk.model import Effect, ErrorCode, ItemError, OutcomeKind
 from bulk.status import RunStatus
 
 NOW = 1_795_248_000.0

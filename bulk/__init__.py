@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bulk.engine.library import Engine as Engine
     from bulk.errors import BulkError as BulkError
-    from bulk.model import Finished as Finished
+    from bulk.finished import Finished as Finished
     from bulk.model import Outcome as Outcome
     from bulk.model import Reply as Reply
     from bulk.model import Request as Request
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "BulkError": "bulk.errors",
     "Engine": "bulk.engine.library",
-    "Finished": "bulk.model",
+    "Finished": "bulk.finished",
     "Item": "bulk.operation",
     "Operation": "bulk.operation",
     "Outcome": "bulk.model",

@@ -17,8 +17,8 @@ from bulk.engine.commands import execute, new_run_dir, run_manifest
 from bulk.engine.origin import Origin
 from bulk.engine.run import Surroundings
 from bulk.errors import BulkError, CredentialRefused, RunStopped, UsageError
+from bulk.finished import Finished
 from bulk.manifest.reading import Overrides, read_manifest
-from bulk.model import Finished
 from bulk.report.fold import Report
 from bulk.status import Silence
 from bulk.storage.private_files import open_private

@@ -39,13 +39,14 @@ from bulk.execute.resume_state import ResumeState
 from bulk.execute.unsent_items import UnsentItems
 from bulk.execute.workers import Workers
 from bulk.execute.writes.settle import Settler
+from bulk.finished import Finished
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Record, StoredTally
 from bulk.manifest.manifest import Job
-from bulk.model import Effect, Encoded, Failure, Finished, Outcome, OutcomeKind, Reply, Request
+from bulk.model import Effect, Encoded, Failure, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.credentials import Credential, Secret
 from bulk.platform.bodies.body_reader import BodyReader
 from bulk.platform.cache.validators import ValidatorStore

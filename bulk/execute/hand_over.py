@@ -7,12 +7,13 @@ import msgspec
 
 from bulk.capabilities import SavesContent, secret_fields
 from bulk.clock import Clock
-from bulk.execute.item_tally import ItemTally
 from bulk.execute.recorder import Recorder
+from bulk.execute.requests.context import ItemTally
+from bulk.finished import Finished
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.save_template import saved_path
-from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, Finished, ItemError, Outcome, OutcomeKind
+from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
 from bulk.platform.auth.credentials import redact
 from bulk.platform.bodies.body_reader import BodyReader

@@ -13,8 +13,7 @@ from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
 from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, TakesFiles
 from bulk.execute.item_run import ItemRun, Shared
-from bulk.execute.item_tally import ItemTally
-from bulk.execute.requests.context import RequestContext
+from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.recent_creations import may_create, names_made

@@ -22,8 +22,8 @@ from bulk.check import derived_items
 from bulk.check.checking import Checked
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.hand_over import HandOver
-from bulk.execute.item_tally import ItemTally
 from bulk.execute.job_streams import JobStreams
+from bulk.execute.requests.context import ItemTally
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job

@@ -12,8 +12,7 @@ from bulk.errors import BulkError, CredentialRefused, RunDirectoryError, RunStop
 from bulk.execute.combined_run import CombinedRun
 from bulk.execute.hand_over import HandOver
 from bulk.execute.item_runner import ItemRunner
-from bulk.execute.item_tally import ItemTally
-from bulk.execute.requests.context import RequestContext
+from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining

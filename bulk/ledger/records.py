@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from bulk.model import BodyFile, Effect, Finished
+from bulk.finished import Finished
+from bulk.model import BodyFile, Effect
 from bulk.status import RunStatus
 
 

@@ -17,7 +17,8 @@ import orjson
 
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
-from bulk.model import Encoded, Finished, OutcomeKind
+from bulk.finished import Finished
+from bulk.model import Encoded, OutcomeKind
 from bulk.redaction import redact_lines
 from bulk.storage.private_files import open_private, write_all
 

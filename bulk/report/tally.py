@@ -15,8 +15,9 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from bulk.finished import Finished
 from bulk.ledger.records import StoredTally
-from bulk.model import SUCCESSFUL, Finished
+from bulk.model import SUCCESSFUL
 from bulk.redaction import redact
 from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline

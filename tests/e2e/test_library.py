@@ -14,7 +14,7 @@ import pytest
 import bulk
 from bulk.engine.library import _Feed
 from bulk.errors import CredentialRefused, ManifestError, UsageError
-from bulk.model import Finished
+from bulk.finished import Finished
 from tests.e2e.support.platform import ADMIN, Home, Served, served
 from tests.e2e.support.third_party import install
 

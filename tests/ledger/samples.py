@@ -7,9 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from bulk.finished import Finished
 from bulk.ledger.ledger import Intent, Ledger, Record, RunIdentity
 from bulk.ledger.view import LedgerView
-from bulk.model import Effect, ErrorCode, Finished, ItemError, OutcomeKind
+from bulk.model import Effect, ErrorCode, ItemError, OutcomeKind
 from bulk.status import RunStatus
 
 ROOT = Path(__file__).parents[2]

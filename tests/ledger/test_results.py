@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
+from bulk.finished import Finished
 from bulk.ledger import results
 from bulk.ledger.results import ResultsFile
-from bulk.model import Encoded, ErrorCode, Finished, ItemError, OutcomeKind
+from bulk.model import Encoded, ErrorCode, ItemError, OutcomeKind
 from tests.ledger.samples import finished
 
 EXAMPLE = (

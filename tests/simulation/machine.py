@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bulk.errors import CredentialRefused, Interrupted, RunDirectoryError, RunStopped
+from bulk.finished import Finished
 from bulk.ledger.view import LedgerView
-from bulk.model import Finished
 from bulk.sandbox.settings import ExtraToken, RateLimit
 from bulk.sandbox.store.state import digest_of
 from tests.simulation import invariants

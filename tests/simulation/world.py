@@ -25,8 +25,8 @@ from anyio._backends._asyncio import CancelScope
 
 from bulk.engine import commands, run
 from bulk.engine.run import Ended, Run, Surroundings
+from bulk.finished import Finished
 from bulk.manifest.reading import Overrides
-from bulk.model import Finished
 from bulk.report.fold import Report
 from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.context import inline

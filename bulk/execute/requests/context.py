@@ -2,8 +2,50 @@
 
 from typing import Final
 
-from bulk.execute.item_tally import ItemTally
 from bulk.govern.accounts import Permit, PermitQueue
+
+
+class ItemTally:
+    """Attributes:
+    requests: all requests of the item (count); a bucket has `paid` for so many of them.
+    sends: of the request that is under way or decided (count).
+    retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
+    started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
+    http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
+    has_written: a write of this item was answered with success or its answer was lost.
+    may_echo: a write of this item was sent again and its first send may still arrive.
+    is_saved: what it ends with is going to be a file of the user's.
+    has_read: a read of this item was answered since the last start of its steps.
+    result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
+    kept_as: the key under which the newest answer was kept; None: it was not.
+    is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
+    """
+
+    requests: int = 0
+    paid: int = 0
+    sends: int = 0
+    retries: int = 0
+    settled: int = 0
+    started_at: float = 0.0
+    started: float = 0.0
+    http_status: int | None = None
+    request_id: str | None = None
+    body_bytes: int = 0
+    has_written: bool = False
+    has_read: bool = False
+    may_arrive_late: bool = False
+    is_saved: bool = False
+    is_alone: bool = False
+    result_of: str = ""
+    kept_as: bytes | None = None
+
+    def __init__(self, *, is_saved: bool = False, is_alone: bool = False, result_of: str = "") -> None:
+        if is_saved:
+            self.is_saved = True
+        if is_alone:
+            self.is_alone = True
+        if result_of:
+            self.result_of = result_of
 
 
 class RequestContext:

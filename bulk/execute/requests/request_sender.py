@@ -16,8 +16,7 @@ import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
-from bulk.execute.item_tally import ItemTally
-from bulk.execute.requests.context import RequestContext
+from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_astray
 from bulk.execute.requests.retry_budget import Served, is_enough, unexplained_pause_s, weight
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons

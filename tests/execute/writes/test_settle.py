@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.clock import Clock
-from bulk.execute.item_tally import ItemTally
-from bulk.execute.requests.context import RequestContext
+from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again, memo_of

@@ -1,0 +1,53 @@
+"""An item that has ended, as results, the report and listeners see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bulk.model import ItemError, OutcomeKind
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class Finished:
+    """An item that has ended: one line of `results.jsonl` (interface.md §5).
+
+    Attributes:
+        item: the item as the user gave it, without large fields that were sent and without secrets.
+        attempts: sends of the request that decided (count).
+        started_at: the first send, or when the item was skipped (UTC epoch seconds).
+        elapsed_ms: from the first send to the outcome.
+    """
+
+    job: Final[str]
+    index: Final[int]
+    id: Final[str | None]
+    item: Final[Mapping[str, Any]]
+    outcome: Final[OutcomeKind]
+    http_status: Final[int | None]
+    attempts: Final[int]
+    started_at: Final[float]
+    elapsed_ms: Final[float]
+    request_id: Final[str | None]
+    result: Final[Any]
+    error: Final[ItemError | None]
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        index: int,
+        id: str | None,  # noqa: A002 - the name that it has in results
+        item: Mapping[str, Any],
+        outcome: OutcomeKind,
+        http_status: int | None,
+        attempts: int,
+        started_at: float,
+        elapsed_ms: float,
+        request_id: str | None,
+        result: Any,
+        error: ItemError | None,
+    ) -> None:
+        self.job, self.index, self.id, self.item = job, index, id, item
+        self.outcome, self.http_status, self.attempts = outcome, http_status, attempts
+        self.started_at, self.elapsed_ms, self.request_id = started_at, elapsed_ms, request_id
+        self.result, self.error = result, error
