@@ -19,11 +19,11 @@ from benchmarks.harness.measuring import ROOT, is_compiled
 
 CLAIMS = (
     "throughput",
-    "duties",
+    "compared.duties",
     "in_flight",
     "lateness",
-    "peers",
-    "governed",
+    "compared.peers",
+    "compared.governed",
     "memory",
     "resume",
     "checking",

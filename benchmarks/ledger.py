@@ -91,7 +91,10 @@ def measure(items: int, folder: Path) -> None:
     timed("open after an unclean end (items)", items, lambda: Ledger.open(folder / "reads", identity, now=NOW).close())
     most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{'most memory of all that':<62} {most_mb:>12,.0f} MB")
+    measure_writes(items, folder, identity)
 
+
+def measure_writes(items: int, folder: Path, identity: RunIdentity) -> None:
     ledger = Ledger.open(folder / "writes", identity, now=NOW)
     for number, group in enumerate((1, 64, 1_000)):
         count = min(items, group * 200)

@@ -2,7 +2,7 @@
 
 Request and Reply are one HTTP exchange, Outcome is how an item ended, Finished is a line of `results.jsonl`.
 What is made for every request has an `__init__` of its own: compiled, making one takes less than half of what a Struct
-takes, and reading an attribute hardly anything (benchmarks/changes.md).
+takes, and reading an attribute hardly anything (benchmarks/notes/changes.md).
 """
 
 from collections.abc import Mapping

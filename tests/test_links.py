@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bulk.links import LONGEST_CHARS, has_next_link, next_query
+from bulk.urls import LONGEST_CHARS, has_next_link, next_query
 
 PATH = "/orgs/acme/hooks"
 BASE = "https://code.example.com/api/v3"

@@ -2,7 +2,7 @@
 
 By itself that of the GNU C library comes to keep what is as large as the largest block that was ever freed, and twice
 as much in the heap of each thread: some answers of 8 MB make a process 100 MB larger for good. A library's user decides
-for their own process; this is for the command line's. Measured: benchmarks/changes.md.
+for their own process; this is for the command line's. Measured: benchmarks/notes/changes.md.
 """
 
 import sys

@@ -272,7 +272,7 @@ def _let_go(fd: int, position: int, size: int) -> None:
     """The system need not keep these bytes in memory: they are on disk, and hardly ever read soon.
 
     Else a long run drives all else out of the system's memory, and every page that it writes is a new one: on a virtual
-    machine that takes ten times as long as to write into the same ones again (benchmarks/changes.md).
+    machine that takes ten times as long as to write into the same ones again (benchmarks/notes/changes.md).
     """
     if hasattr(os, "posix_fadvise"):  # not on macOS
         with suppress(OSError):  # it is advice: the lines are on disk, whatever becomes of it

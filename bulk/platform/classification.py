@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import msgspec
 
-from bulk.links import has_next_link, next_link, within_base
 from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform import phrases
 from bulk.platform.bodies.body_values import Unreadable
 from bulk.platform.printable import printable
 from bulk.redaction import redact
+from bulk.urls import has_next_link, next_link, within_base
 
 __all__ = [
     "Limits",

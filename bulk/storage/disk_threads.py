@@ -1,7 +1,7 @@
 """Blocking work of a run on its disk: ledger, results, bodies, kept answers. Elsewhere than in the event loop.
 
 Where the loop and a thread want the same core, the system gives each its turn, and the loop is late by the thread's:
-with kept answers by 24 ms (99%) instead of 17. So these threads step back; measured: benchmarks/changes.md.
+with kept answers by 24 ms (99%) instead of 17. So these threads step back; measured: benchmarks/notes/changes.md.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ from tests.e2e.support.platform import ADMIN, Served, served
 
 TRACED = 1
 """The item in the middle: the first one also opens files, the last one also ends its job."""
-MOST_FOR_A_READ, MOST_FOR_A_WRITE = 30, 40
+MOST_FOR_A_READ, MOST_FOR_A_WRITE = 53, 63
 ORGANIZATION = "acme"
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bulk.links import has_next_link, next_link, within_base
 from bulk.model import Media, Request
 from bulk.platform.classification import (
     Limits,
@@ -19,6 +18,7 @@ from bulk.platform.classification import (
     request_headers,
     retry_after_s,
 )
+from bulk.urls import has_next_link, next_link, within_base
 
 BASE = "https://code.example.com/api/v3"
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC).timestamp()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bulk import links, urls
+from bulk import urls
 from bulk.model import ErrorCode, Outcome, Reply, Request, failed, succeeded, unchanged
 from bulk.proof import Proof
 
@@ -99,16 +99,13 @@ def read_all(
         is_unchanged = is_unchanged and reply.is_unchanged
         if len(seen) == 1:
             first = reply.body
-        if not links.has_next_link(reply.headers):
+        if not urls.has_next_link(reply.headers):
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
         # always from the first query on: a place in the list is never inherited from the page before
-        following = links.next_query(reply.headers, path, asked)
-        if following is None:
-            return _unusable("the link to the next page does not lead to a page of this list; not followed")
-        if _sorted(following) in seen:
-            return _unusable(f"after {len(seen)} pages the link to the next one leads back to one that was read")
-        if len(seen) >= most_pages:
-            return _unusable(f"the list goes on after {most_pages:,} pages")
+        following = urls.next_query(reply.headers, path, asked)
+        flaw = _flaw_of_next(following, seen, most_pages)
+        if following is None or flaw:
+            return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, flaw, http_status=200))
         seen.add(_sorted(following))
         query = following
 
@@ -125,5 +122,10 @@ def _sorted(query: str) -> tuple[str, ...]:
     return tuple(sorted(query.split("&")))
 
 
-def _unusable(why: str) -> Listing:
-    return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, why, http_status=200))
+def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int) -> str:
+    """Why the list can't be read on with this query; empty where it can."""
+    if query is None:
+        return "the link to the next page does not lead to a page of this list; not followed"
+    if _sorted(query) in seen:
+        return f"after {len(seen)} pages the link to the next one leads back to one that was read"
+    return f"the list goes on after {most_pages:,} pages" if len(seen) >= most_pages else ""

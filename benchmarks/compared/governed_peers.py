@@ -7,7 +7,7 @@ repeats. octokit: 64 at once; by default it throttles, waits and repeats once (`
 
 An item that a client gives up is lost, and the rest goes on. `governed.py` starts each in a process of its own:
 
-    python -m benchmarks.governed_peers NAME BASE_URL WORK_FILE
+    python -m benchmarks.compared.governed_peers NAME BASE_URL WORK_FILE
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def command_of(name: str, base_url: str, work: Path) -> list[str]:
         started_with = octokit()
         assert started_with is not None
         return [*started_with, "governed", base_url, str(work)]
-    return [sys.executable, "-m", "benchmarks.governed_peers", name, base_url, str(work)]
+    return [sys.executable, "-m", "benchmarks.compared.governed_peers", name, base_url, str(work)]
 
 
 async def gidgethub(base_url: str, token: str, strands: Sequence[Strand]) -> int:

@@ -9,7 +9,7 @@ The ideal: a window begins at the whole second of its first request, so with fiv
 one can't come before 40 seconds after the second in which the first one came. That is a bound which takes no time for
 the requests of the last window, so nobody reaches 1.
 
-    python -m benchmarks.harness.governed [PEER ...] [--no-peers]
+    python -m benchmarks.compared.governed [PEER ...] [--no-peers]
 
 Peers: gidgethub, githubkit, pygithub, octokit (`governed_peers.py` says how each is used). Their rows compare and
 promise nothing.
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from benchmarks.governed_peers import PEERS, Strand, command_of, is_here
+from benchmarks.compared.governed_peers import PEERS, Strand, command_of, is_here
 from benchmarks.harness.measuring import SERVER_CORE, cost_of, on_core, row
 from tests.e2e.support.judging import Line, arrived, span_s
 from tests.e2e.support.platform import ADMIN, Served, served

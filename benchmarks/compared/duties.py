@@ -7,7 +7,7 @@ committed for all that is in flight together. No schedule, no limits, no checks,
 As in `throughput.py`, ours is the whole process with its start-up, and the loop is the loop alone, which leaves the
 lines and notes of its last group unwritten.
 
-    python -m benchmarks.harness.duties [--items 60000] [--rounds 3]
+    python -m benchmarks.compared.duties [--items 60000] [--rounds 3]
 """
 
 import argparse
@@ -184,7 +184,7 @@ def noting(notes: Notes) -> Wrap:
 
 def dutiful(base_url: str, name: str, items: int) -> Cost:
     """The figures of the loop that does what it must."""
-    return of_loop("benchmarks.harness.duties", "--items", str(items), "--loop", name, base_url)
+    return of_loop("benchmarks.compared.duties", "--items", str(items), "--loop", name, base_url)
 
 
 def measure(name: str, items: int, rounds: int) -> None:

@@ -5,7 +5,7 @@ command `bulk run` beside them with all that it does. Clients, which read fewer:
 threads), githubkit (64 at once), octokit (64 at once, throttling and retry off), and octokit as it comes, of which the
 time of each read counts: its throttling waits more than it computes.
 
-    python -m benchmarks.peers [--items 100000] [--rounds 3]
+    python -m benchmarks.compared.peers [--items 100000] [--rounds 3]
 """
 
 import argparse
@@ -95,7 +95,7 @@ def run_one(name: str, base_url: str, items: int) -> None:
 
 
 def peer(name: str, base_url: str, items: int) -> Cost:
-    command = [sys.executable, "-m", "benchmarks.peers", "--peer", name, base_url, "--items", str(items)]
+    command = [sys.executable, "-m", "benchmarks.compared.peers", "--peer", name, base_url, "--items", str(items)]
     if name in OCTOKIT_MODES:
         started_with = octokit()
         assert started_with is not None
