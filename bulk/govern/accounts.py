@@ -1,7 +1,12 @@
-"""A credential as the governor sees it: its token, whether the platform takes it, and its buckets. Data and small
-verbs only.
+"""A credential as the governor sees it: its token, whether the platform takes it, and its permit queues.
 
-A PermitQueue is where permits of one (credential, category) are handed out; workers queue there. Nothing here waits.
+A PermitQueue is where permits of one (credential, category) are handed out; workers queue there.
+
+The life of a token: at first it is unproven, and one request tries it alone (`Governor.permit`). An answer that only a
+good token gets proves it (`Account.prove`). The first 401 freezes it (`Account.freeze`): no permit is given, and those
+that were given are not used (`Governor.may_leave`). The rate limit poller then has it renewed (`Account.renew`), once:
+with another token of its source all of this begins again; where there is none, or the platform has not taken the one
+before either, the credential is refused, and everyone who waits for it is told (`Governor.refuse`).
 """
 
 from collections import deque
@@ -12,6 +17,7 @@ from typing import Protocol
 import anyio
 from aiolimiter import AsyncLimiter
 
+from bulk.clock import Clock
 from bulk.errors import CredentialRefused
 from bulk.govern.budgets.buckets import LATE_S, Bucket
 from bulk.govern.token_expiry import TokenExpiry
@@ -247,9 +253,17 @@ class Account:
         if self.quiet_until <= now:
             self.paused_until, self.backoffs = now, 0
 
-    def renewed(self, now: float, wall: float) -> None:
-        """Its source has another token: `now` monotonic, `wall` UTC epoch seconds."""
+    @property
+    def may_renew(self) -> bool:
+        """Whether a frozen token is renewed: one that was never taken only if it was the first one, so once."""
+        return self.trust_before_freeze is Trust.PROVEN or self.generation == 1
+
+    async def renew(self, clock: Clock) -> bool:
+        """Ask the source for another token and use that; False: it has none."""
         source = self.source
+        if not await source.renew():
+            return False
+        now, wall = clock.monotonic(), clock.now()
         self.token = source.read()
         self.token_expiry = TokenExpiry(now, wall - now, source.renews_after_s, source.ends_at)
         self.generation += 1
@@ -257,6 +271,7 @@ class Account:
         self.must_ask = True
         for queue in self.queues.values():
             queue.wake()
+        return True
 
     def freeze(self) -> None:
         """The platform said 401: nothing more leaves with this token."""

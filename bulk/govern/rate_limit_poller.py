@@ -50,7 +50,8 @@ class RateLimitPoller:
             account.wake_event = anyio.Event()
             now = self._clock.monotonic()
             if account.trust is Trust.FROZEN:
-                await self._renew()
+                if not account.may_renew or not await account.renew(self._clock):
+                    self._governor.refuse(account)
                 continue
             renewal = self._renewal_due(now)
             if renewal <= now:
@@ -63,15 +64,6 @@ class RateLimitPoller:
                 continue
             await self.ask_once()
 
-    async def _renew(self) -> None:
-        account = self._account
-        # a token that was never taken is renewed only if it was the first one: once, not for ever
-        may_renew = account.trust_before_freeze is Trust.PROVEN or account.generation == 1
-        if may_renew and await account.source.renew():
-            account.renewed(self._clock.monotonic(), self._clock.now())
-            return
-        self._governor.refuse(account)
-
     def _renewal_due(self, now: float) -> float:
         time = self._governor.time
         return self._account.token_expiry.due(now, self._clock.now(), time.high if time.is_known else None)
@@ -79,8 +71,7 @@ class RateLimitPoller:
     async def _renew_early(self) -> None:
         """Ask the source for the next token while this one is good; one that has ended without a next is the end."""
         account = self._account
-        if await account.source.renew():
-            account.renewed(self._clock.monotonic(), self._clock.now())
+        if await account.renew(self._clock):
             return
         now = self._clock.monotonic()
         account.token_expiry.tried(now, self._clock.now())

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from bulk.sandbox.settings import ExtraToken, RateLimit
-from tests.simulation.credentials.test_credentials import of_token
+from tests.simulation.credentials.test_refused_credential import of_token
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.world import HOURS, World, now, simulate, world
 from tests.virtual_time import START
