@@ -1,7 +1,7 @@
 """Bulk: an asynchronous bulk operations engine for self-managed code-hosting platforms.
 
-As a library: `Engine` and the words that it speaks. Reading order: README, this file, `commands.py`, `run.py`, and then
-the stages in the order of the flow: manifest, dispatch, govern, platform, ledger, report.
+A program uses `Engine` and the names beside it. A reader of the code begins with the README and `engine/run.py`, and
+then follows an item: `manifest`, `items`, `check`, `schedule`, `execute`, `govern`, `platform`, `ledger`, `report`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,8 @@
-"""The commands: they parse, call, print and give an exit code; what they do is done elsewhere.
+"""The command line: it parses arguments, calls the engine, prints, and gives an exit code.
 
-One file for each group of commands: `running` (run, retry), `planning` (plan, check), `looking` (status, report, diff),
-`catalog` (operations, rate-limit, completion), `rehearsing` (sandbox, demo). `app` puts them together, and `ending` is
-the one place where an error becomes a message and an exit code. What costs time to import is imported inside a command,
-so that `bulk --help` answers at once.
+`app.py` puts the commands together; each has its own file in `commands/`. `errors.py` is the one place where an error
+becomes a message and an exit code. A command imports what takes time to import when it runs, so that `bulk --help`
+answers at once.
 """
 
 from bulk.cli.app import main

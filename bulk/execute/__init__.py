@@ -1,5 +1,6 @@
-"""From items to outcomes: what is offered when, who works on it, and what became of a lost answer.
+"""The life of one item, from the moment in which a worker takes it to the moment in which its outcome is durable.
 
-Reading order: scheduler (which item next) with lanes and streams, workers (the loop), drive (one item's life),
-exchange (one request with its retries), settle (what happened to a lost answer), recorder (the way to disk).
+Reading order: `workers.py` (the loop of a worker), `item_runner.py` and `item_run.py` (the steps of one item),
+`requests/` (one request with its retries), `writes/` (what happened to a lost answer), `hand_over.py` and
+`recorder.py` (the way to disk).
 """

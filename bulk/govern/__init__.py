@@ -1,5 +1,6 @@
-"""When may a request leave: budgets, pacing, pauses, concurrency and credentials, one permit at a time.
+"""When a request may leave: budgets, pauses, concurrency and credentials, one permit at a time.
 
-Reading order: buckets (the arithmetic), pacing, platform_time, rounds and suffering (what answers say of the platform),
-concurrency, pulse (how busy this process is), accounts (a credential and its buckets), governor.
+Reading order: `governor.py` gives permits. `accounts.py` is a credential and its permit queues, `budgets/` what is left
+of each bucket, `concurrency/` how many requests may be in flight. `reactions.py` says what an answer means for the
+requests after it, and `rate_limit_poller.py` asks the platform what is left.
 """

@@ -1,4 +1,5 @@
-"""Manifests and items: read, check, index, stream, plan. Nothing here sends anything or opens a credential.
+"""What the user wrote: the manifest, its jobs, settings and limits. Nothing here sends anything or opens a credential.
 
-Reading order: `manifest.py` (the words) → `reading.py` → `checking.py` → `streams.py` → `plan.py`.
+Reading order: `manifest.py` has the words, `reading.py` reads a file into them, with `platform_section.py`,
+`settings.py` and `jobs.py` for its parts; `derived_jobs.py` is about jobs whose items come from results of others.
 """

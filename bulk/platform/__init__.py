@@ -1,5 +1,5 @@
 """The platform as the engine meets it: the one place where requests leave, and what is known about answers.
 
-Reading order: wire with bodies and links (what an answer means: pure), transport (one request, one answer or failure),
-credentials and secrets (tokens), validators (what did not change costs nothing).
+Reading order: `transport.py` (one request, one answer or failure) with `http1.py` below it, `classification.py` (what
+an answer means; pure), `bodies/` (how bodies are read), `auth/` (tokens), `cache/` (answers that have not changed).
 """

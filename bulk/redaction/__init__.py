@@ -1,8 +1,8 @@
 """Takes secrets out of whatever is written: the ones that are known, and what has the shape of one, in every spelling.
 
 `registry.py` is what the rest of the program uses; `known.py` finds known secrets, `shapes.py` what looks like one,
-`spellings.py` undoes the ways in which either may be written, `lines.py` keeps JSON valid. Source: failures.md rows 62,
-63.
+`spellings.py` undoes the ways in which either may be written, `json_lines.py` keeps JSON valid. Source: failures.md
+rows 62, 63.
 """
 
 from bulk.redaction.known import MASK, SHORTEST_CHARS

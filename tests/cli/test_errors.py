@@ -10,7 +10,7 @@ import click
 import pytest
 
 from bulk import errors
-from bulk.cli import errors as ending
+from bulk.cli import errors as cli_errors
 from bulk.exit_codes import ExitCode
 from bulk.platform.auth.secrets import Secret
 
@@ -51,7 +51,7 @@ def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_each_error_has_its_exit_code(error: BaseException, exit_code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Each kind of error ends the command with the code of interface.md §4, and its message names what was wrong."""
-    assert ending.exit_code_of(error) == exit_code
+    assert cli_errors.exit_code_of(error) == exit_code
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "Traceback" not in printed.err
@@ -62,7 +62,7 @@ def test_each_error_has_its_exit_code(error: BaseException, exit_code: int, caps
 def test_every_flaw_of_a_manifest_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """All flaws are printed, each on a line that begins with the file and the line to go to."""
     flaws = [errors.Flaw("items.csv", line, "path", "holds a NUL") for line in range(2, 52)]
-    ending.exit_code_of(errors.ManifestError(flaws, more=7))
+    cli_errors.exit_code_of(errors.ManifestError(flaws, more=7))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "bulk: items.csv:2: path: holds a NUL"
     assert len(lines) == 51
@@ -74,7 +74,7 @@ def test_a_bug_says_where_its_traceback_is(tmp_path: Path, capsys: pytest.Captur
     Secret(TOKEN)
     with pytest.raises(RuntimeError) as raised:
         raise RuntimeError(f"unexpected: {TOKEN}")
-    assert ending.exit_code_of(raised.value) == 70
+    assert cli_errors.exit_code_of(raised.value) == 70
     printed = capsys.readouterr().err
     assert printed.count("\n") == 1
     assert "this is a bug in Bulk" in printed
@@ -91,7 +91,7 @@ def test_a_bug_says_where_its_traceback_is(tmp_path: Path, capsys: pytest.Captur
 def test_a_bug_is_in_the_log_at_the_level_debug(caplog: pytest.LogCaptureFixture) -> None:
     """Who asks for the level debug gets the traceback in the log as well."""
     with caplog.at_level(logging.DEBUG):
-        ending.exit_code_of(ValueError("odd"))
+        cli_errors.exit_code_of(ValueError("odd"))
     record = caplog.records[-1]
     # where a command of this process has set up the log before, its redaction has made a text of the traceback already
     assert record.exc_info or "ValueError: odd" in (record.exc_text or "")
@@ -100,20 +100,20 @@ def test_a_bug_is_in_the_log_at_the_level_debug(caplog: pytest.LogCaptureFixture
 @pytest.mark.parametrize("exit_code", [3, 4, 130, 143])
 def test_where_work_is_left_the_last_line_goes_on(exit_code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """After a stop the last line on standard error is a command and nothing else."""
-    ending.say_how_to_go_on("bulk run a.yaml --run-dir runs/a", exit_code)
+    cli_errors.say_how_to_go_on("bulk run a.yaml --run-dir runs/a", exit_code)
     assert capsys.readouterr().err.splitlines()[-1] == "bulk run a.yaml --run-dir runs/a"
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, 2, 5, 6])
 def test_where_nothing_is_left_nothing_is_said(exit_code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """A complete run and one that never began name no command to go on with."""
-    ending.say_how_to_go_on("bulk run a.yaml", exit_code)
+    cli_errors.say_how_to_go_on("bulk run a.yaml", exit_code)
     assert capsys.readouterr().err == ""
 
 
 def test_a_hostile_message_can_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """Escape sequences and reordering marks in a message are dropped (failures.md row 66)."""
-    ending.exit_code_of(errors.RunStopped("\x1b]0;owned\x07stopped \u202egnissim"))
+    cli_errors.exit_code_of(errors.RunStopped("\x1b]0;owned\x07stopped \u202egnissim"))
     printed = capsys.readouterr().err
     assert "stopped gnissim" in printed
     assert "\x1b" not in printed

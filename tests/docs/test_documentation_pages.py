@@ -1,5 +1,6 @@
 """What README and docs/ name is there: folders, files, modules, targets of make, words and figures."""
 
+import ast
 import inspect
 import re
 import sys
@@ -87,6 +88,13 @@ def test_every_file_that_is_named_is_there(page: Path) -> None:
     code = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
     commands = re.findall(r"^\$ ((?:\.venv|make|python).*)$", text, re.MULTILINE)
     assert dead("\n".join([*code, *commands])) == []
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("bulk/**/__init__.py")), ids=lambda page: page.parent.name)
+def test_every_file_of_a_folder_that_its_docstring_names_is_there(page: Path) -> None:
+    """The docstring of a folder names files that are in it, or in the folder of the project that it spells out."""
+    named = re.findall(r"`([\w/]+(?:\.(?:py|sql)|/))`", ast.get_docstring(ast.parse(page.read_text())) or "")
+    assert [name for name in named if not any((folder / name).exists() for folder in (page.parent, ROOT))] == []
 
 
 def test_a_file_that_is_not_there_is_found() -> None:

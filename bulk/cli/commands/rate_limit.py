@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def rate_limit(*, overrides: "Overrides", as_json: bool) -> int:
     """Show every bucket of a credential."""
     from bulk.clock import Clock
-    from bulk.engine import commands as engine
+    from bulk.engine.commands import rate_limits
     from bulk.report.render import status_text
 
-    found = event_loop.run(lambda: engine.rate_limits(overrides=overrides, environ=os.environ))
+    found = event_loop.run(lambda: rate_limits(overrides=overrides, environ=os.environ))
     if as_json:
         output.out_json(status_text.buckets_data(found))
     else:
