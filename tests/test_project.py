@@ -175,6 +175,45 @@ def test_no_folder_is_crowded() -> None:
     assert [(folder, count) for folder, count in files.items() if count > MOST_FILES] == []
 
 
+def test_what_a_docstring_lists_is_there() -> None:
+    """Arguments and attributes that a docstring lists belong to what it is the docstring of."""
+    strange = [
+        f"{path.relative_to(ROOT)}: {node.name}: {name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in names_listed(ast.get_docstring(node) or "")
+        if name not in names_of(node)
+    ]
+    assert strange == []
+    assert names_listed("What.\n\nArgs:\n    a, b: so. c: too.\n") == ["a", "b", "c"]
+    assert names_of(ast.parse("def f(a, *b, c): pass").body[0]) == {"a", "b", "c"}
+
+
+def names_listed(docstring: str) -> list[str]:
+    """The names in the sections Args and Attributes."""
+    _, *sections = re.split(r"^(?:Args|Attributes):", docstring, flags=re.MULTILINE)
+    listed = []
+    for section in sections:
+        text = re.split(r"^(?:Returns|Raises|Yields):", section, flags=re.MULTILINE)[0]
+        listed += re.findall(r"(?:^\s*|\. )([a-z_]\w*(?:, [a-z_]\w*)*): ", text, flags=re.MULTILINE)
+    return [name for names in listed for name in names.split(", ")]
+
+
+def names_of(node: ast.AST) -> set[str]:
+    """The arguments of a function; the attributes, methods and arguments of a class."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+    names = set()
+    for inner in ast.walk(node):
+        match inner:
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names.add(name)
+            case ast.Attribute(attr=name, ctx=ast.Store()) | ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+    return names
+
+
 def test_every_benchmark_can_be_run() -> None:
     """What `make bench` runs is there."""
     assert [name for name in CLAIMS if importlib.util.find_spec(f"benchmarks.{name}") is None] == []

@@ -134,7 +134,7 @@ class Run:
         self._body_reader = BodyReader(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
-        self._streaks = [FailureWarnings() for _ in manifest.jobs]
+        self._failure_warnings = [FailureWarnings() for _ in manifest.jobs]
         now = self._clock.now()
         self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
 
@@ -159,7 +159,7 @@ class Run:
             self._display.note(str(refusal))
 
     def _on_ended(self, job: Job, outcome: Outcome) -> None:
-        warning = self._streaks[job.number].note(outcome, job.name, job.credential)
+        warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential)
         if warning is not None:
             log.warning(warning)
         limit = self._limits.failures

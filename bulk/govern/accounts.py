@@ -68,7 +68,7 @@ class Permit:
         window: the bucket's window that pays. mark: see `Bucket.mark`.
         generation: which token of the account it is sent with.
         granted: monotonic seconds.
-        is_look: nothing was left, and it goes to see whether that is so.
+        is_probe: nothing was left, and it goes to see whether that is so.
     """
 
     __slots__ = ("generation", "granted", "is_probe", "mark", "queue", "token", "window")

@@ -76,7 +76,7 @@ def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
         account.back_off(now, unexplained_s)
         return
     if permit.window == bucket.window:
-        if not permit.is_probe:  # what a look met, the bucket is told as such
+        if not permit.is_probe:  # what a probe met, the bucket is told as such
             bucket.exhaust()
         queue.refused_at, queue.refused_window = now, bucket.window
     account.ask_soon()

@@ -42,7 +42,7 @@ class Record:
     Attributes:
         job: the job's number.
         save: a path below `saved/` and what to write there, or what to move there; None: nothing is saved.
-        may_echo: its write was sent again and the first send may still arrive, so that its intent stays.
+        may_arrive_late: its write was sent again and the first send may still arrive, so that its intent stays.
     """
 
     job: Final[int]

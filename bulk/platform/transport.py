@@ -84,7 +84,7 @@ class Transport:
         ca_bundle: authorities to trust beside the system's (PEM).
         trust_env: use the proxies that the environment names; `.netrc` is never read.
         connector: in place of TCP, for simulations; closed together with the transport.
-        intake: of bodies that have a holder; None: all are read into memory.
+        body_reader: of bodies that have a holder; None: all are read into memory.
 
     Attributes:
         sent: requests that were written (count).

@@ -54,7 +54,6 @@ class Running:
 
     Attributes:
         expected: by (job, index). is_complete: every item has an outcome.
-        told: what a listener was told of; survives kills, because it was durable.
     """
 
     manifest: Path

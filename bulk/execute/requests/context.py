@@ -12,8 +12,7 @@ class ItemTally:
     retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
     started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
     http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
-    has_written: a write of this item was answered with success or its answer was lost.
-    may_echo: a write of this item was sent again and its first send may still arrive.
+    may_arrive_late: a write of this item was sent again and its first send may still arrive.
     is_saved: what it ends with is going to be a file of the user's.
     has_read: a read of this item was answered since the last start of its steps.
     result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
@@ -31,7 +30,6 @@ class ItemTally:
     http_status: int | None = None
     request_id: str | None = None
     body_bytes: int = 0
-    has_written: bool = False
     has_read: bool = False
     may_arrive_late: bool = False
     is_saved: bool = False

@@ -47,20 +47,20 @@ class LateWrites:
     """All of a run. There are few: only lost answers make one, and only for the settle time."""
 
     def __init__(self, earlier: Iterable[LateWrite] = ()) -> None:
-        self._echoes = list(earlier)
+        self._late_writes = list(earlier)
 
     def __bool__(self) -> bool:
         """Whether there is any to look at."""
-        return bool(self._echoes)
+        return bool(self._late_writes)
 
     def add(self, late_write: LateWrite, now: float) -> None:
         """Remember a send; what is over by `now` is forgotten."""
-        self._echoes = [each for each in self._echoes if each.until > now]
-        self._echoes.append(late_write)
+        self._late_writes = [each for each in self._late_writes if each.until > now]
+        self._late_writes.append(late_write)
 
     def wait_s(self, owner: tuple[int, int], lanes: frozenset[str], path: str, now: float) -> float:
         """Seconds that a write of that item has to wait; 0.0: it may leave."""
-        waits = (each.until - now for each in self._echoes if each.hinders(owner, lanes, path))
+        waits = (each.until - now for each in self._late_writes if each.hinders(owner, lanes, path))
         return max((0.0, *waits))
 
 

@@ -3,8 +3,8 @@
 What this run has sent in a window is certain. Everything else is a word: headers, `/rate_limit` and refusals may be
 late, frozen or wrong. So within a window a word can only lower what is left, and never is more let out than the limit
 less the requests of this run that may count in it. Only a new window raises it, and any witness may open that: a word
-with a later end, or a request that is let out to go and see (a look) and is answered. Where witnesses contradict each
-other, a look decides, and who was wrong is believed less from then on.
+with a later end, or a request that is let out to go and see (a probe) and is answered. Where witnesses contradict each
+other, a probe decides, and who was wrong is believed less from then on.
 
 Answers overtake each other, so a number that the platform names is only good up to the requests that were under way
 while it was made: those may or may not be counted in it. They are the `overlap`.
@@ -38,7 +38,7 @@ class Bucket:
         window: number of windows seen.
         has_rival: somebody else spends from it: what may not be counted yet is taken off each new number.
         burst: most that somebody else was seen to take at once (count); `spell` is the newest, last seen at `spell_at`.
-        is_exhausted: the platform refused a request in this window: only a look or a new window opens it again.
+        is_exhausted: the platform refused a request in this window: only a probe or a new window opens it again.
         sent: requests let out, all windows (count). `given_back` of them cost nothing.
         in_flight: requests let out and not yet answered (count).
         began: what was paid when this window began; requests that were under way then are counted in it.
@@ -46,10 +46,10 @@ class Bucket:
         over: what was paid when this window may have ended, without what was under way; negative: it goes on.
         shown, asked: what headers say, and what `/rate_limit` says.
         is_assumed: no witness has named the end of this window: it is as long as the one before.
-        is_looking: a look is under way. looks: those in vain, in a row (count).
-        looked_at: when the newest look left, by the clock of then (UTC epoch seconds). is_early: by its answer that was
-            before the end of the window.
-        pause_until: no look before (UTC epoch seconds). emptied_at: since when nothing is left; 0.0: something is.
+        is_probing: a probe is under way. probes: those in vain, in a row (count).
+        probed_at: when the newest probe left, by the clock of then (UTC epoch seconds). is_early: its answer says that
+            this was before the end of the window.
+        pause_until: no probe before (UTC epoch seconds). emptied_at: since when nothing is left; 0.0: something is.
         lag_s: how much later than named windows were seen to end (seconds).
         hollow_from: window from which one may look where nothing but a word says that it is empty.
     """
@@ -77,7 +77,7 @@ class Bucket:
     first: int = NEVER
     is_assumed: bool = False
     is_probing: bool = False
-    looked_at: float = 0.0
+    probed_at: float = 0.0
     is_early: bool = False
     probes: int = 0
     pause_until: float = 0.0
@@ -209,7 +209,7 @@ class Bucket:
         # all of it was spent longer ago than it lasts, and still it is said not to have begun: its end is not moved on
         is_spent = 0.0 < self.emptied_at < now - max(0.0, reset_at - now) - LATE_S
         is_held = witness.is_vague and remaining >= limit and self.own > 0 and (is_spent or late >= self.reset_at)
-        if names_end and not is_held:  # otherwise it would move the end on for ever: a look decides
+        if names_end and not is_held:  # otherwise it would move the end on for ever: a probe decides
             witness.name_end(reset_at, jitter_s, remaining >= limit)
             self.agree(late)
         if is_less and not self.is_exhausted:

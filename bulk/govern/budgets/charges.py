@@ -64,7 +64,7 @@ def date(permit: Permit, reply: Reply) -> None:
 
 
 def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) -> None:
-    """A look is over, if it was one: see `probes.saw` (now: monotonic seconds)."""
+    """A probe is over, if it was one: see `probes.saw` (now: monotonic seconds)."""
     bucket = permit.queue.bucket
     if permit.is_probe and bucket is not None:
         probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))

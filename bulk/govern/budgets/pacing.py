@@ -37,5 +37,5 @@ def burst(per_second: float) -> int:
 
 
 def seconds_until(moment: float | None, now: float) -> float:
-    """Seconds to wait; without a moment still to come long enough that only a nudge ends it (a reset is asked for)."""
+    """Seconds to wait. Without a moment to come it is so long that only a wake-up ends it (a reset is asked for)."""
     return 3_700.0 if moment is None or moment <= now else moment - now

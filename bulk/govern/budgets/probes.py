@@ -22,7 +22,7 @@ HOLLOW_SHARE, HOLLOW_USED = 0.25, 0.1
 """One witness says that nothing is left, and this run has used less than a tenth: after a quarter of the window one
 request looks."""
 LOOK_AGAIN_S, LOOK_AGAIN_MOST_S = 0.5, 60.0
-"""Pause after the first look in vain, doubled after each further one, and the longest (seconds)."""
+"""Pause after the first probe in vain, doubled after each further one, and the longest (seconds)."""
 LAG_MOST_S = 5.0
 """A platform's window may end that much later than it says (seconds); what was met is remembered."""
 
@@ -74,20 +74,20 @@ def _is_next_full(bucket: Bucket, now: float) -> bool:
 
 def probe(bucket: Bucket, now: float) -> None:
     """One request is let out to see, not before `now` (UTC epoch seconds, platform time)."""
-    bucket.is_probing, bucket.looked_at, bucket.is_early = True, now, False
+    bucket.is_probing, bucket.probed_at, bucket.is_early = True, now, False
     bucket.shown.said, bucket.asked.said = bucket.shown.latest, bucket.asked.latest
     bucket.sent += 1
     bucket.in_flight += 1
 
 
 def date(bucket: Bucket, window: int, made_at: float) -> None:
-    """The answer of the look that was let out in that window was made before `made_at` (UTC epoch seconds), by its own
+    """The answer of the probe that was let out in that window was made before `made_at` (UTC epoch seconds), by its own
     date. To be told before anything else that it says."""
     bucket.is_early = made_at <= (bucket.reset_at if window == bucket.window else bucket.ended_at)
 
 
 def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: float) -> None:
-    """The look is over.
+    """The probe is over.
 
     Args:
         window: in which it was let out.
@@ -99,7 +99,7 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
         _learn_lag(bucket)
         bucket.probes, bucket.pause_until = 0, 0.0
         return
-    was_due = bucket.looked_at >= bucket.reset_at
+    was_due = bucket.probed_at >= bucket.reset_at
     is_past = was_due and not bucket.is_early
     if was_served:
         _saw_it_served(bucket, is_past, now, late)
@@ -112,13 +112,13 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
 
 
 def _learn_lag(bucket: Bucket) -> None:
-    late_s = bucket.looked_at - bucket.ended_at
+    late_s = bucket.probed_at - bucket.ended_at
     if bucket.probes and not (bucket.is_assumed or bucket.is_early) and bucket.lag_s < late_s <= LAG_MOST_S:
         bucket.lag_s = late_s
 
 
 def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> None:
-    before = bucket.paid - 1  # they spoke without the look
+    before = bucket.paid - 1  # they spoke without the probe
     moved = [each for each in (bucket.shown, bucket.asked) if each.moved >= 0]
     for witness in (bucket.shown, bucket.asked):
         if not is_past:
@@ -133,8 +133,8 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
         ends = [each.reset_at for each in both if each.reset_at > late + bucket.jitter_s]
         window_s, probes = bucket.window_s, bucket.probes
         if probes and is_past and bucket.opened_at:
-            window_s = max(window_s, bucket.looked_at - bucket.opened_at)  # longer than it was taken for
-        ended_at = bucket.looked_at if bucket.is_assumed or not is_past else bucket.reset_at
+            window_s = max(window_s, bucket.probed_at - bucket.opened_at)  # longer than it was taken for
+        ended_at = bucket.probed_at if bucket.is_assumed or not is_past else bucket.reset_at
         bucket.begin(bucket.limit, min(ends) if ends else late + window_s, bucket.in_flight + 1, now, late)
         bucket.ended_at, bucket.is_assumed, bucket.probes = ended_at, not ends, probes
         _learn_lag(bucket)

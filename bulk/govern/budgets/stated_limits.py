@@ -32,7 +32,7 @@ SEEN = {
     VerdictKind.LIMITED_SECONDARY: False,
     VerdictKind.UNEXPLAINED: False,
 }
-"""What a look has seen by its answer: whether the platform serves this category; not named: nothing."""
+"""What a probe has seen by its answer: whether the platform serves this category; not named: nothing."""
 
 
 def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:

@@ -18,7 +18,7 @@ class Witness:
         reset_at: end of the window that it named last (UTC epoch seconds, platform time); 0.0: none that still counts.
         ceiling: when this run has paid for that many requests, nothing is left, by its lowest word of this window.
         latest, newest: the same by its newest word, and less what that word may not have counted.
-        said: `latest` when the look that is under way was let out.
+        said: `latest` when the probe that is under way was let out.
         heard_at: when it spoke last (UTC epoch seconds, platform time).
         moved: what was paid when it first named a later window before this one was over; negative: it did not.
         too_little: how often a request was answered after it had said that nothing is left (count).

@@ -64,7 +64,7 @@ def test_what_is_over_is_forgotten() -> None:
     late_writes.add(late_write(until=1.0), now=0.0)
     late_writes.add(late_write(until=9.0), now=2.0)
     assert late_writes
-    assert len(late_writes._echoes) == 1
+    assert len(late_writes._late_writes) == 1
     assert late_writes.wait_s((0, 2), LANE, "/a", now=20.0) == 0.0
 
 
