@@ -21,10 +21,12 @@ NAME = "origin.json"
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Attributes:
-    manifest: absolute path; items and content files are relative to its folder.
-    base_url, vendor, credentials: as the run used them, wherever they were given.
-    limit: first so many items of each job only; None: all.
+    """Says where a run came from, so that it can be resumed and retried.
+
+    Attributes:
+        manifest: absolute path; items and content files are relative to its folder.
+        base_url, vendor, credentials: as the run used them, wherever they were given.
+        limit: first so many items of each job only; None: all.
     """
 
     manifest: str

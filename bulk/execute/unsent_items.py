@@ -43,8 +43,10 @@ SUPERSEDED_BATCH = 16
 
 
 class UnsentItems:
-    """Args:
-    streams: is told of items that are made. stop: called when something can't be read or kept.
+    """Gives outcomes to items that are never sent: skipped and superseded ones, and copies; makes derived items.
+
+    Args:
+        streams: is told of items that are made. stop: called when something can't be read or kept.
     """
 
     def __init__(

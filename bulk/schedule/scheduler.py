@@ -29,15 +29,17 @@ DONE_LANES = 16
 
 
 class Scheduler:
-    """Args:
-    jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
-    index: the lanes on disk. window: lanes in memory, for each of which there are `LANES_FOR_EACH` (count).
+    """Decides which item is next, and what else is to be done.
+
+    Args:
+        jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
+        index: the lanes on disk. window: lanes in memory, for each of which there are `LANES_FOR_EACH` (count).
 
     Attributes:
-    is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
-    stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
-    finds: feeds whose next item lies far on.
-    numbers: of the jobs, by name. has_several: some lanes come from other indexes, of items that are made on the way.
+        is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
+        stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
+        finds: feeds whose next item lies far on.
+        numbers: of the jobs, by name. has_several: some lanes come from other indexes, of items that are made on the way.
     """
 
     def __init__(
