@@ -8,6 +8,8 @@ from bulk.forecast.work import Budget, Work
 NONE_LEFT = 1e-6
 TAIL_SHARE, TAIL_S, TAIL_MOST_S = 0.01, 0.02, 1.0
 """The last request of a window that is spread leaves this much before its end, as `govern/pacing.py` has it."""
+AMPLE_SHARE = 0.999
+"""Where less than this share of a window is spent, the budget holds nothing up."""
 WINDOWS_TOGETHER = 12
 WINDOWS_ALONE = 6
 """Of so many windows that are spent to the end all but the last ones are one step."""
@@ -128,6 +130,7 @@ class BudgetFlow:
         self._opens_at = budget.opens_at - began if budget is not None else 0.0
         self._together_since = math.inf
         self._per_second = 0.0
+        self._is_ample = False
 
     def _whole_second(self, now: float) -> float:
         """The beginning of a window whose first request leaves `now`."""
@@ -160,6 +163,12 @@ class BudgetFlow:
             usual = self._budget.limit / self._budget.window_s
             if per_second < usual * 0.999:
                 self.part(now)
+        # no window is spent to its end at this rate, so their ends are no events: there may be thousands of them
+        self._is_ample = (
+            self._budget is not None
+            and 0.0 < per_second * self._budget.window_s < self._budget.limit * AMPLE_SHARE
+            and per_second * (self._reset_at - now) < self._left - NONE_LEFT
+        )
 
     def moments(self, now: float) -> Iterator[float]:
         """When it changes next."""
@@ -167,6 +176,8 @@ class BudgetFlow:
             return
         if now < self._opens_at:
             yield self._opens_at
+        if self._is_ample:
+            return
         if self._reset_at < math.inf and (self._budget.limit > NONE_LEFT or self._left > NONE_LEFT):
             yield self._reset_at
         if self._per_second > 0.0:
@@ -179,6 +190,10 @@ class BudgetFlow:
             return
         self._left = max(0.0, self._left - self._per_second * seconds)
         if until < self._reset_at:
+            return
+        if self._is_ample:
+            began = self._reset_at + (until - self._reset_at) // budget.window_s * budget.window_s
+            self._left, self._reset_at = budget.limit - self._per_second * (until - began), began + budget.window_s
             return
         is_spent = self._left <= max(NONE_LEFT, 0.001 * budget.limit)
         self._left, self._reset_at, self._together_since = budget.limit, math.inf, math.inf

@@ -37,7 +37,7 @@ class JobProgress:
         paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
         finished: items of it that ended in this process (count). paid: requests that these cost the bucket (count).
         is_known: its items are known; not yet where they are made from another job's results.
-        copies: one bit per item: it is not offered, because it gets the outcome of an earlier one; None: there are none.
+        copies: one bit per item: it is not offered, as it gets the outcome of an earlier one; None: there are none.
         copies_left: those without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
     """
 
