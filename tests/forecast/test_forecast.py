@@ -143,7 +143,7 @@ def test_more_work_never_ends_sooner(drawn, budgets, more):
     )
     assert before is not None
     assert after is not None
-    assert after >= before - 0.001
+    assert after >= before - job.item_s  # what flows evenly may begin within an item
 
 
 @settings(deadline=None)
