@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bulk.bundle.checked import Checked, derived_path, index_name, is_spooled, is_still, source_path, spool_path
-from bulk.bundle.index import opened
+from bulk.bundle.index import SCHEMA, opened
 from bulk.bundle.item_secrets import Withheld
 from bulk.capabilities import file_fields
 from bulk.errors import RunDirectoryError
@@ -138,9 +138,7 @@ class Files:
         if not self._fields:
             return _NO_FILES
         if self._database is None:
-            self._database = opened(self._path)
-        if self._database is None:
-            return _NO_FILES
+            self._database = opened(self._path, SCHEMA)
         found: dict[str, str] = {}
         for field in self._fields:
             name = getattr(item, field)

@@ -14,7 +14,8 @@ from typing import BinaryIO, TypeVar
 
 import anyio.to_thread
 
-from bulk.check.checking import Checked, check, load_checked
+from bulk.bundle.checked import Checked, load_checked
+from bulk.check.checking import check
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.origin import NAME as ORIGIN

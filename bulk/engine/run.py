@@ -22,7 +22,7 @@ import aiohttp
 import anyio
 
 from bulk import exit_codes
-from bulk.check.checking import Checked
+from bulk.bundle.checked import Checked
 from bulk.clock import Clock
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.tuning import quiet_collector

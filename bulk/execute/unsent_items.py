@@ -15,11 +15,10 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from bulk.bundle.checked import index_name
+from bulk.bundle.checked import Checked, index_name
 from bulk.bundle.duplicate_reads import Copies, copies_name
 from bulk.bundle.streams import LaneIndex
 from bulk.check import derived_items
-from bulk.check.checking import Checked
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.hand_over import HandOver
 from bulk.execute.job_streams import JobStreams

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bulk.bundle.checked import load_checked
 from bulk.bundle.streams import LaneIndex
-from bulk.check.checking import load_checked
 from bulk.check.lookalikes import skeleton
 from bulk.errors import ManifestError
 from bulk.operation import find
