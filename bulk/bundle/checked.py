@@ -20,7 +20,7 @@ from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
 from bulk.redaction import redact_json
-from bulk.storage.private_files import open_private
+from bulk.storage.private_files import replacing
 
 SUMMARY = "check.json"
 _FORM = 3
@@ -183,11 +183,8 @@ def keep(checked: Checked, workspace: Path) -> None:
         notes=checked.notes,
         digest=checked.digest,
     )
-    part = workspace / (SUMMARY + ".part")
-    part.unlink(missing_ok=True)
-    with open(open_private(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+    with replacing(workspace / SUMMARY) as file:
         file.write(redact_json(msgspec.json.encode(summary), _places(checked)) + b"\n")
-    part.replace(workspace / SUMMARY)
 
 
 def _places(checked: Checked) -> frozenset[bytes]:

@@ -28,7 +28,7 @@ from bulk.manifest.derived_jobs import mapped
 from bulk.manifest.manifest import Entry, Job, Manifest
 from bulk.manifest.save_template import SaveFlaw, Template
 from bulk.operation import AnyOperation, Item
-from bulk.storage.private_files import open_private
+from bulk.storage.private_files import replacing
 
 _HEAD = b'{"source":%d,"item":'
 _PAGE = 500
@@ -52,9 +52,7 @@ def make(
         OSError, sqlite3.Error: the workspace can't be written.
     """
     path = derived_path(job, workspace)
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with open(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+    with replacing(path) as file:
         seen = _copy(path, file)
         for line in lines:
             source = line["index"]
@@ -64,11 +62,9 @@ def make(
                 merged = {**job.defaults, **item}
                 file.write(_HEAD % source + msgspec.json.encode(merged) + b"}\n")
         file.flush()
-        os.fsync(file.fileno())
         file.seek(0)
         with contextlib.ExitStack() as stack:
             items = _Indexing(job, manifest, workspace, stack).run(file)
-    part.replace(path)
     return items
 
 

@@ -19,7 +19,7 @@ from bulk.check.checking import check
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.origin import NAME as ORIGIN
-from bulk.engine.origin import Origin, write_private
+from bulk.engine.origin import Origin
 from bulk.engine.run import ASK_LIMITS, Ended, Run, Surroundings
 from bulk.errors import BulkError, CredentialRefused, RunStopped
 from bulk.execute.resume_state import begin
@@ -40,6 +40,7 @@ from bulk.report.fold import Report, fold, tally_of_a_running
 from bulk.report.report_files import write_reports
 from bulk.status import BucketStatus, Display, JobStatus, RunStatus, Silence
 from bulk.storage.disk_threads import Disk
+from bulk.storage.private_files import replacing
 
 T = TypeVar("T")
 
@@ -299,7 +300,8 @@ def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
         path = ledger.run_dir / name
         if path.is_symlink() or not path.is_file() or path.read_bytes() != text:
             note_making(ledger.run_dir, is_naming=True)
-            write_private(path, text)
+            with replacing(path) as file:
+                file.write(text)
     ledger.bind_parts()
 
 

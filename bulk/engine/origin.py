@@ -4,7 +4,6 @@ It holds names of places (`env:BULK_TOKEN`), never a token.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -15,7 +14,6 @@ from bulk.errors import RunDirectoryError
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
 from bulk.redaction import redact_json
-from bulk.storage.private_files import open_private, write_all
 
 NAME = "origin.json"
 
@@ -76,18 +74,6 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             credentials={**self.credentials, **given.credentials},
             limit=given.limit if given.limit is not None else self.limit,
         )
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file of the run directory: 0600, whole or not at all, replacing a link instead of following it."""
-    temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)
-    fd = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        write_all(fd, data)
-    finally:
-        os.close(fd)
-    temporary.replace(path)
 
 
 def manifest_of(run_dir: Path) -> Path | None:
