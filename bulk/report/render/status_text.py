@@ -13,10 +13,10 @@ from bulk.ledger.view import LedgerView
 from bulk.report.record import OUTCOMES
 from bulk.report.render.formatting import count, counted, duration, iso, moment, outcomes, percent, rate
 from bulk.report.render.status_words import bucket_name, closed, most_first, waited_for
-from bulk.report.render.terminal import Ink, column, cut, safe, width
+from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, width
 from bulk.report.render.text import verdict
 from bulk.report.run_state import Standing, next_command, stand
-from bulk.status import BucketStatus, RunStatus
+from bulk.status import BucketStatus
 
 STALE_S = 15.0
 """A running process says where it stands about every second; a status older than this is marked (seconds)."""
@@ -40,15 +40,12 @@ def render(
         RunDirectoryError: the run directory can't be read.
     """
     standing, ink = stand(view, now), Ink(is_on=is_coloured)
-    parts = [
-        list(_head(standing, view, now, ink, columns)),
-        list(_jobs(standing, ink, columns)),
-        list(_live(standing, now, columns)) if standing.state == "running" else [],
-    ]
-    command = next_command(standing, view.run_dir, manifest)
-    if command and standing.state != "running":
-        parts.append([f"Go on:   {ink('strong', safe(command))}"])
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    if standing.state == "running":
+        last = _live(standing, now, columns)
+    else:
+        command = next_command(standing, view.run_dir, manifest)
+        last = iter([f"Go on:   {ink('strong', safe(command))}"] if command else [])
+    return paragraphs(_head(standing, view, now, ink, columns), _jobs(standing, ink, columns), last)
 
 
 def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[str, Any]:
@@ -92,15 +89,9 @@ def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[
             "exit_code": last.exit_code,
         },
         "is_stale": _is_stale(standing, now),
-        "status": None if standing.last is None else status_data(standing.last),
+        "status": msgspec.to_builtins(standing.last),
         "next_command": next_command(standing, view.run_dir, manifest),
     }
-
-
-def status_data(status: RunStatus) -> dict[str, Any]:
-    """A RunStatus as JSON values; moments stay UTC epoch seconds, as its fields are documented."""
-    built: dict[str, Any] = msgspec.to_builtins(status)
-    return built
 
 
 def _is_stale(standing: Standing, now: float) -> bool:
@@ -128,21 +119,18 @@ def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: i
 def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
     shown = standing.jobs[:_MOST_JOBS]
     live = {job.name: job for job in standing.last.jobs} if standing.last is not None else {}
-    name_columns = min(max((width(safe(job.name)) for job in shown), default=3), max(10, columns // 3))
-    done = [sum(job.outcomes.values()) for job in shown]
-    numbers = [
-        f"{count(number)}/{count(job.items)}" if job.items is not None else count(number)
-        for number, job in zip(done, shown, strict=True)
-    ]
-    number_columns = max((len(number) for number in numbers), default=1)
-    for job, number in zip(shown, numbers, strict=True):
+    rows = []
+    for job in shown:
+        done = count(sum(job.outcomes.values()))
+        rows.append((cut(job.name, max(10, columns // 3)), done if job.items is None else f"{done}/{count(job.items)}"))
+    for job, cells in zip(shown, aligned(rows, columns, right=(1,)), strict=True):
         said = outcomes(job.outcomes, OUTCOMES)
         status = live.get(job.name)
         if standing.state == "running" and status is not None and status.state == "waiting":
             said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
-        room = columns - name_columns - number_columns - 4
         tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"
-        yield f"{column(job.name, name_columns)}  {number.rjust(number_columns)}  {ink(tone, cut(said, room))}".rstrip()
+        left = "  ".join(cells)
+        yield f"{left}  {ink(tone, cut(said, columns - width(left) - 2))}".rstrip()
     if len(standing.jobs) > len(shown):
         yield f"and {counted(len(standing.jobs) - len(shown), 'more job')}"
 
@@ -180,15 +168,9 @@ def buckets(found: Sequence[BucketStatus], *, now: float, columns: int = 80) -> 
     if not found:
         return "The platform limits nothing.\n"
     several = len({bucket.credential for bucket in found}) > 1
-    names = [bucket_name(bucket, several=several) for bucket in found]
-    lefts = [_left(bucket) for bucket in found]
-    name_columns = min(max(map(width, names)), max(10, columns // 2))
-    left_columns = max(map(len, lefts))
-    lines = [
-        cut(f"{column(name, name_columns)}  {left.rjust(left_columns)}  {_bucket_says(bucket, now)}", columns).rstrip()
-        for name, left, bucket in zip(names, lefts, found, strict=True)
-    ]
-    return "\n".join(lines) + "\n"
+    rows = [(cut(bucket_name(each, several=several), max(10, columns // 2)), _left(each)) for each in found]
+    lines = zip(aligned(rows, columns, right=(1,)), found, strict=True)
+    return "".join(cut(line_of([*cells, _bucket_says(each, now)]), columns) + "\n" for cells, each in lines)
 
 
 def _left(bucket: BucketStatus) -> str:
