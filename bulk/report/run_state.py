@@ -6,7 +6,7 @@ can't be known, so when it was last heard decides. Otherwise it is `lost`: kille
 
 import shlex
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,18 @@ from bulk import exit_codes
 from bulk.ledger.directory import Holder
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
-from bulk.model import ErrorCode, OutcomeKind
+from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
 from bulk.status import RunStatus
 
 SILENCE_S = 60.0
 """A run on another machine that has said nothing for longer counts as lost (seconds)."""
+
+
+def sum_known(counts: Iterable[int | None]) -> int | None:
+    """Their sum (count); None where one is not known."""
+    found = list(counts)
+    return None if None in found else sum(filter(None, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +52,14 @@ class Standing:
 
     Attributes:
         state: `complete`, `stopped`, `lost` or `running`.
-        exit_code: what the command exited with or would; 3 while it runs and where it was lost.
+        stopped_with: the exit code of the process that stopped; None where none was told.
         last: its last status, None where there never was one.
         epochs: all of them, in order.
     """
 
     name: str
     state: str
-    exit_code: int
+    stopped_with: int | None
     why: str
     jobs: tuple[JobStanding, ...]
     last: RunStatus | None
@@ -67,19 +73,25 @@ class Standing:
     @property
     def items(self) -> int | None:
         """Items of all jobs (count); None where a job's are not known."""
-        known = [job.items for job in self.jobs if job.items is not None]
-        return sum(known) if len(known) == len(self.jobs) else None
+        return sum_known(job.items for job in self.jobs)
 
     @property
     def left(self) -> int | None:
         """Items without an outcome (count)."""
-        known = [job.left for job in self.jobs if job.left is not None]
-        return sum(known) if len(known) == len(self.jobs) else None
+        return sum_known(job.left for job in self.jobs)
 
     @property
     def superseded(self) -> int:
         """Skipped items that don't count against the exit code (count)."""
         return sum(job.superseded for job in self.jobs)
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exited with or would; 3 while it runs and where it was lost."""
+        is_complete = self.state == "complete"
+        return exit_codes.of_run(
+            self.outcomes, self.superseded, is_complete=is_complete, stopped_with=self.stopped_with
+        )
 
 
 def stand(view: LedgerView, now: float) -> Standing:
@@ -106,15 +118,8 @@ def stand(view: LedgerView, now: float) -> Standing:
     )
     is_complete = all(job.left == 0 for job in jobs)
     is_running = bool(epochs) and _is_running(epochs[-1], view.holder(), now)
-    state, stopped_with, why = _ending(epochs, is_complete=is_complete, is_running=is_running)
-    outcomes = {kind: sum(job.outcomes[kind] for job in jobs) for kind in OUTCOMES}
-    code = exit_codes.of_run(
-        outcomes,
-        sum(job.superseded for job in jobs),
-        is_complete=is_complete and state != "running",
-        stopped_with=stopped_with,
-    )
-    return Standing(identity.name, state, code, why, jobs, last, epochs)
+    ending = _ending(epochs, is_complete=is_complete, is_running=is_running)
+    return Standing(identity.name, *ending, jobs, last, epochs)
 
 
 def _known(seen: int | None, recorded: int) -> int | None:
@@ -160,10 +165,4 @@ def next_command(standing: Standing, run_dir: Path, manifest: Path | None) -> st
         return f"bulk status {place}"
     if standing.state != "complete":
         return f"bulk run {shlex.quote(str(manifest)) if manifest else 'MANIFEST'} --run-dir {place}"
-    outcomes = standing.outcomes
-    is_fine = not (
-        outcomes[OutcomeKind.FAILED]
-        or outcomes[OutcomeKind.UNKNOWN]
-        or outcomes[OutcomeKind.SKIPPED] > standing.superseded
-    )
-    return "" if is_fine else f"bulk retry {place}"
+    return f"bulk retry {place}" if standing.exit_code else ""
