@@ -6,6 +6,7 @@ Source: failures.md rows 54 and 56, operations.md.
 """
 
 import contextlib
+import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
@@ -15,7 +16,6 @@ from bulk.bundle.checked import Checked
 from bulk.bundle.index import short_63
 from bulk.bundle.reread import Places
 from bulk.capabilities import Conflict, CreatesNames, DecidesState
-from bulk.check.lookalikes import skeleton
 from bulk.flaws import shown
 from bulk.manifest.manifest import Job
 from bulk.operation import AnyOperation, Item
@@ -23,6 +23,10 @@ from bulk.storage.temporary_rows import TemporaryRows
 
 MOST_ALIKE = 5
 """Pairs of names that look alike and are told one by one (count)."""
+
+
+_SINGLE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "_": "-"})
+_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
 class Spot(NamedTuple):
@@ -34,14 +38,6 @@ class Spot(NamedTuple):
     size: int
     line: int
     payload: int
-
-
-class Alike(NamedTuple):
-    """Two names that look alike, and the number of the job that brings the later one."""
-
-    job: int
-    earlier: str
-    later: str
 
 
 class ConflictFinder(TemporaryRows):
@@ -80,15 +76,15 @@ class ConflictFinder(TemporaryRows):
         for _, _, *values in self.select(query):
             yield Spot(*values[:6]), Spot(*values[6:])
 
-    def alike(self, count: int) -> tuple[list[Alike], int]:
-        """Up to `count` pairs of names that look alike and are not the same, and how many more names are concerned."""
+    def alike(self) -> Iterator[tuple[int, str, str]]:
+        """(job of the later one, a name, a later one) of names that look alike and are not the same."""
         query = """
             SELECT looks, min(job), min(name), min(rowid) FROM names
             WHERE looks IN (SELECT looks FROM names GROUP BY looks HAVING count(DISTINCT same) > 1)
             GROUP BY looks, same ORDER BY looks, min(rowid)"""
-        pairs = pairwise(self.select(query))
-        alike = (Alike(later[1], earlier[2], later[2]) for earlier, later in pairs if earlier[0] == later[0])
-        return list(islice(alike, count)), sum(1 for _ in alike)
+        for (looks, _, earlier, _), (same_looks, job, later, _) in pairwise(self.select(query)):
+            if looks == same_looks:
+                yield job, earlier, later
 
 
 def decides(job: Job) -> bool:
@@ -136,13 +132,22 @@ def _before(jobs: Sequence[Job]) -> list[int]:
     return found
 
 
+def skeleton(name: str) -> str:
+    """What is the same for names that people take for one another in ordinary fonts: `acme-web` and `acrne-web`."""
+    folded = unicodedata.normalize("NFKC", name).casefold().translate(_SINGLE)
+    for several, one in _PAIRS:
+        folded = folded.replace(several, one)
+    return folded
+
+
 def notes_on_names(crossings: ConflictFinder, jobs: Sequence[Job]) -> Iterator[str]:
-    """A sentence for each pair of new names that look alike."""
-    found, more = crossings.alike(MOST_ALIKE)
-    for pair in found:
+    """A sentence for each pair of new names that look alike; never more than a note, because both may be meant."""
+    alike = crossings.alike()
+    for job, earlier, later in islice(alike, MOST_ALIKE):
         yield (
-            f"job {jobs[pair.job].name}: {shown(pair.later)} looks like {shown(pair.earlier)}, "
+            f"job {jobs[job].name}: {shown(later)} looks like {shown(earlier)}, "
             "another new name of this manifest: see that both are meant"
         )
+    more = sum(1 for _ in alike)
     if more:
         yield f"{more:,} more new names look like others"

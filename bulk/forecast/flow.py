@@ -13,6 +13,7 @@ AMPLE_SHARE = 0.999
 WINDOWS_TOGETHER = 12
 WINDOWS_ALONE = 6
 """Of so many windows that are spent to the end all but the last ones are one step."""
+UNLIMITED = Budget(limit=math.inf, left=math.inf, window_s=math.inf, is_even=False)
 
 
 def level(most: Sequence[float], weights: Sequence[float], whole: float) -> list[float]:
@@ -124,10 +125,11 @@ class BudgetFlow:
     """What is left of one budget; None: there is no limit. `began`: when the forecast begins (UTC epoch seconds)."""
 
     def __init__(self, budget: Budget | None, began: float) -> None:
-        self._budget, self._began = budget, began
-        self._left = budget.left if budget is not None else math.inf
-        self._reset_at = math.inf if budget is None or budget.reset_at is None else budget.reset_at - began
-        self._opens_at = budget.opens_at - began if budget is not None else 0.0
+        self._budget = budget or UNLIMITED
+        self._began = began
+        self._left = self._budget.left
+        self._reset_at = math.inf if self._budget.reset_at is None else self._budget.reset_at - began
+        self._opens_at = self._budget.opens_at - began
         self._together_since = math.inf
         self._per_second = 0.0
         self._is_ample = False
@@ -143,8 +145,6 @@ class BudgetFlow:
     def pace(self, requests: float, now: float) -> float | None:
         """Requests in a second, where they are spread (count); None: full speed. `requests`: that are left (count)."""
         budget = self._budget
-        if budget is None:
-            return None
         if self._together_since < math.inf:
             return budget.limit / budget.window_s
         reset_at = self._reset_at if self._reset_at < math.inf else self._whole_second(now) + budget.window_s
@@ -157,9 +157,9 @@ class BudgetFlow:
     def spend(self, per_second: float, now: float) -> None:
         """So many requests leave in a second until the next event; the first one opens a window, at a whole second."""
         self._per_second = per_second
-        if self._budget is not None and per_second > 0.0 and self._reset_at == math.inf:
+        if per_second > 0.0 and self._reset_at == math.inf:
             self._reset_at = self._whole_second(now) + self._budget.window_s
-        if self._budget is not None and self._together_since < math.inf:
+        if self._together_since < math.inf:
             usual = self._budget.limit / self._budget.window_s
             if per_second < usual * 0.999:
                 self.part(now)
@@ -172,8 +172,6 @@ class BudgetFlow:
 
     def moments(self, now: float) -> Iterator[float]:
         """When it changes next."""
-        if self._budget is None:
-            return
         if now < self._opens_at:
             yield self._opens_at
         if self._is_ample:
@@ -186,8 +184,6 @@ class BudgetFlow:
     def pass_time(self, seconds: float, until: float, requests: float, reset_s: float) -> None:
         """So much time has passed, and it is `until` now; `requests` are left of running jobs (count)."""
         budget = self._budget
-        if budget is None:
-            return
         self._left = max(0.0, self._left - self._per_second * seconds)
         if until < self._reset_at:
             return
@@ -208,7 +204,7 @@ class BudgetFlow:
     def part(self, now: float) -> None:
         """What comes is no longer alike in all windows of a step: go on with the one that is open."""
         budget = self._budget
-        if budget is None or self._together_since == math.inf:
+        if self._together_since == math.inf:
             return
         over = max(1, math.ceil((now - self._together_since) / budget.window_s))
         self._reset_at = self._together_since + over * budget.window_s

@@ -38,12 +38,3 @@ def write_reports(report: Report, run_dir: Path) -> None:
 def as_json(report: Report) -> bytes:
     """The report's stable JSON, indented, with a line break at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
-
-
-def from_json(data: bytes) -> Report:
-    """The report that `as_json` wrote.
-
-    Raises:
-        msgspec.DecodeError: it is none.
-    """
-    return msgspec.json.decode(data, type=Report)
