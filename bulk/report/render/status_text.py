@@ -3,6 +3,7 @@
 What the ledger counts is certain; what the running process last said (rates, buckets, waits) carries its age.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,17 +68,7 @@ def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[
         "left": standing.left,
         "outcomes": standing.outcomes,
         "superseded": standing.superseded,
-        "jobs": [
-            {
-                "name": job.name,
-                "operation": job.operation,
-                "items": job.items,
-                "left": job.left,
-                "outcomes": dict(job.outcomes),
-                "superseded": job.superseded,
-            }
-            for job in standing.jobs
-        ],
+        "jobs": [dataclasses.asdict(job) | {"left": job.left} for job in standing.jobs],
         "epoch": None
         if last is None
         else {
@@ -194,14 +185,9 @@ def _bucket_says(bucket: BucketStatus, now: float) -> str:
 
 def buckets_data(found: Sequence[BucketStatus]) -> list[dict[str, Any]]:
     """The same for `--json`; `reset_at` is ISO 8601 in UTC, or null."""
+    names = ("credential", "category", "limit", "remaining", "reserve")
     return [
-        {
-            "credential": bucket.credential,
-            "category": bucket.category,
-            "limit": bucket.limit,
-            "remaining": bucket.remaining,
-            "reserve": bucket.reserve,
-            "reset_at": None if bucket.reset_at is None else iso(bucket.reset_at),
-        }
+        {name: getattr(bucket, name) for name in names}
+        | {"reset_at": None if bucket.reset_at is None else iso(bucket.reset_at)}
         for bucket in found
     ]
