@@ -159,10 +159,20 @@ def needs_index(manifest: Manifest) -> bool:
     return any(not job.operation.is_read or file_fields(job.operation) for job in manifest.jobs)
 
 
-def is_still(fd: int, source: SourceCheck | None) -> bool:
-    """Whether the open file has the size and time that it had when it was checked."""
+def changed(path: Path | None) -> RunDirectoryError:
+    """What is raised where a source is no longer what was checked."""
+    return RunDirectoryError(f"{path} was edited while it was in use; undo that, or give another --run-dir")
+
+
+def refuse_change(fd: int, source: SourceCheck | None, path: Path | None) -> None:
+    """Look whether the open file has the size and time that it had when it was checked.
+
+    Raises:
+        RunDirectoryError: it has not.
+    """
     status = os.fstat(fd)
-    return source is None or (status.st_size, status.st_mtime_ns) == (source.size, source.mtime_ns)
+    if source is not None and (status.st_size, status.st_mtime_ns) != (source.size, source.mtime_ns):
+        raise changed(path)
 
 
 def digest_over(jobs: Iterable[JobCheck]) -> str:

@@ -12,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from bulk.bundle.checked import Checked, is_still, source_path
+from bulk.bundle.checked import Checked, changed, refuse_change, source_path
 from bulk.bundle.index import INDEX, SCHEMA, SUPERSEDED, opened
 from bulk.bundle.reread import Files, Places
 from bulk.errors import RunDirectoryError
@@ -68,7 +68,7 @@ class EntryStream:
         if self._rows is None:
             self._rows = self._open()
         elif self._file is not None:
-            self._refuse_change(self._file)
+            refuse_change(self._file.fileno(), self._check.source, self._path)
         found: list[Entry] = []
         items, rows, size = self._check.items, 0, 0
         wanted = next_left(self._next)
@@ -90,7 +90,7 @@ class EntryStream:
                     break
                 wanted = next_left(wanted + 1)
         except UNREADABLE as error:
-            raise self._changed() from error
+            raise changed(self._path) from error
         if not found:
             self._next = items
             self.close()
@@ -114,7 +114,7 @@ class EntryStream:
             if type(data) is not bytes or (data and not data.isspace()):
                 self._next += 1
                 return data
-        raise self._changed()
+        raise changed(self._path)
 
     def close(self) -> None:
         """Let go of the source; done by itself at the end, and when nobody needs the stream any more."""
@@ -135,17 +135,10 @@ class EntryStream:
             return iter([(0, 0, Given(item)) for item in self._job.items or ()])
         try:
             self._file = ItemsFile(self._path, self._job.operation, is_hashed=False)
-            self._refuse_change(self._file)
+            refuse_change(self._file.fileno(), self._check.source, self._path)
             return chain.from_iterable(self._file.rows())
         except SourceFlaw as flaw:
             raise RunDirectoryError(f"{self._path}: its items are needed to go on: {flaw}") from flaw
-
-    def _refuse_change(self, file: ItemsFile) -> None:
-        if not is_still(file.fileno(), self._check.source):
-            raise self._changed()
-
-    def _changed(self) -> RunDirectoryError:
-        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
 
 
 class LaneIndex:

@@ -43,7 +43,7 @@ from bulk.items.sources import STDIN, ItemsFile, keep_stdin
 from bulk.manifest import save_template
 from bulk.manifest.manifest import Job, Manifest
 from bulk.operation import Item, ItemFlaw, Operation
-from bulk.storage.private_files import open_private
+from bulk.storage.private_files import replacing
 
 _TELL_ITEMS = 5_000
 _TELL_BATCHES = 16
@@ -79,15 +79,6 @@ def check(
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             raise RunStopped(f"{workspace}: the disk is full") from error
         raise RunDirectoryError(f"{workspace} can't be written: {error}") from error
-
-
-def shown_path(manifest: Manifest, path: Path) -> str:
-    """`path` as the user would name it: seen from where the manifest was named."""
-    if path == STDIN:
-        return "<stdin>"
-    folder = manifest.path.parent
-    relative = os.path.relpath(path, folder.absolute())
-    return str(path) if relative.startswith("..") else str(folder / relative)
 
 
 class _Checking:
@@ -165,8 +156,14 @@ def _other(job: Job, earlier: Job, index: int) -> str:
 
 
 def _place(manifest: Manifest, job: Job) -> str:
-    """The file that flaws of a job's items name."""
-    return str(manifest.path) if job.items_path is None else shown_path(manifest, job.items_path)
+    """The file that flaws of a job's items name, as the user would: seen from where the manifest was named."""
+    if job.items_path is None:
+        return str(manifest.path)
+    if job.items_path == STDIN:
+        return "<stdin>"
+    folder = manifest.path.parent
+    relative = os.path.relpath(job.items_path, folder.absolute())
+    return str(job.items_path) if relative.startswith("..") else str(folder / relative)
 
 
 class _JobChecking:
@@ -211,7 +208,7 @@ class _JobChecking:
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(ItemsFile(path, self._operation))
             if not self._operation.is_read and not file.is_plain:
-                self._spool = stack.enter_context(_private(spool_path(job, workspace)))
+                self._spool = stack.enter_context(replacing(spool_path(job, workspace)))
             marks = Marks() if file.is_plain else None
             self._check_rows(file.rows(), marks)
             digest = file.finish()
@@ -349,8 +346,3 @@ class _JobChecking:
             )
             self._flaws.add(self._place, line, min(secrets), message)
         return msgspec.json.encode(item_secrets.without(item, secrets))
-
-
-def _private(path: Path) -> BinaryIO:
-    path.unlink(missing_ok=True)
-    return open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
