@@ -165,8 +165,7 @@ class BudgetFlow:
                 self.part(now)
         # no window is spent to its end at this rate, so their ends are no events: there may be thousands of them
         self._is_ample = (
-            self._budget is not None
-            and 0.0 < per_second * self._budget.window_s < self._budget.limit * AMPLE_SHARE
+            0.0 < per_second * self._budget.window_s < self._budget.limit * AMPLE_SHARE
             and per_second * (self._reset_at - now) < self._left - NONE_LEFT
         )
 
