@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from bulk.errors import RunDirectoryError
+from bulk.ledger.database import has_table
 from bulk.ledger.seal import WAY_OUT
 
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -32,10 +33,10 @@ class Chunks:
         """The bytes from `start` to `end` are read."""
         self.start, self.end = start, end
         self._digest = _digest_of(fd, start, end)
-        self._next: tuple[int, int, hashlib._Hash] | None = None
+        self._next = start, end, self._digest
 
     def cover(self, connection: sqlite3.Connection, fd: int, position: int, lines: bytes | bytearray) -> None:
-        """Lines were written at `position`; in the same transaction as what points to them. See `accept`."""
+        """Lines were written at `position`; in the same transaction as what points to them, then `accept`."""
         start, digest = self.start, self._digest.copy()
         if self.end - start >= CHUNK_BYTES:
             start, digest = self.end, hashlib.sha256()
@@ -47,14 +48,8 @@ class Chunks:
         self._next = (start, end, digest)
 
     def accept(self) -> None:
-        """The transaction is durable."""
-        if self._next is not None:
-            self.start, self.end, self._digest = self._next
-            self._next = None
-
-    def reject(self) -> None:
-        """It is not."""
-        self._next = None
+        """The transaction of the last `cover` is durable."""
+        self.start, self.end, self._digest = self._next
 
 
 def cover_all(connection: sqlite3.Connection, fd: int, end: int) -> None:
@@ -83,7 +78,7 @@ def refuse_edited(connection: sqlite3.Connection, fd: int, end: int, path: Path)
         RunDirectoryError: a byte of them is not what was written.
         OSError: they can't be read.
     """
-    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'chunks'").fetchone() is None:
+    if not has_table(connection, "chunks"):
         return
     first = max(0, end - CHECKED_BYTES)
     for start, size, digest in connection.execute("SELECT * FROM chunks WHERE start >= ? ORDER BY start", (first,)):

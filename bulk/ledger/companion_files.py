@@ -19,7 +19,7 @@ import msgspec
 from bulk.errors import RunDirectoryError
 from bulk.ledger import database, seal
 from bulk.ledger.database import LEDGER
-from bulk.ledger.directory import unusable
+from bulk.ledger.directory import refusing
 
 CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", "stdin-*.jsonl")
 """What the check makes."""
@@ -48,7 +48,7 @@ def refuse_changed_parts(run_dir: Path) -> bool:
     path = run_dir / LEDGER
     if not path.exists():
         return False
-    try:
+    with refusing(run_dir):
         seal.refuse_older(path)
         found = seal.read_seal(run_dir) or seal.Seal(run="", commits=0)
         with database.open_reader(path) as connection:
@@ -58,9 +58,7 @@ def refuse_changed_parts(run_dir: Path) -> bool:
             now = None if is_open else _now(run_dir / name, part)
             if now is not None and (now.size, now.digest) != (part.size, part.digest):
                 raise RunDirectoryError(_refusal(run_dir / name))
-    except OSError as error:
-        raise unusable(run_dir, error) from error
-    return found.is_checking
+        return found.is_checking
 
 
 def _refusal(path: Path) -> str:
@@ -79,14 +77,12 @@ def note_making(run_dir: Path, *, is_checking: bool = False, is_naming: bool = F
     Raises:
         RunDirectoryError, RunStopped: the seal can't be written.
     """
-    try:
+    with refusing(run_dir):
         found = seal.read_seal(run_dir)
         if found is not None:
             checking, naming = found.is_checking or is_checking, found.is_naming or is_naming
             if (checking, naming) != (found.is_checking, found.is_naming):
                 seal.write_seal(run_dir, msgspec.structs.replace(found, is_checking=checking, is_naming=naming))
-    except OSError as error:
-        raise unusable(run_dir, error) from error
 
 
 def bind(connection: sqlite3.Connection, run_dir: Path) -> None:
@@ -112,7 +108,7 @@ def _is_checked(name: str) -> bool:
 
 
 def _known(connection: sqlite3.Connection) -> dict[str, Part]:
-    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'parts'").fetchone() is None:
+    if not database.has_table(connection, "parts"):
         return {}
     return {name: Part(*part) for name, *part in connection.execute("SELECT * FROM parts")}
 

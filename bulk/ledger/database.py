@@ -8,6 +8,7 @@ Source: design.md §6; failures.md rows 46 to 48.
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from importlib import resources
@@ -34,6 +35,7 @@ MIGRATIONS: Mapping[int, str] = MappingProxyType({})
 BUSY_MS = 10_000
 """How long a lock of another connection (a reader, a backup) is waited for (milliseconds)."""
 
+_ADDED = re.compile(r"^CREATE TABLE IF NOT EXISTS .*?^\);$", re.MULTILINE | re.DOTALL)
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
@@ -81,26 +83,49 @@ def create(path: Path, identity: RunIdentity) -> None:
     for leftover in (new, new.with_name(new.name + "-journal")):
         leftover.unlink(missing_ok=True)
     os.close(open_private(new, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-    schema = resources.files("bulk.ledger").joinpath("schema.sql").read_text(encoding="utf-8")
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
         connection.executescript(
             f"PRAGMA synchronous = FULL; PRAGMA application_id = {APPLICATION_ID}; BEGIN IMMEDIATE;\n"
-            f"{schema}\nPRAGMA user_version = {VERSION};"
+            f"{_schema()}\nPRAGMA user_version = {VERSION};"
         )
         connection.execute(
             "INSERT INTO meta VALUES (1, ?, ?, ?, ?, ?, 0, 0, 0)",
             (identity.name, identity.base_url, identity.vendor, identity.manifest_digest, identity.items_digest),
         )
-        connection.executemany("INSERT INTO jobs VALUES (?, ?, ?, ?)", numbered_jobs(identity))
+        numbered = [(number, *job) for number, job in enumerate(identity.jobs)]
+        connection.executemany("INSERT INTO jobs VALUES (?, ?, ?, ?)", numbered)
         connection.execute("INSERT INTO status VALUES (1, NULL)")
         connection.execute("COMMIT")
     new.rename(path)
     sync_directory(path.parent)
 
 
-def numbered_jobs(identity: RunIdentity) -> list[tuple[int, str, str, int]]:
-    """Rows of the table `jobs`."""
-    return [(number, *job) for number, job in enumerate(identity.jobs)]
+def _schema() -> str:
+    return resources.files("bulk.ledger").joinpath("schema.sql").read_text(encoding="utf-8")
+
+
+def add_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables that a run may have been begun without, within a transaction: those with `IF NOT EXISTS`."""
+    for statement in _ADDED.findall(_schema()):
+        connection.execute(statement)
+
+
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether there is a table of that name."""
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone() is not None
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is done in the block, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def migrate(path: Path, *, version: int = VERSION, migrations: Mapping[int, str] = MIGRATIONS) -> None:
@@ -165,16 +190,32 @@ def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         RunDirectoryError: it can't be read.
     """
+    with reading(path, is_opening=True), contextlib.closing(_connect_reader(path)) as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def reading(path: Path, *, is_opening: bool = False) -> Iterator[None]:
+    """Errors of SQLite become what they mean to the user, and what can't be one of our values is damage.
+
+    SQLite itself sees no damage in such a value.
+    """
     try:
-        connection = _connect_reader(path)
-        try:
-            yield connection
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise refusal(error, path, is_opening=True) from error
+        with telling(path, is_opening=is_opening):
+            yield
     except UNREADABLE as error:
-        raise unreadable(error, path) from error
+        raise damaged(path, f"a value of it can't be read: {type(error).__name__}") from error
+
+
+@contextlib.contextmanager
+def telling(path: Path, *, is_opening: bool = False) -> Iterator[None]:
+    """Errors of SQLite become what they mean to the user: see `refusal`."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise  # a call after `close`: a bug of ours
+    except sqlite3.Error as error:
+        raise refusal(error, path, is_opening=is_opening) from error
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
@@ -209,11 +250,6 @@ def examine(path: Path) -> None:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise damaged(path, found)
-
-
-def unreadable(error: Exception, path: Path) -> RunDirectoryError:
-    """The refusal of a ledger with a value that none of ours can be; SQLite itself sees no damage in that."""
-    return damaged(path, f"a value of it can't be read: {type(error).__name__}")
 
 
 def damaged(path: Path, detail: str) -> RunDirectoryError:

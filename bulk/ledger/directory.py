@@ -10,10 +10,9 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 
@@ -81,23 +80,15 @@ class Claim:
             RunDirectoryError: it is foreign, in use (names pid and host), from a newer version, or can't be written.
             RunStopped: the disk is full.
         """
-        try:
+        with refusing(run_dir), contextlib.ExitStack() as undo:
             _make(run_dir)
             _refuse_foreign(run_dir)
-            fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise unusable(run_dir, error) from error
-        claim = cls(run_dir, fd, -1)
-        try:
-            claim._lock_fd = _lock(run_dir, fd)
+            claim = cls(run_dir, os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), -1)
+            undo.callback(claim.release)
+            claim._lock_fd = _lock(run_dir, claim.fd)
             _make_private(run_dir)
-        except OSError as error:
-            claim.release()
-            raise unusable(run_dir, error) from error
-        except BaseException:
-            claim.release()
-            raise
-        return claim
+            undo.pop_all()
+            return claim
 
     def release(self) -> None:
         """Let the next process in; may be called twice."""
@@ -112,10 +103,17 @@ class Claim:
     def __enter__(self) -> "Claim":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
+
+
+@contextlib.contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Errors of the system, while the run directory is made or opened, become what they mean to the user."""
+    try:
+        yield
+    except OSError as error:
+        raise unusable(path, error) from error
 
 
 def unusable(path: Path, error: OSError) -> BulkError:

@@ -18,7 +18,7 @@ from bulk.errors import RunDirectoryError, RunStopped
 from bulk.exit_codes import COMPLETE, SIGNALLED
 from bulk.ledger import chunks, compaction, companion_files, database, results, rows, saved_files, seal
 from bulk.ledger.database import LEDGER
-from bulk.ledger.directory import RESULTS, Claim, unusable
+from bulk.ledger.directory import RESULTS, Claim, refusing
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
 from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
@@ -28,10 +28,6 @@ from bulk.redaction import redact
 from bulk.status import RunStatus
 from bulk.storage.bulk_insert import insert
 from bulk.storage.private_files import stopped
-
-__all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
-
-"""Exit codes of a run without work left, and of one that a person or the system ended (interface.md §4)."""
 
 _COUNT_AGAIN = "INSERT INTO counts SELECT job, outcome, code, count(*), sum(length) FROM outcomes"
 _NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
@@ -99,8 +95,9 @@ class Ledger:
             RunStopped: the disk is full.
         """
         claim = Claim.take(run_dir) if claim is None else claim
-        path = claim.path / LEDGER
-        try:
+        path, results_path = claim.path / LEDGER, claim.path / RESULTS
+        with contextlib.ExitStack() as undo, refusing(claim.path), database.reading(path, is_opening=True):
+            undo.callback(claim.release)
             if path.exists():
                 seal.refuse_older(path)
             else:
@@ -108,31 +105,18 @@ class Ledger:
             is_sealed = (claim.path / seal.SEAL).exists()
             database.migrate(path)
             generation, end = refuse_changed(path, identity)
-            compaction.settle_rewrite(claim.path / RESULTS, generation)
-            refuse_newer_results(path, claim.path / RESULTS, end, writes)
-            with contextlib.ExitStack() as undo:
-                file = ResultsFile.open(claim.path / RESULTS, end)
-                undo.callback(file.close)
-                with database.open_reader(path) as reader:
-                    chunks.refuse_edited(reader, file.fd, end, file.path)
-                connection = database.open_writer(path)
-                undo.callback(database.close_writer, connection)
-                epoch = begin_epoch(connection, identity, now, is_sealed=is_sealed)
-                ledger = cls(claim, connection, file, epoch, reached)
-                undo.pop_all()
-                return ledger
-        except sqlite3.Error as error:
-            claim.release()
-            raise database.refusal(error, path, is_opening=True) from error
-        except database.UNREADABLE as error:
-            claim.release()
-            raise database.unreadable(error, path) from error
-        except OSError as error:
-            claim.release()
-            raise unusable(claim.path, error) from error
-        except BaseException:
-            claim.release()
-            raise
+            compaction.settle_rewrite(results_path, generation)
+            refuse_newer_results(path, results_path, end, writes)
+            file = ResultsFile.open(results_path, end)
+            undo.callback(file.close)
+            with database.open_reader(path) as reader:
+                chunks.refuse_edited(reader, file.fd, end, file.path)
+            connection = database.open_writer(path)
+            undo.callback(database.close_writer, connection)
+            epoch = begin_epoch(connection, identity, now, is_sealed=is_sealed)
+            ledger = cls(claim, connection, file, epoch, reached)
+            undo.pop_all()
+            return ledger
 
     def commit(
         self, batch: Sequence[Entry], status: RunStatus | None = None, tallies: Mapping[int, StoredTally] = _NO_TALLIES
@@ -169,7 +153,6 @@ class Ledger:
             closed = [key for key in ended if key in self._open or key in opened]
             try:
                 with self._transaction() as connection:
-                    self._check_epoch(connection, self._file.end)
                     if lines:
                         self._chunks.cover(connection, self._file.fd, position, lines)
                     connection.executemany(rows.ADD_INTENT, [rows.intent_row(intent) for intent in intents])
@@ -180,11 +163,11 @@ class Ledger:
                     if status is not None:
                         connection.execute(rows.SET_STATUS, (rows.status_json(status),))
             except BaseException:
-                self._chunks.reject()
                 if lines:
                     self._file.unclaim(position, lines)
                 raise
-            self._chunks.accept()
+            if lines:
+                self._chunks.accept()
             self._open.update(opened)
             self._open.difference_update(closed)
             self._moved.clear()
@@ -200,26 +183,26 @@ class Ledger:
         The bit of an item is `index & 7` (from the lowest) of byte `index >> 3`. About 4 million items a second, 15
         million where whole blocks of `rows.BLOCK_ITEMS` are done.
         """
-        with self._reading():
-            return rows.done_bits(self._connection, job, items)
+        with self._reading() as connection:
+            return rows.done_bits(connection, job, items)
 
     def open_intents(self) -> dict[tuple[int, int], Intent]:
         """Writes that may have been applied and must be settled: intents of items without an outcome.
 
         By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
         """
-        with self._reading():
-            return rows.read_open(self._connection)
+        with self._reading() as connection:
+            return rows.read_open(connection)
 
     def late_writes(self) -> dict[tuple[int, int], Intent]:
         """Writes that were sent twice, and one may still be on its way: of items with an outcome, by job and index."""
-        with self._reading():
-            return rows.read_late_writes(self._connection, self._words[OutcomeKind.UNKNOWN])
+        with self._reading() as connection:
+            return rows.read_late_writes(connection, self._words[OutcomeKind.UNKNOWN])
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
-        with self._reading():
-            return rows.read_counts(self._connection)
+        with self._reading() as connection:
+            return rows.read_counts(connection)
 
     def reopen(
         self,
@@ -242,7 +225,6 @@ class Ledger:
         with self._lock:
             self._check_presence()
             with self._transaction() as connection:
-                self._check_epoch(connection, self._file.end)
                 words = (*numbers, *spared)
                 limited, limit = ("", ()) if below is None else (" AND idx < ?", (below,))
                 reopened = connection.execute(
@@ -264,7 +246,6 @@ class Ledger:
         try:
             with self._lock:
                 with self._transaction() as connection:
-                    self._check_epoch(connection, self._file.end)
                     companion_files.bind(connection, self.run_dir)
                 self.sealing.bound()
         except OSError as error:
@@ -289,7 +270,6 @@ class Ledger:
                     if exit_code in COMPLETE:
                         raise
             with self._transaction() as connection:
-                self._check_epoch(connection, self._file.end)
                 connection.execute(rows.SET_STATUS, (rows.status_json(status),))
                 reason = redact(why.encode("utf-8", "replace").decode())
                 connection.execute(rows.END_EPOCH, (status.at, exit_code, reason, rows.status_json(status), self.epoch))
@@ -321,8 +301,9 @@ class Ledger:
         if not is_there:
             raise RunDirectoryError(f"{self._path} was moved or deleted while the run was using it")
 
-    def _check_epoch(self, connection: sqlite3.Connection, results_bytes: int) -> None:
-        mine = connection.execute("UPDATE meta SET results_bytes = ? WHERE epoch = ?", (results_bytes, self.epoch))
+    def _check_epoch(self) -> None:
+        connection = self._connection
+        mine = connection.execute("UPDATE meta SET results_bytes = ? WHERE epoch = ?", (self._file.end, self.epoch))
         if mine.rowcount != 1:
             (epoch,) = connection.execute("SELECT epoch FROM meta").fetchone()
             raise RunDirectoryError(
@@ -332,39 +313,21 @@ class Ledger:
         self.sealing.count(connection)
 
     @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Errors of SQLite become what they mean to the user."""
-        try:
-            yield
-        except sqlite3.ProgrammingError:
-            raise  # a call after `close`: a bug of ours
-        except sqlite3.Error as error:
-            raise database.refusal(error, self._path) from error
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """One at a time; what can't be one of our values is damage."""
-        try:
-            with self._lock, self._telling():
-                yield
-        except database.UNREADABLE as error:
-            raise database.unreadable(error, self._path) from error
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, database.reading(self._path):
+            yield self._connection
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        connection = self._connection
-        with self._telling():
-            connection.execute("BEGIN IMMEDIATE")
+        """A commit of this epoch, which counts."""
+        with database.telling(self._path):
             try:
-                yield connection
-                connection.execute("COMMIT")
-                self.sealing.counted()
-            except BaseException as error:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.IntegrityError):
-                    raise ValueError(f"an item of this group has an outcome already ({error})") from error
-                raise
+                with database.transaction(self._connection):
+                    self._check_epoch()
+                    yield self._connection
+            except sqlite3.IntegrityError as error:
+                raise ValueError(f"an item of this group has an outcome already ({error})") from error
+            self.sealing.counted()
 
     def _save(self, records: Sequence[Record]) -> None:
         files = [record.save for record in records if record.save is not None]
@@ -377,11 +340,11 @@ class Ledger:
         self._reached(Point.SAVED)
 
     def _append(self, lines: bytearray) -> int:
-        with self._telling():
+        with database.telling(self._path):
             (epoch,) = self._connection.execute("SELECT epoch FROM meta").fetchone()
         if epoch != self.epoch:  # found out before the other process's file is touched
-            with self._transaction() as connection:
-                self._check_epoch(connection, self._file.end)
+            with self._transaction():
+                pass
         try:
             position = self._file.append(lines)
         except OSError as error:
@@ -390,14 +353,13 @@ class Ledger:
         return position
 
     def _compact(self) -> None:
-        with self._telling():
+        with database.telling(self._path):
             (current,) = self._connection.execute("SELECT coalesce(sum(bytes), 0) FROM counts").fetchone()
         if current == self._file.end:
             return
         old = self._file
         try:
             with self._transaction() as connection:
-                self._check_epoch(connection, old.end)
                 generation, new = compaction.rewrite(connection, old)
                 chunks.cover_all(connection, new.fd, new.end)
                 self._reached(Point.REWRITTEN)

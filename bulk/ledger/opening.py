@@ -17,9 +17,6 @@ from bulk.ledger.records import RunIdentity
 from bulk.ledger.rows import read_identity, read_words
 from bulk.model import ErrorCode, OutcomeKind
 
-TALLIES = "CREATE TABLE IF NOT EXISTS tallies (job INTEGER PRIMARY KEY, items INTEGER NOT NULL, json BLOB NOT NULL)"
-"""As schema.sql has it, for runs that were begun without it."""
-
 _TAIL_BYTES = 64 * 1024 * 1024
 
 _SET_ITEMS = """
@@ -39,9 +36,8 @@ def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: floa
     Raises:
         sqlite3.Error: the disk refused.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        connection.execute(TALLIES)
+    with database.transaction(connection):
+        database.add_tables(connection)
         words = read_words(connection)
         missing = [word for word in (*OutcomeKind, *ErrorCode) if word not in words]
         first = max(words.values(), default=0) + 1
@@ -58,11 +54,6 @@ def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: floa
             "INSERT INTO epochs (number, started_at, pid, host) VALUES (?, ?, ?, ?)",
             (epoch, now, os.getpid(), socket.gethostname()),
         )
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     return int(epoch)
 
 

@@ -70,7 +70,7 @@ class StoredTally(NamedTuple):
     json: bytes
 
 
-class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
+class RunIdentity(msgspec.Struct, frozen=True):
     """Whose run it is. A run directory can be resumed only with the same one (interface.md §5).
 
     Attributes:
@@ -89,7 +89,7 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[tuple[str, str, int], ...]
 
 
-class Epoch(msgspec.Struct, frozen=True, kw_only=True):
+class Epoch(msgspec.Struct, frozen=True):
     """One process's time with a run.
 
     Attributes:

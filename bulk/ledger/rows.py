@@ -35,18 +35,10 @@ OWN_WORDS = frozenset(word.encode() for word in (*OutcomeKind, *ErrorCode, *STAT
 
 def read_identity(connection: sqlite3.Connection) -> RunIdentity:
     """Whose run the ledger is."""
-    name, base_url, vendor, manifest_digest, items_digest = connection.execute(
-        "SELECT name, base_url, vendor, manifest_digest, items_digest FROM meta"
-    ).fetchone()
+    meta = connection.execute("SELECT name, base_url, vendor, manifest_digest, items_digest FROM meta").fetchone()
     jobs = connection.execute("SELECT name, operation, items FROM jobs ORDER BY number").fetchall()
-    return RunIdentity(
-        name=name,
-        base_url=base_url,
-        vendor=vendor,
-        manifest_digest=manifest_digest,
-        items_digest=items_digest,
-        jobs=tuple(jobs),
-    )
+    fields = (*meta, tuple(jobs))
+    return RunIdentity(*fields)
 
 
 def read_words(connection: sqlite3.Connection) -> dict[str, int]:

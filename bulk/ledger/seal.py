@@ -22,13 +22,6 @@ from bulk.storage.private_files import open_private, sync_directory, write_all
 
 SEAL = "run.seal"
 
-TABLES = {
-    "seal": "only INTEGER PRIMARY KEY CHECK (only = 1), run TEXT NOT NULL, commits INTEGER NOT NULL, planned_from REAL",
-    "chunks": "start INTEGER PRIMARY KEY, size INTEGER NOT NULL, digest BLOB NOT NULL",
-    "parts": "name TEXT PRIMARY KEY, size INTEGER NOT NULL, changed TEXT NOT NULL, digest TEXT NOT NULL",
-}
-"""As schema.sql has them, for runs that were begun without them."""
-
 _WIDTH = 160
 _WAL_MODE = 2
 WAY_OUT = "restore the whole run directory from one copy, or run with another --run-dir"
@@ -97,12 +90,8 @@ def begin(connection: sqlite3.Connection, *, is_sealed: bool) -> None:
     Args:
         is_sealed: whether there is a seal. Until there is one, a process that is killed may leave this commit alone.
     """
-    for name, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
     connection.execute("INSERT OR IGNORE INTO seal VALUES (1, ?, 0, NULL)", (os.urandom(16).hex(),))
-    connection.execute(
-        "UPDATE seal SET commits = ?" if not is_sealed else "UPDATE seal SET commits = commits + ?", (1,)
-    )
+    connection.execute(f"UPDATE seal SET commits = {'commits + 1' if is_sealed else '1'}")
 
 
 def refuse_older(path: Path) -> None:
@@ -140,7 +129,7 @@ def refuse_older(path: Path) -> None:
 
 
 def _row(connection: sqlite3.Connection) -> tuple[str, int] | None:
-    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'seal'").fetchone() is None:
+    if not database.has_table(connection, "seal"):
         return None
     found: tuple[str, int] | None = connection.execute("SELECT run, commits FROM seal").fetchone()
     return found
@@ -175,11 +164,10 @@ class Sealing:
         row = connection.execute("SELECT run, commits, planned_from FROM seal").fetchone()
         run, self.commits, self._planned_from = row
         self._stored = self._planned_from
+        self._run_dir, self._fd = run_dir, -1
         found = read_seal(run_dir) or Seal(run=run, commits=0)
         self.seal = msgspec.structs.replace(found, commits=self.commits)
-        self._run_dir = run_dir
-        write_seal(run_dir, self.seal)
-        self._fd = open_private(run_dir / SEAL, os.O_WRONLY)
+        self._write()
 
     def planned_from(self, guess: float) -> float:
         """When the run began by the platform's clock (UTC epoch seconds): what an earlier process took for that, or
@@ -209,9 +197,11 @@ class Sealing:
         Raises:
             OSError: the disk refused.
         """
-        os.close(self._fd)
-        self._fd = -1
         self.seal = msgspec.structs.replace(self.seal, is_checking=False, is_naming=False)
+        self._write()
+
+    def _write(self) -> None:
+        self.close()
         write_seal(self._run_dir, self.seal)
         self._fd = open_private(self._run_dir / SEAL, os.O_WRONLY)
 

@@ -5,7 +5,9 @@ writer nor lets its log grow. A stream over a run that is being written has each
 page was read. Source: interface.md §4, §5.
 """
 
+import contextlib
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -17,7 +19,7 @@ import orjson
 from bulk.errors import RunDirectoryError
 from bulk.ledger.chunks import refuse_edited
 from bulk.ledger.compaction import rewritten_path
-from bulk.ledger.database import LEDGER, open_reader, refuse_foreign
+from bulk.ledger.database import LEDGER, has_table, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, read_holder
 from bulk.ledger.records import Epoch, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at
@@ -59,27 +61,17 @@ class LedgerView:
         """Where the run stood when that was last written down; None before the first time."""
         with open_reader(self._path) as connection:
             (data,) = connection.execute("SELECT json FROM status").fetchone()
-            return None if data is None else msgspec.json.decode(data, type=RunStatus)
+            return _status(data)
 
     def epochs(self) -> list[Epoch]:
         """Every process that worked on the run, oldest first."""
         with open_reader(self._path) as connection:
             rows = connection.execute(
-                "SELECT number, started_at, ended_at, pid, host, exit_code, why, status FROM epochs ORDER BY number"
+                "SELECT number, started_at, ended_at, pid, host, exit_code, coalesce(why, ''), status "
+                "FROM epochs ORDER BY number"
             ).fetchall()
-            return [
-                Epoch(
-                    number=number,
-                    started_at=started_at,
-                    ended_at=ended_at,
-                    pid=pid,
-                    host=host,
-                    exit_code=exit_code,
-                    why=why or "",
-                    status=None if status is None else msgspec.json.decode(status, type=RunStatus),
-                )
-                for number, started_at, ended_at, pid, host, exit_code, why, status in rows
-            ]
+        epochs = [(*row, _status(data)) for *row, data in rows]
+        return [Epoch(*fields) for fields in epochs]
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
@@ -89,7 +81,7 @@ class LedgerView:
     def tallies(self) -> dict[int, StoredTally] | None:
         """The tallies of jobs by their number, and that of the run (-1); None where they are not of all outcomes."""
         with open_reader(self._path) as connection:
-            if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'tallies'").fetchone() is None:
+            if not has_table(connection, "tallies"):
                 return None
             found = {job: StoredTally(*row) for job, *row in connection.execute("SELECT * FROM tallies")}
             counts = dict(connection.execute("SELECT job, sum(items) FROM counts GROUP BY job").fetchall())
@@ -150,18 +142,13 @@ class LedgerView:
         """
         found: dict[int, bytes] = {}
         left = most_bytes
-        with open_reader(self._path) as connection:
-            (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
-            fd = self._open_results(generation)
-            try:
-                for index in dict.fromkeys(indexes):
-                    query = "SELECT position, length FROM outcomes WHERE job = ? AND idx = ?"
-                    place = connection.execute(query, (job, index)).fetchone()
-                    if place is not None and left > 0:
-                        (found[index],) = lines_at(fd, [place])
-                        left -= place[1]
-            finally:
-                os.close(fd)
+        with open_reader(self._path) as connection, self._results(connection) as (fd, _):
+            for index in dict.fromkeys(indexes):
+                query = "SELECT position, length FROM outcomes WHERE job = ? AND idx = ?"
+                place = connection.execute(query, (job, index)).fetchone()
+                if place is not None and left > 0:
+                    (found[index],) = lines_at(fd, [place])
+                    left -= place[1]
         return found
 
     def refuse_edited(self) -> None:
@@ -170,15 +157,8 @@ class LedgerView:
         Raises:
             RunDirectoryError: a line is not as it was written, or it can't be read.
         """
-        with open_reader(self._path) as connection:
-            generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
-            fd = self._open_results(generation)
-            try:
-                refuse_edited(connection, fd, end, self.run_dir / RESULTS)
-            except OSError as error:
-                raise RunDirectoryError(f"{self.run_dir / RESULTS} can't be read: {error.strerror}") from None
-            finally:
-                os.close(fd)
+        with open_reader(self._path) as connection, self._results(connection) as (fd, end):
+            refuse_edited(connection, fd, end, self.run_dir / RESULTS)
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
         """The last lines of `results.jsonl`, so many bytes together, in their order; replaced ones are among them.
@@ -186,15 +166,9 @@ class LedgerView:
         Raises:
             RunDirectoryError: they can't be read.
         """
-        with open_reader(self._path) as connection:
-            generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
-            fd, start = self._open_results(generation), max(0, end - size_bytes)
-        try:
+        with open_reader(self._path) as connection, self._results(connection) as (fd, end):
+            start = max(0, end - size_bytes)
             lines = os.pread(fd, end - start, start).splitlines()
-        except OSError as error:
-            raise RunDirectoryError(f"{self.run_dir / RESULTS} can't be read: {error.strerror}") from None
-        finally:
-            os.close(fd)
         return lines[1:] if start else lines
 
     def _page(
@@ -220,14 +194,32 @@ class LedgerView:
             ).fetchall()
         return generation, rows
 
+    @contextlib.contextmanager
+    def _results(self, connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
+        """A descriptor of results.jsonl as the ledger points into it, and how much of it counts (bytes)."""
+        generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
+        fd = self._open_results(generation)
+        try:
+            yield fd, end
+        except OSError as error:
+            raise _unreadable(self.run_dir / RESULTS, error) from None
+        finally:
+            os.close(fd)
+
     def _open_results(self, generation: int) -> int:
         path = self.run_dir / RESULTS
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
+        with contextlib.suppress(FileNotFoundError):
             return os.open(rewritten_path(path, generation), flags)
-        except FileNotFoundError:
-            pass
         try:
             return os.open(path, flags)
         except OSError as error:
-            raise RunDirectoryError(f"{path} can't be read: {error.strerror}") from None
+            raise _unreadable(path, error) from None
+
+
+def _status(data: bytes | None) -> RunStatus | None:
+    return None if data is None else msgspec.json.decode(data, type=RunStatus)
+
+
+def _unreadable(path: Path, error: OSError) -> RunDirectoryError:
+    return RunDirectoryError(f"{path} can't be read: {error.strerror}")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bulk.errors import RunStopped
-from bulk.ledger.ledger import Intent, Ledger, Record
-from bulk.ledger.records import Point
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Intent, Point, Record
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
 from tests.ledger.samples import JOBS, STATUS, as_killed, finished, intent, opened
