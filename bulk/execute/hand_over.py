@@ -15,8 +15,8 @@ from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.save_template import saved_path
 from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
-from bulk.platform.auth.credentials import redact
 from bulk.platform.bodies.body_reader import BodyReader
+from bulk.redaction import redact
 from bulk.schedule.queues import Work
 from bulk.schedule.scheduler import Scheduler
 

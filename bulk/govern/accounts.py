@@ -21,7 +21,7 @@ from bulk.clock import Clock
 from bulk.errors import CredentialRefused
 from bulk.govern.budgets.buckets import LATE_S, Bucket
 from bulk.govern.token_expiry import TokenExpiry
-from bulk.platform.auth.credentials import Secret
+from bulk.platform.auth.secrets import Secret
 
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""

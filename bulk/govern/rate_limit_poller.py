@@ -15,7 +15,7 @@ from bulk.govern.accounts import Account, PermitQueue, Trust
 from bulk.govern.budgets import probes
 from bulk.govern.governor import Governor
 from bulk.model import Failure, Reply
-from bulk.platform.auth.credentials import Secret
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_body
 
 ASK_SHARE, ASK_MOST_S = 0.1, 30.0

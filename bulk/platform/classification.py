@@ -13,7 +13,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -23,23 +23,6 @@ from bulk.platform.bodies.body_values import Unreadable
 from bulk.platform.printable import printable
 from bulk.redaction import redact
 from bulk.urls import has_next_link, next_link, within_base
-
-__all__ = [
-    "Limits",
-    "Unreadable",
-    "Verdict",
-    "VerdictKind",
-    "classify",
-    "date_from_headers",
-    "has_next_link",
-    "header_name",
-    "limits_from_body",
-    "limits_from_headers",
-    "next_link",
-    "request_headers",
-    "retry_after_s",
-    "within_base",
-]
 
 MOST_WAIT_S = 3_700.0
 """Longest wait that the platform can ask for: a window of an hour and some skew (failures.md row 34)."""
@@ -100,7 +83,7 @@ class VerdictKind(StrEnum):
     REDIRECTED = "redirected"  # a read leads elsewhere
 
 
-@dataclass(init=False, slots=True, unsafe_hash=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What `classify` says.
 
@@ -108,25 +91,14 @@ class Verdict:
         code: of the item's error, should it end here; None for ACCEPTED and REDIRECTED.
         message: for people; without secrets, at most 500 characters; empty for ACCEPTED.
         retry_after_s: how long the platform asks to wait (seconds, 0..3700); None where it does not say.
-        location: where a read was redirected to, as the platform wrote it; see `within_base`.
+        location: where a read was redirected to, as the platform wrote it; see `links.within_base`.
     """
 
-    kind: Final[VerdictKind]
-    code: Final[ErrorCode | None]
-    message: Final[str]
-    retry_after_s: Final[float | None]
-    location: Final[str | None]
-
-    def __init__(
-        self,
-        kind: VerdictKind,
-        code: ErrorCode | None = None,
-        message: str = "",
-        retry_after_s: float | None = None,
-        location: str | None = None,
-    ) -> None:
-        self.kind, self.code, self.message, self.retry_after_s = kind, code, message, retry_after_s
-        self.location = location
+    kind: VerdictKind
+    code: ErrorCode | None = None
+    message: str = ""
+    retry_after_s: float | None = None
+    location: str | None = None
 
 
 _ACCEPTED = Verdict(VerdictKind.ACCEPTED)

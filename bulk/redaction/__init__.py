@@ -1,31 +1,19 @@
 """Takes secrets out of whatever is written: the ones that are known, and what has the shape of one, in every spelling.
 
-`registry.py` is what the rest of the program uses; `known.py` finds known secrets, `shapes.py` what looks like one,
-`spellings.py` undoes the ways in which either may be written, `json_lines.py` keeps JSON valid. Source: failures.md
-rows 62, 63.
+`registry.py` holds the secrets of this process; what it does for the rest of the program stands here. `known.py` finds
+known secrets, `shapes.py` what looks like one, `spellings.py` undoes the ways in which either may be written,
+`json_lines.py` keeps JSON valid. Source: failures.md rows 62, 63.
 """
 
-from bulk.redaction.known import MASK, SHORTEST_CHARS
-from bulk.redaction.registry import (
-    Registry,
-    holds_known,
-    is_secret,
-    redact,
-    redact_json,
-    redact_lines,
-    remember,
-    shows_secret,
-)
+from bulk.redaction.registry import Registry
 
-__all__ = [
-    "MASK",
-    "SHORTEST_CHARS",
-    "Registry",
-    "holds_known",
-    "is_secret",
-    "redact",
-    "redact_json",
-    "redact_lines",
-    "remember",
-    "shows_secret",
-]
+_REGISTRY = Registry()
+
+remember = _REGISTRY.add
+"""Let no text be written with this one in it from now on: a webhook's secret, a proxy's password."""
+is_secret = _REGISTRY.holds
+holds_known = _REGISTRY.holds_known
+shows_secret = _REGISTRY.is_in
+redact = _REGISTRY.redact
+redact_json = _REGISTRY.redact_json
+redact_lines = _REGISTRY.redact_lines

@@ -31,7 +31,7 @@ class Registry:
         self._has_escapes = False
 
     def add(self, text: str) -> None:
-        """From now on `text` is a secret."""
+        """From now on `text` is a secret, unless it is shorter than `SHORTEST_CHARS`."""
         if len(text) >= SHORTEST_CHARS and text not in self._texts:
             self._texts.add(text)
             self._has_escapes = self._has_escapes or len(text) < WORD_CHARS or any(char in _ESCAPED for char in text)
@@ -116,7 +116,7 @@ class Registry:
         return merged
 
     def redact(self, text: str) -> str:
-        """`text` with `***` where a secret stands."""
+        """`text` with `***` in place of every secret, known or by its shape, in whatever spelling it stands there."""
         data = text.encode("utf-8", "surrogatepass")
         pieces, at = [], 0
         for start, end in self.spans(data):
@@ -191,41 +191,3 @@ def _without_clean(lines: bytes, lengths: Sequence[int], clean: Sequence[int]) -
     return b"".join(
         [lines[end - length : end - known] for end, length, known in zip(ends, lengths, clean, strict=True)]
     )
-
-
-_REGISTRY = Registry()
-
-
-def remember(text: str) -> None:
-    """Let no text be written with `text` in it from now on: a webhook's secret, a proxy's password."""
-    _REGISTRY.add(text)
-
-
-def is_secret(text: str) -> bool:
-    """Whether `text` is exactly one of the secrets known so far."""
-    return _REGISTRY.holds(text)
-
-
-def holds_known(data: bytes) -> bool:
-    """Whether a known secret stands in `data` as it is, in hex or in Base64."""
-    return _REGISTRY.holds_known(data)
-
-
-def shows_secret(data: bytes) -> bool:
-    """Whether a secret, or what looks like one, may stand in `data`, in any spelling."""
-    return _REGISTRY.is_in(data)
-
-
-def redact(text: str) -> str:
-    """`text` with `***` in place of every secret, known or by its shape, in whatever spelling it stands there."""
-    return _REGISTRY.redact(text)
-
-
-def redact_json(data: bytes, own: Collection[bytes] = ()) -> bytes:
-    """JSON of ours with `***` where a text of it holds a secret; see `Registry.redact_json`."""
-    return _REGISTRY.redact_json(data, own)
-
-
-def redact_lines(lines: bytearray, lengths: Sequence[int], clean: Sequence[int]) -> tuple[bytearray, list[int]]:
-    """Lines of results without secrets, and their lengths; see `Registry.redact_lines`."""
-    return _REGISTRY.redact_lines(lines, lengths, clean)

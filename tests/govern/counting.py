@@ -5,7 +5,7 @@ from email.utils import formatdate
 import anyio
 
 from bulk.model import ErrorCode, Failure, Reply
-from bulk.platform.auth.credentials import Secret
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.virtual_time import START, VirtualClock
 

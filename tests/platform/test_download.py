@@ -10,8 +10,8 @@ from aiohttp.abc import AbstractResolver
 from bulk.errors import UsageError
 from bulk.model import ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.allowed_addresses import GuardedResolver, flaw_of_download, is_own_host, is_public
-from bulk.platform.auth.secrets import redact
 from bulk.platform.bodies.body_values import Unreadable
+from bulk.redaction import redact
 from tests.platform.raw_server import Peer, always, answer, serving
 
 GET = Request(method="GET", path="/x")

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from bulk.ledger.results import dump, encode_all
 from bulk.model import Encoded, Media, OutcomeKind
 from bulk.platform.cache.cache_entry import CacheEntry, as_result, head_of, without_secrets
-from bulk.redaction import MASK, Registry, json_lines, remember
+from bulk.redaction import json_lines, remember
+from bulk.redaction.known import MASK
+from bulk.redaction.registry import Registry
 from tests.ledger.samples import finished
 
 PRINTABLE = st.characters(min_codepoint=0x21, max_codepoint=0x7E)

@@ -24,10 +24,9 @@ import anyio
 
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing
-from bulk.platform.auth.secrets import Secret, is_secret, redact
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.printable import printable
-
-__all__ = ["Credential", "Secret", "redact"]
+from bulk.redaction import is_secret, redact
 
 TOKEN_BYTES = 4096
 """Longest token (bytes)."""

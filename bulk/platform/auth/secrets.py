@@ -7,9 +7,8 @@ written: a platform may echo what it was sent (failures.md rows 62, 63).
 import hmac
 from typing import Never
 
-from bulk.redaction import MASK, SHORTEST_CHARS, Registry, is_secret, redact, remember
-
-__all__ = ["MASK", "SHORTEST_CHARS", "Registry", "Secret", "is_secret", "redact", "remember"]
+from bulk.redaction import remember
+from bulk.redaction.known import MASK
 
 
 class Secret:

@@ -13,7 +13,8 @@ import pytest
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing
 from bulk.platform.auth.credentials import Credential
-from bulk.platform.auth.secrets import Secret, redact
+from bulk.platform.auth.secrets import Secret
+from bulk.redaction import redact
 
 TOKEN = "ghp_0123456789abcdefABCDEF"
 

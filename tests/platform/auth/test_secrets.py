@@ -15,8 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.platform.auth.secrets import MASK, Registry, Secret, is_secret, redact, remember
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.printable import printable
+from bulk.redaction import is_secret, redact, remember
+from bulk.redaction.known import MASK
+from bulk.redaction.registry import Registry
 
 TEXT = 'tok_A+b/c=d&"e\\f'
 
