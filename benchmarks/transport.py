@@ -25,8 +25,9 @@ from yarl import URL
 
 from benchmarks.harness.measuring import row
 from bulk.clock import Clock
+from bulk.manifest.manifest import Platform
 from bulk.model import Reply, Request
-from bulk.platform.auth.credentials import Secret
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.transport import Transport
 
 LEAST_RATIO = 0.9
@@ -85,9 +86,7 @@ async def compare(port: int, requests: int, rounds: int, in_flight: int) -> None
     }
     session = aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
     transport = Transport(
-        base_url=base_url,
-        vendor="service",
-        api_version="2026-03-10",
+        Platform(base_url, api_version="2026-03-10"),
         concurrency=in_flight,
         request_timeout_s=60.0,
         clock=Clock(),

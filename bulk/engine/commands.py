@@ -186,16 +186,7 @@ async def _ask_limits(
     took_s: list[float] = []
     time = ServerClock.from_local(clock.now(), clock.monotonic())
     tokens = {name: sources[name].read() for name in names}
-    async with Transport(
-        base_url=platform.base_url,
-        vendor=platform.vendor,
-        api_version=platform.api_version,
-        concurrency=1,
-        request_timeout_s=30.0,
-        ca_bundle=platform.ca_bundle,
-        trust_env=platform.trust_env,
-        clock=clock,
-    ) as transport:
+    async with Transport(platform, concurrency=1, request_timeout_s=30.0, clock=clock) as transport:
         for name, token in tokens.items():
             answer: Reply | Failure = NOT_ASKED
             for _ in range(asks if name == names[0] else 1):

@@ -47,7 +47,8 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Record, StoredTally
 from bulk.manifest.manifest import Job
 from bulk.model import Effect, Encoded, Failure, Outcome, OutcomeKind, Reply, Request
-from bulk.platform.auth.credentials import Credential, Secret
+from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import Verdict, classify
@@ -179,7 +180,7 @@ class Run:
             CredentialMissing: a credential's source has none; nothing was sent.
             BulkError: the ledger can't be written any more.
         """
-        limits, platform = self._limits, self._manifest.platform
+        limits = self._limits
         needed: dict[str, set[str]] = {}
         for job in self._manifest.jobs:
             needed.setdefault(job.credential, set()).add(job.operation.category)
@@ -192,13 +193,9 @@ class Run:
         stores = self._open_stores()
         try:
             async with Transport(
-                base_url=platform.base_url,
-                vendor=platform.vendor,
-                api_version=platform.api_version,
+                self._manifest.platform,
                 concurrency=limits.concurrency,
                 request_timeout_s=limits.request_timeout_s,
-                ca_bundle=platform.ca_bundle,
-                trust_env=platform.trust_env,
                 clock=self._clock,
                 connector=self._around.connector,
                 body_reader=self._body_reader,
@@ -216,8 +213,7 @@ class Run:
         cache, platform = self._around.cache, self._manifest.platform
         if cache is None:
             return {}
-        where = (cache, platform.base_url, platform.vendor, platform.api_version)
-        return {name: ValidatorStore(*where, account.token) for name, account in self.governor.accounts.items()}
+        return {name: ValidatorStore(cache, platform, one.token) for name, one in self.governor.accounts.items()}
 
     async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
         clock, around = self._clock, self._around

@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import aiohttp
 from aiohttp import EMPTY_PAYLOAD
@@ -38,28 +38,6 @@ SMALL_BYTES = 64 * 1024
 
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """One sweeper serves all deadlines: see `deadlines.py`."""
-
-
-class Answering(Protocol):
-    """An answer whose head is there; aiohttp's own response is one too."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def headers(self) -> CIMultiDictProxy[str]:
-        """They ignore case."""
-
-    @property
-    def content(self) -> aiohttp.StreamReader:
-        """The body as it comes."""
-
-    def release(self) -> object:
-        """The body was read to its end."""
-
-    def close(self) -> None:
-        """Give the answer up, and its connection."""
 
 
 class ResponseHead:
@@ -96,6 +74,10 @@ class ResponseHead:
         """Give the answer up, and its connection, unless it was released: that one is another's by now."""
         if self._connection is not None:
             self._connection.close()
+
+
+Answering: TypeAlias = ResponseHead | aiohttp.ClientResponse
+"""An answer whose head is there."""
 
 
 class ConnectionPool:

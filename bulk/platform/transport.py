@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
@@ -21,10 +20,11 @@ from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
 from bulk.clock import Clock
+from bulk.manifest.manifest import Platform
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Reply, Request
 from bulk.platform.allowed_addresses import GuardedResolver, flaw_of_download, is_own_host
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.bodies.body_reader import TOO_LONG, BodyReader, Holder, TooLong, read_alone
+from bulk.platform.bodies.body_reader import BodyReader, Holder, read_alone, too_long
 from bulk.platform.bodies.body_values import Unreadable, read_body
 from bulk.platform.bodies.content_coding import ACCEPTED, CodingBroken
 from bulk.platform.cache.cache_entry import CacheEntry
@@ -78,11 +78,9 @@ class Transport:
     """Sends requests to one platform; an async context manager, to be left in the task that entered it.
 
     Args:
-        base_url: without a slash at its end.
+        platform: `.netrc` is never read, also where the environment is trusted.
         concurrency: most requests that will be in flight (count); the pool never makes one wait.
         request_timeout_s: longest time from the start of a request to the end of its answer (seconds).
-        ca_bundle: authorities to trust beside the system's (PEM).
-        trust_env: use the proxies that the environment names; `.netrc` is never read.
         connector: in place of TCP, for simulations; closed together with the transport.
         body_reader: of bodies that have a holder; None: all are read into memory.
 
@@ -93,27 +91,21 @@ class Transport:
 
     def __init__(
         self,
+        platform: Platform,
         *,
-        base_url: str,
-        vendor: str,
-        api_version: str | None,
         concurrency: int,
         request_timeout_s: float,
-        ca_bundle: Path | None = None,
-        trust_env: bool = False,
         clock: Clock,
         connector: aiohttp.BaseConnector | None = None,
         body_reader: BodyReader | None = None,
     ) -> None:
         self.sent = 0
         self.most_in_flight = room_for_connections(concurrency)
-        self.base_url, self._base = base_url, URL(base_url, encoded=True)
-        self._scheme, self._authority = self._base.scheme, self._base.raw_authority
+        self.platform, self._base = platform, URL(platform.base_url, encoded=True)
         self._base_path = self._base.raw_path.rstrip("/")
-        self.vendor, self._api_version = vendor, api_version
-        self._request_id_name = istr(header_name(vendor, "Request-Id"))
-        self._timeout_s, self._ca_bundle, self._trust_env = request_timeout_s, ca_bundle, trust_env
-        self._clock, self._given_connector, self._body_reader = clock, connector, body_reader
+        self._request_id_name = istr(header_name(platform.vendor, "Request-Id"))
+        self._timeout_s, self._clock, self._given_connector = request_timeout_s, clock, connector
+        self._body_reader = body_reader
         self._heads: dict[tuple[Secret, Media, str, bool], tuple[bytes, bytes]] = {}
         self._place = f"{self._base.host}:{self._base.port}"
         self._stack = AsyncExitStack()
@@ -129,12 +121,13 @@ class Transport:
         """
         loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(loop, self._clock, self._timeout_s)
-        self._tls = tls_context(self._ca_bundle) if self._base.scheme == "https" or self._ca_bundle else None
-        proxy = proxy_for(self.base_url) if self._trust_env else None
+        ca_bundle = self.platform.ca_bundle
+        self._tls = tls_context(ca_bundle) if self._base.scheme == "https" or ca_bundle else None
+        proxy = proxy_for(self.platform.base_url) if self.platform.trust_env else None
         connector = self._given_connector or self._connector(None)
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
         # a proxy has its own ways, which the session knows
-        self._pool = self._new_pool(connector) if proxy is None else None
+        self._pool = ConnectionPool(connector, self._base, self._clock.monotonic) if proxy is None else None
         return self
 
     async def __aexit__(self, *_exc_info: object) -> None:
@@ -193,8 +186,7 @@ class Transport:
             options["data"] = data if len(data) < STREAMED_BYTES else io.BytesIO(data)
         elif request.method in _METHODS_WITH_BODY:
             options["skip_auto_headers"] = ("Content-Type",)
-        path, _, query = target.partition("?")
-        url = URL.build(scheme=self._scheme, authority=self._authority, path=path, query_string=query, encoded=True)
+        url = URL(f"{self._base.origin()}{target}", encoded=True)
         flight = self._deadlines.begin(may_leave)
         CURRENT.set(flight)
         opening = self._session.request(request.method, url, headers=headers, allow_redirects=False, **options)
@@ -214,15 +206,15 @@ class Transport:
         host) is a Failure NOT_SENT with the code `bad_response`: repeating it is useless.
         """
         assert self._session is not None, "the transport is open"
-        flaw = flaw_of_download(url, self.base_url)
+        flaw = flaw_of_download(url, self.platform.base_url)
         if flaw:
             return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.BAD_RESPONSE, message=f"not downloaded: {flaw}")
         target = URL(url, encoded=True).with_fragment(None)
         request = Request(method="GET", path="", media=Media.RAW, max_bytes=max_bytes, takes_file=takes_file)
         headers = CIMultiDict({"Accept": "*/*", "Accept-Encoding": ACCEPTED, "User-Agent": _user_agent()})
-        is_own = is_own_host(target.raw_host or "", self.base_url)
+        is_own = is_own_host(target.raw_host or "", self.platform.base_url)
         session = self._session if is_own else await self._outside_session()
-        options: dict[str, Any] = {"proxy": proxy_for(url)} if self._trust_env and not is_own else {}
+        options: dict[str, Any] = {"proxy": proxy_for(url)} if self.platform.trust_env and not is_own else {}
         flight = self._deadlines.begin()
         CURRENT.set(flight)
         opening = session.request("GET", target, headers=headers, allow_redirects=False, **options)
@@ -240,12 +232,12 @@ class Transport:
                 response.close()
                 raise BadHead("tells in two ways where it ends", is_http=True)
             # small answers are there as a whole when their head is
-            raw: bytes | BodyFile | TooLong | None = whole(content) if _CODING not in named else None
+            raw = whole(content) if _CODING not in named else None
             if raw is None:
-                raw = await self._body(request, response, flight, holder)
-            else:
-                response.release()
-            return self._answer(request, response, raw)
+                return self._answer(request, response, await self._body(request, response, flight, holder))
+            response.release()
+            came = raw if len(raw) <= request.max_bytes else too_long(request.max_bytes)
+            return self._answer(request, response, came)
         except asyncio.CancelledError as error:
             if not flight.take_back():
                 raise
@@ -258,46 +250,38 @@ class Transport:
 
     async def _body(
         self, request: Request, response: Answering, flight: InFlight, holder: Holder | None
-    ) -> bytes | BodyFile | TooLong | None:
+    ) -> bytes | BodyFile | Unreadable | None:
         """The body; None: it broke off. The status is known, and nothing hides that."""
-        coding = response.headers.get("Content-Encoding", "identity").lower()
+        is_read = False
         try:
-            try:
-                if self._body_reader is None or holder is None:
-                    return await read_alone(response, "" if coding == "identity" else coding, request.max_bytes)
-                length = response.headers.get("Content-Length", "")
-                return await self._body_reader.read(
-                    response,
-                    int(length) if length.isdecimal() and len(length) < 20 else 0,
-                    "" if coding == "identity" else coding,
-                    request,
-                    flight,
-                    holder,
-                )
-            except BaseException:
-                response.close()
-                raise
+            if self._body_reader is None or holder is None:
+                body: bytes | BodyFile | Unreadable = await read_alone(response, request.max_bytes)
+            else:
+                body = await self._body_reader.read(response, request, flight, holder)
+            is_read = not isinstance(body, Unreadable)
+            return body
         except asyncio.CancelledError:
             if not flight.take_back():
                 raise
             return None
         except (*FOREIGN, CodingBroken, RuntimeError):  # the last one: its connection is gone
             return None
+        finally:
+            if not is_read:
+                response.close()
 
-    def _answer(self, request: Request, response: Answering, came: bytes | BodyFile | TooLong | None) -> Reply:
+    def _answer(self, request: Request, response: Answering, came: bytes | BodyFile | Unreadable | None) -> Reply:
         status = response.status
         headers: Mapping[str, str] = response.headers
         if _LINK in headers:
             headers = _with_one_link(response.headers)
         body: Any = None
         raw = b""
-        if isinstance(came, BodyFile):
-            body = came
-        elif came is TOO_LONG or (came is not None and len(came) > request.max_bytes):
-            body = _too_large(status, request.max_bytes)
-        elif came is not None:
+        if isinstance(came, bytes):
             raw = came
             body = read_body(request.media, status, headers, raw)
+        elif 200 <= status < 300:  # a file is always of such an answer
+            body = came
         return Reply(
             status=status,
             headers=headers,
@@ -333,14 +317,11 @@ class Transport:
 
     def _headers(self, request: Request, token: Secret, has_body: bool) -> dict[str, str]:
         return {
-            **request_headers(request, self.vendor, self._api_version, has_body),
+            **request_headers(request, self.platform.vendor, self.platform.api_version, has_body),
             "Accept-Encoding": ACCEPTED,
             "User-Agent": _user_agent(),
             "Authorization": f"Bearer {token.reveal()}",
         }
-
-    def _new_pool(self, connector: aiohttp.BaseConnector) -> ConnectionPool | None:
-        return ConnectionPool(connector, self._base, self._clock.monotonic)
 
     def _connector(self, resolver: GuardedResolver | None) -> aiohttp.BaseConnector:
         return bounded(
@@ -370,7 +351,7 @@ class Transport:
             if self._given_connector is not None:
                 assert self._session is not None
                 return self._session
-            connector = self._connector(GuardedResolver(self.base_url))
+            connector = self._connector(GuardedResolver(self.platform.base_url))
             self._outside = await self._stack.enter_async_context(self._new_session(connector, None))
         return self._outside
 
@@ -389,10 +370,6 @@ def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
     if len(links) == 1:
         return headers
     return {**{name.lower(): value for name, value in headers.items()}, "link": ", ".join(links)}
-
-
-def _too_large(status: int, most: int) -> Unreadable | None:
-    return Unreadable(f"it has more than {most:,} bytes", is_too_large=True) if 200 <= status < 300 else None
 
 
 @cache

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import fields
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import pytest
 
 from bulk.clock import Clock
+from bulk.manifest.manifest import Platform
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.transport import Transport
 
@@ -35,15 +37,10 @@ def open_transport() -> OpenTransport:
 
     @asynccontextmanager
     async def opened(base_url: str, **options: Any) -> AsyncIterator[Transport]:
-        given = {
-            "vendor": "service",
-            "api_version": None,
-            "concurrency": 64,
-            "request_timeout_s": 10.0,
-            "clock": Clock(),
-            **options,
-        }
-        async with Transport(base_url=base_url, **given) as transport:
+        given = {"concurrency": 64, "request_timeout_s": 10.0, "clock": Clock(), **options}
+        names = given.keys() & {field.name for field in fields(Platform)}
+        platform = Platform(base_url, **{name: given.pop(name) for name in names})
+        async with Transport(platform, **given) as transport:
             yield transport
             assert in_use(transport) == 0, "a connection was lost"
 

@@ -277,13 +277,13 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
 import anyio
 from bulk.clock import Clock
+from bulk.manifest.manifest import Platform
 from bulk.model import FailureKind, Failure, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.transport import Transport
 
 async def main():
-    transport = Transport(base_url=sys.argv[1], vendor="service", api_version=None, concurrency=500,
-                          request_timeout_s=20.0, clock=Clock())
+    transport = Transport(Platform(sys.argv[1]), concurrency=500, request_timeout_s=20.0, clock=Clock())
     first = transport.most_in_flight
     results = []
     async with transport:

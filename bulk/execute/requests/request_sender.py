@@ -24,9 +24,10 @@ from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
+from bulk.links import within_base
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
 from bulk.platform.cache.validators import ValidatorStore
-from bulk.platform.classification import Verdict, VerdictKind, classify, within_base
+from bulk.platform.classification import Verdict, VerdictKind, classify
 from bulk.platform.transport import Transport
 
 READ_TRIES = 6
@@ -86,7 +87,8 @@ class RequestSender:
         draining: anyio.Event,
     ) -> None:
         self._transport, self._governor, self._stores = transport, governor, stores
-        self._vendor, self._base_url, self._clock, self._dice = transport.vendor, transport.base_url, clock, dice
+        self._vendor, self._base_url = transport.platform.vendor, transport.platform.base_url
+        self._clock, self._dice = clock, dice
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
         self.wait_reasons = WaitReasons()

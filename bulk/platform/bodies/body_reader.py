@@ -7,17 +7,20 @@ its own until `end`. Source: interface.md §3 (raw); failures.md row 29.
 """
 
 from collections.abc import Iterable
-from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
+from aiohttp import StreamReader
+
 from bulk.clock import Clock
-from bulk.model import BodyFile, Media, Request
+from bulk.model import BodyFile, Request
+from bulk.platform.bodies.body_values import AS_BYTES, Unreadable
 from bulk.platform.bodies.content_coding import Coded
 from bulk.platform.bodies.memory_budget import MemoryBudget
-from bulk.platform.bodies.spool import Elsewhere, Spool, SpooledBody
+from bulk.platform.bodies.spool import Spool, SpooledBody
 from bulk.platform.deadlines import InFlight
 from bulk.platform.http1 import SMALL_BYTES, Answering
+from bulk.storage.disk_threads import Disk
 
 ROOM_BYTES = 16 * 1024 * 1024
 """What there is room for of all answers above `SMALL_BYTES`; a value of one takes a few times as much."""
@@ -31,17 +34,6 @@ UNKNOWN_BYTES = 1024 * 1024
 STEP_BYTES = 256 * 1024
 """So much room is taken at a time for a body of unknown length, and so much is written at once."""
 
-_AS_BYTES = (Media.RAW, Media.HTML)
-
-
-class TooLong(Enum):
-    """The body has more bytes than the request allows; it was not read to its end."""
-
-    TOO_LONG = "too long"
-
-
-TOO_LONG = TooLong.TOO_LONG
-
 
 class Holder(Protocol):
     """The item that a body is for. Compared by identity.
@@ -53,21 +45,27 @@ class Holder(Protocol):
     is_saved: bool
 
 
-class _Blocks(Protocol):
-    async def readany(self) -> bytes: ...
+def too_long(most: int) -> Unreadable:
+    """What stands for a body of more than so many bytes, which is not read to its end."""
+    return Unreadable(f"it has more than {most:,} bytes", is_too_large=True)
 
 
-async def read_alone(response: Answering, coding: str, most: int) -> bytes | TooLong:
-    """The body of an answer that belongs to no item, in memory; see `Intake.read`."""
-    content: _Blocks = Coded(response.content, coding) if coding else response.content
+def _decoded(response: Answering) -> Coded | StreamReader:
+    """The body of an answer without its coding, block by block."""
+    coding = response.headers.get("Content-Encoding", "identity").lower()
+    return response.content if coding in ("identity", "") else Coded(response.content, coding)
+
+
+async def read_alone(response: Answering, most: int) -> bytes | Unreadable:
+    """The body of an answer that belongs to no item, in memory; see `BodyReader.read`."""
+    content = _decoded(response)
     blocks: list[bytes] = []
     size = 0
     while block := await content.readany():
         blocks.append(block)
         size += len(block)
         if size > most:
-            response.close()
-            return TOO_LONG
+            return too_long(most)
     response.release()
     return b"".join(blocks)
 
@@ -77,12 +75,12 @@ class BodyReader:
 
     Args:
         run_dir: held by this process.
-        elsewhere: where what blocks is done.
+        disk: where what blocks is done.
     """
 
-    def __init__(self, run_dir: Path, clock: Clock, elsewhere: Elsewhere) -> None:
+    def __init__(self, run_dir: Path, clock: Clock, disk: Disk) -> None:
         self._monotonic = clock.monotonic
-        self._memory_budget, self._arrivals = MemoryBudget(ROOM_BYTES), Spool(run_dir, elsewhere)
+        self._memory_budget, self._arrivals = MemoryBudget(ROOM_BYTES), Spool(run_dir, disk)
         self._files: dict[object, list[str]] = {}
 
     def clear(self) -> None:
@@ -111,23 +109,19 @@ class BodyReader:
         self._memory_budget.give(holder)
 
     async def read(
-        self, response: Answering, length: int, coding: str, request: Request, flight: InFlight, holder: Holder
-    ) -> bytes | BodyFile | TooLong:
-        """The body of `response`, which is released when all of it has come, or closed when it is too long.
-
-        Args:
-            length: that the answer says it has (bytes); 0: it does not say.
-            coding: of the content; empty: none.
+        self, response: Answering, request: Request, flight: InFlight, holder: Holder
+    ) -> bytes | BodyFile | Unreadable:
+        """The body of `response`, which is released when all of it has come.
 
         Raises:
             One of `failures.FOREIGN`, CodingBroken: it broke off.
             RunStopped: the disk refuses.
         """
-        content: _Blocks = Coded(response.content, coding) if coding else response.content
-        length = 0 if coding else length
+        content = _decoded(response)
+        said = response.headers.get("Content-Length", "") if content is response.content else ""
+        length = int(said) if said.isdecimal() and len(said) < 20 else 0  # 0: it does not say
         if length > request.max_bytes:
-            response.close()
-            return TOO_LONG
+            return too_long(request.max_bytes)
         blocks: list[bytes] = []
         body = object()
         try:
@@ -139,34 +133,32 @@ class BodyReader:
         finally:
             self._memory_budget.give(body)
 
-    async def _into_memory(self, content: _Blocks, length: int, blocks: list[bytes], most: int, body: object) -> bool:
+    async def _into_memory(
+        self, content: Coded | StreamReader, length: int, blocks: list[bytes], most: int, body: object
+    ) -> bool:
         """Read into `blocks` while there is room, which is taken for `body`; whether that was all of it."""
-        size, memory_budget = 0, max(length, SMALL_BYTES)
-        if memory_budget > SMALL_BYTES and (
-            memory_budget > IN_MEMORY_BYTES or not self._memory_budget.take_nowait(body, memory_budget)
-        ):
+        size, room, budget = 0, max(length, SMALL_BYTES), self._memory_budget
+        if room > SMALL_BYTES and (room > IN_MEMORY_BYTES or not budget.take_nowait(body, room)):
             return False
         while block := await content.readany():
             blocks.append(block)
             size += len(block)
-            if size > memory_budget:
-                if size > min(most, UNKNOWN_BYTES) or not self._memory_budget.take_nowait(
-                    body, STEP_BYTES + size - memory_budget
-                ):
+            if size > room:
+                if size > min(most, UNKNOWN_BYTES) or not budget.take_nowait(body, STEP_BYTES + size - room):
                     return False
-                memory_budget = size + STEP_BYTES
+                room = size + STEP_BYTES
         return True
 
     async def _by_file(
         self,
         response: Answering,
-        content: _Blocks,
+        content: Coded | StreamReader,
         blocks: list[bytes],
         request: Request,
         flight: InFlight,
         holder: Holder,
         body: object,
-    ) -> bytes | BodyFile | TooLong:
+    ) -> bytes | BodyFile | Unreadable:
         """As `read`, of which `blocks` have come already, for which `body` has taken room."""
         file = self._arrivals.new()
         is_kept = False
@@ -177,8 +169,7 @@ class BodyReader:
                 size += len(block)
                 waiting += len(block)
                 if size > request.max_bytes:
-                    response.close()
-                    return TOO_LONG
+                    return too_long(request.max_bytes)
                 if waiting >= STEP_BYTES:
                     await self._write(file, blocks, flight)
                     self._memory_budget.give(body)
@@ -188,7 +179,7 @@ class BodyReader:
             self._memory_budget.give(body)
             flight.begin_ours(self._monotonic())
             is_success = 200 <= response.status < 300
-            if request.takes_file and request.media in _AS_BYTES and is_success and size > IN_MEMORY_BYTES:
+            if request.takes_file and request.media in AS_BYTES and is_success and size > IN_MEMORY_BYTES:
                 sealed = await file.seal(size, is_durable=holder.is_saved)
                 self._files.setdefault(holder, []).append(sealed.name)
                 is_kept = True

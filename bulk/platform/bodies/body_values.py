@@ -14,13 +14,13 @@ from bulk.model import Media
 WITHOUT_BODY = frozenset((204, 205, 304))
 """Statuses whose body, if one comes all the same, means nothing."""
 
-_AS_BYTES = (Media.RAW, Media.HTML)
+AS_BYTES = (Media.RAW, Media.HTML)
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands in `Reply.body` of a 2xx answer whose body can't be used; `wire.judge` makes a verdict of it.
+    """Stands in `Reply.body` of a 2xx answer whose body can't be used; `classify` makes a verdict of it.
 
     Attributes:
         why: for people; holds nothing of the body.
@@ -44,7 +44,7 @@ def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes)
     if status in WITHOUT_BODY:
         return None
     is_success = 200 <= status < 300
-    if is_success and media in _AS_BYTES:
+    if is_success and media in AS_BYTES:
         return raw
     if not raw:
         return None

@@ -10,13 +10,13 @@ import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import anyio
 
 from bulk.model import BodyFile
+from bulk.storage.disk_threads import Disk
 from bulk.storage.private_files import DIRECTORY_MODE, open_private, stopped, write_all
 
 ARRIVING = "arriving"
@@ -27,9 +27,6 @@ AT_ONCE = 4
 
 _READ_BYTES = 1024 * 1024
 
-Elsewhere: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
-"""Runs a blocking function; a simulation runs it in place."""
-
 
 class Spool:
     """The folder.
@@ -38,8 +35,8 @@ class Spool:
         run_dir: held by this process.
     """
 
-    def __init__(self, run_dir: Path, elsewhere: Elsewhere) -> None:
-        self._folder, self._elsewhere = run_dir / ARRIVING, elsewhere
+    def __init__(self, run_dir: Path, disk: Disk) -> None:
+        self._folder, self._disk = run_dir / ARRIVING, disk
         self._turns = anyio.Semaphore(AT_ONCE)
         self._is_made = False
         self._files = 0
@@ -63,7 +60,7 @@ class Spool:
                 with contextlib.suppress(OSError):  # most were moved to their place
                     (self._folder.parent / name).unlink()
 
-        await self._elsewhere(unlink)  # whoever waits for this must not wait for the files of others
+        await self._disk(unlink)  # whoever waits for this must not wait for the files of others
 
     async def elsewhere(self, call: Callable[[], None]) -> None:
         """Run what blocks, when it is its turn.
@@ -73,7 +70,7 @@ class Spool:
         """
         async with self._turns:
             try:
-                await self._elsewhere(call)
+                await self._disk(call)
             except OSError as error:
                 raise stopped(error, self._folder) from error
 
@@ -93,6 +90,7 @@ class SpooledBody:
     """A file that is written, and then either sealed or read and dropped.
 
     Whoever is cancelled may leave while a thread still writes: the lock lets nobody close what is being written to.
+    All methods raise RunStopped where the disk refuses.
     """
 
     def __init__(self, arrivals: Spool, path: Path) -> None:
@@ -101,21 +99,14 @@ class SpooledBody:
         self.name = f"{ARRIVING}/{path.name}"
 
     async def write(self, block: bytes) -> None:
-        """Add `block` at the end.
-
-        Raises:
-            RunStopped: the disk refuses; so do all others.
-        """
+        """Add `block` at the end."""
 
         def write() -> None:
-            with self._lock:
-                if self._is_over:
-                    return
-                if self._fd < 0:
-                    self._fd = self._arrivals.open(self._path)
-                write_all(self._fd, block)
+            if self._fd < 0:
+                self._fd = self._arrivals.open(self._path)
+            write_all(self._fd, block)
 
-        await self._arrivals.elsewhere(write)
+        await self._do(write)
 
     async def seal(self, size_bytes: int, *, is_durable: bool) -> BodyFile:
         """What was written, as something to hand on; it is complete.
@@ -123,41 +114,32 @@ class SpooledBody:
         Args:
             is_durable: its content is on the disk when this returns, as far as the system can tell.
         """
-        sealed: list[BodyFile] = []
+        sha256, git = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size_bytes, usedforsecurity=False)
 
         def seal() -> None:
-            sha256, git = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size_bytes, usedforsecurity=False)
-            with self._lock:
-                if self._is_over:
-                    return
-                if is_durable:
-                    os.fdatasync(self._fd)
-                block, position = bytearray(_READ_BYTES), 0
-                while size := os.preadv(self._fd, [block], position):
-                    part = memoryview(block)[:size]
-                    sha256.update(part)
-                    git.update(part)
-                    position += size
-                self._close()
-            digests = {"sha256": sha256.hexdigest(), "blob_sha": git.hexdigest()}
-            sealed.append(BodyFile(name=self.name, size_bytes=size_bytes, **digests))
+            if is_durable:
+                os.fdatasync(self._fd)
+            block, position = bytearray(_READ_BYTES), 0
+            while size := os.preadv(self._fd, [block], position):
+                part = memoryview(block)[:size]
+                sha256.update(part)
+                git.update(part)
+                position += size
+            self._close()
 
-        await self._arrivals.elsewhere(seal)
-        return sealed[0]
+        await self._do(seal)
+        return BodyFile(name=self.name, size_bytes=size_bytes, sha256=sha256.hexdigest(), blob_sha=git.hexdigest())
 
     async def read(self) -> bytes:
         """All that was written; the file is gone then."""
         found: list[bytes] = []
 
         def read() -> None:
-            with self._lock:
-                if self._is_over:
-                    return
-                self._close()
-                found.append(self._path.read_bytes())
-                self._path.unlink()
+            self._close()
+            found.append(self._path.read_bytes())
+            self._path.unlink()
 
-        await self._arrivals.elsewhere(read)
+        await self._do(read)
         return found[0]
 
     def drop(self) -> None:
@@ -166,6 +148,14 @@ class SpooledBody:
             self._is_over = True
             self._close()
             self._path.unlink(missing_ok=True)
+
+    async def _do(self, call: Callable[[], None]) -> None:
+        def locked() -> None:
+            with self._lock:
+                if not self._is_over:
+                    call()
+
+        await self._arrivals.elsewhere(locked)
 
     def _close(self) -> None:
         if self._fd >= 0:

@@ -21,11 +21,12 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from bulk.clock import Clock
+from bulk.manifest.manifest import Platform
 from bulk.model import Effect, Encoded, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_values import Unreadable, read_body
 from bulk.platform.cache.cache_entry import BothHeaders, CacheEntry, as_result, head_of, without_secrets
-from bulk.platform.cache.cache_table import SCHEMA, VERSION, CacheTable, Row, drop_unused, hash_of, write_answers
+from bulk.platform.cache.cache_table import SCHEMA, VERSION, Row, drop_unused, find_answer, hash_of, write_answers
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept."""
@@ -52,14 +53,11 @@ there is. Their places lie all over a table, so that the same pages of it are wr
 PAGE_BYTES = 16_384
 """Of a new file: several answers fit into one."""
 
+LOG_PAGES = 1_000
+"""From so many pages on the write-ahead log is emptied into the file, unless another process has a view of it."""
+
 READER_CACHE_KIB = 2_000
 """Pages that are kept for looking up; the system keeps the rest of the file."""
-
-LOG_ROWS = 5_000
-"""After so many answers the write-ahead log is emptied into the file (count)."""
-
-LOG_TRIES = 20
-"""So often that is tried, while another process is reading."""
 
 _READ, _SUCCEEDED = Effect.READ, OutcomeKind.SUCCEEDED
 _NOTHING_HASHED = hashlib.blake2b(digest_size=16)  # a copy of one costs less than a new one
@@ -81,24 +79,21 @@ class ValidatorStore:
     def __init__(
         self,
         directory: Path,
-        base_url: str,
-        vendor: str,
-        api_version: str | None,
+        platform: Platform,
         secret: Secret,
         *,
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or Clock()
-        self._path = directory / f"{_name(base_url, vendor, api_version, secret)}.db"
+        self._path = directory / f"{_name(platform, secret)}.db"
         self._pending: dict[bytes, Row] = {}  # with the hash of the key where the file has a number
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
-        self._logged = self._tries = self._data_version = 0
         self._flushed_at = self._clock.monotonic()
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
-        self._kept: CacheTable | None = None
+        self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
         try:
@@ -117,7 +112,7 @@ class ValidatorStore:
             key: of `key_of`, where it is known already.
         """
         key = key or self.key_of(request)
-        if key is None or self._kept is None or not self.is_open:
+        if key is None or self._reader is None or not self.is_open:
             return None
         waiting = self._pending.get(key)
         if waiting is not None:
@@ -125,7 +120,7 @@ class ValidatorStore:
         if key in self._dropped:
             return None
         try:
-            row = self._kept.find(key)
+            row = find_answer(self._reader, key)
         except sqlite3.Error as error:
             self._give_up("is given up", error)
             return None
@@ -187,8 +182,6 @@ class ValidatorStore:
         head = head_of(etag, last_modified, headers.get("content-type", ""), headers.get("link", ""))
         if head is None:
             return False
-        if self._kept is not None:
-            self._kept.note(key)
         now = int(self._clock.now())
         with self._buffers:
             self._pending[key] = hash_of(key), key, head, raw, now
@@ -230,50 +223,23 @@ class ValidatorStore:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
             try:
-                self._notice_others(self._writer)
                 if not pending and not touched:
                     return
                 with self._writer:  # whatever happens, another process that shares the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
                     write_answers(self._writer, without_secrets(pending.values()), touched)
-                if self._kept is not None:
-                    self._kept.is_stale = True
-                    self._logged += len(pending) + len(touched)
-                    if self._logged >= LOG_ROWS:
-                        self._empty_log(self._writer, self._kept)
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
-
-    def _notice_others(self, writer: sqlite3.Connection) -> None:
-        """See whether another process has written to the file since the last time."""
-        (version,) = writer.execute("PRAGMA data_version").fetchone()
-        if version != self._data_version and self._kept is not None:
-            self._kept.others_wrote()
-        self._data_version = version
-
-    def _empty_log(self, writer: sqlite3.Connection, looking: CacheTable) -> None:
-        """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
-        look, and the log is emptied by a later flush. Otherwise it would grow with the items, to ten times the file.
-        """
-        if looking.is_without_view:
-            writer.execute("PRAGMA busy_timeout = 0")
-            (is_busy, _, _) = writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
-            writer.execute(f"PRAGMA busy_timeout = {int(LOCKED_S * 1_000)}")
-            self._tries += 1
-            if is_busy and self._tries < LOG_TRIES:
-                return
-            self._logged = self._tries = 0
-        looking.is_without_view = self._logged > 0
 
     def close(self) -> None:
         """Write what is left, and let go of the file."""
         self.flush()
         self.is_open = False
         with self._writing:
-            for each in (self._kept, self._writer):
+            for each in (self._reader, self._writer):
                 if each is not None:
                     each.close()
-            self._kept = self._writer = None
+            self._reader = self._writer = None
 
     def _open(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -292,20 +258,16 @@ class ValidatorStore:
             with attempt:  # SQLite waits for nobody here, while another process makes or opens the same file
                 writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
-        writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
+        writer.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         with writer:  # of several that open an older file, one begins it anew
             writer.execute("BEGIN IMMEDIATE")
             if writer.execute("PRAGMA user_version").fetchone()[0] < VERSION:
                 for statement in SCHEMA:
                     writer.execute(statement)
             drop_unused(writer, int(self._clock.now() - UNUSED_S))
-        reader = self._connect(LOCKED_S)
-        self._kept = CacheTable(reader)
+        reader = self._reader = self._connect(LOCKED_S)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
-        (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()
-        if reader.execute("SELECT 1 FROM answer LIMIT 1").fetchone() is None:
-            self._kept.begin_empty()
         reader.execute("PRAGMA busy_timeout = 0")  # from now on it is asked by the event loop
 
     def _connect(self, locked_s: float) -> sqlite3.Connection:
@@ -334,9 +296,9 @@ def _make_private(path: Path) -> None:
         path.chmod(0o600)
 
 
-def _name(base_url: str, vendor: str, api_version: str | None, secret: Secret) -> str:
+def _name(platform: Platform, secret: Secret) -> str:
     """Says nothing about the token, and is another one for every other token."""
-    about = "\0".join(("bulk answers", base_url, vendor, api_version or "")).encode()
+    about = "\0".join(("bulk answers", platform.base_url, platform.vendor, platform.api_version or "")).encode()
     return hmac.new(secret.reveal().encode(), about, hashlib.sha256).hexdigest()[:40]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bulk.clock import Clock
+from bulk.manifest.manifest import Platform
 from bulk.model import Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.cache.validators import ValidatorStore
@@ -30,8 +31,9 @@ class SetClock(Clock):
 
 def store(directory: Path, token: str = "tok_of_alice", **changes: Any) -> ValidatorStore:
     """A store in `directory`."""
-    given: dict[str, Any] = {"base_url": BASE, "vendor": "service", "api_version": None, "clock": SetClock(), **changes}
-    return ValidatorStore(directory, secret=Secret(token), **given)
+    given = {"base_url": BASE, **changes}
+    clock = given.pop("clock", SetClock())
+    return ValidatorStore(directory, Platform(**given), Secret(token), clock=clock)
 
 
 def reply(headers: Mapping[str, str] | None = None, **changes: Any) -> Reply:

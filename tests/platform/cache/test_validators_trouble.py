@@ -239,10 +239,11 @@ async def test_finding_goes_on_while_another_thread_writes(tmp_path):
 OTHER_PROCESS = """
 import sys
 from pathlib import Path
+from bulk.manifest.manifest import Platform
 from bulk.model import Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.cache.validators import ValidatorStore
-store = ValidatorStore(Path(sys.argv[1]), "https://code.example.com/api/v3", "service", None, Secret("tok_of_alice"))
+store = ValidatorStore(Path(sys.argv[1]), Platform("https://code.example.com/api/v3"), Secret("tok_of_alice"))
 for number in range(300):
     request = Request(method="GET", path=f"/{sys.argv[2]}/{number}")
     store.keep(request, Reply(status=200, headers={"etag": '"e"'}, body={}, raw=b"{}"))
