@@ -6,6 +6,16 @@ from typing import TypeAlias
 
 from bulk.storage.bulk_insert import insert
 
+VIEW_FINDS = 256
+"""So many answers are looked up in one view of the file (count): beginning one takes longer than a look. A view that
+stays open would keep the write-ahead log of every process growing."""
+
+ALONE_FINDS = 4_096
+"""So many answers are looked up without a view once something was written: the log is emptied while there is none."""
+
+NOTED_BY = 3
+"""So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
+
 VERSION = 6
 """Of the tables; those of an earlier one are begun anew, because what they hold is only a saving."""
 
@@ -68,10 +78,62 @@ def _hash_in(row: tuple[bytes]) -> tuple[int]:
     return (hash_of(row[0]),)
 
 
-def find_answer(reader: sqlite3.Connection, key: bytes) -> Row | None:
-    """The answer kept under that key."""
-    row: Row | None = reader.execute(_ONE, (hash_of(key), key)).fetchone()
-    return row
+class CacheTable:
+    """Finds answers, in one view of the file after the other.
+
+    Attributes:
+        is_stale: the file was written to since the last look. Set by any thread.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.is_stale = False
+        self._connection = connection
+        self._finds_left = 0
+        self._noted: bytearray | None = None
+
+    def begin_empty(self) -> None:
+        """The file holds nothing: as long as nobody else writes to it, all that it will hold is noted with `note`, and
+        no other key is looked for. In a first run that is every key.
+        """
+        self._noted = bytearray(256**NOTED_BY // 8)
+
+    def note(self, key: bytes) -> None:
+        """An answer will be kept under that key."""
+        noted = self._noted
+        if noted is not None:
+            place = int.from_bytes(key[:NOTED_BY])
+            noted[place >> 3] |= 1 << (place & 7)
+
+    def others_wrote(self) -> None:
+        """The file holds what was not noted. May be called by any thread."""
+        self._noted, self.is_stale = None, True
+
+    def find(self, key: bytes) -> Row | None:
+        """The answer kept under that key.
+
+        Raises:
+            sqlite3.Error: the file can't be read.
+        """
+        noted = self._noted
+        if noted is not None:
+            place = int.from_bytes(key[:NOTED_BY])
+            if not noted[place >> 3] & (1 << (place & 7)):
+                return None
+        if self.is_stale or self._finds_left == 0:
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
+            if self.is_stale:
+                self.is_stale, self._finds_left = False, ALONE_FINDS
+            else:
+                self._connection.execute("BEGIN")
+                self._finds_left = VIEW_FINDS
+        self._finds_left -= 1
+        row: Row | None = self._connection.execute(_ONE, (hash_of(key), key)).fetchone()
+        return row
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
 
 
 def hash_of(key: bytes) -> int:

@@ -26,7 +26,7 @@ from bulk.model import Effect, Encoded, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_values import Unreadable, read_body
 from bulk.platform.cache.cache_entry import BothHeaders, CacheEntry, as_result, head_of, without_secrets
-from bulk.platform.cache.cache_table import SCHEMA, VERSION, Row, drop_unused, find_answer, hash_of, write_answers
+from bulk.platform.cache.cache_table import SCHEMA, VERSION, CacheTable, Row, drop_unused, hash_of, write_answers
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept."""
@@ -93,7 +93,8 @@ class ValidatorStore:
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
-        self._reader: sqlite3.Connection | None = None
+        self._data_version = 0
+        self._kept: CacheTable | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
         try:
@@ -112,7 +113,7 @@ class ValidatorStore:
             key: of `key_of`, where it is known already.
         """
         key = key or self.key_of(request)
-        if key is None or self._reader is None or not self.is_open:
+        if key is None or self._kept is None or not self.is_open:
             return None
         waiting = self._pending.get(key)
         if waiting is not None:
@@ -120,7 +121,7 @@ class ValidatorStore:
         if key in self._dropped:
             return None
         try:
-            row = find_answer(self._reader, key)
+            row = self._kept.find(key)
         except sqlite3.Error as error:
             self._give_up("is given up", error)
             return None
@@ -182,6 +183,8 @@ class ValidatorStore:
         head = head_of(etag, last_modified, headers.get("content-type", ""), headers.get("link", ""))
         if head is None:
             return False
+        if self._kept is not None:
+            self._kept.note(key)
         now = int(self._clock.now())
         with self._buffers:
             self._pending[key] = hash_of(key), key, head, raw, now
@@ -223,11 +226,17 @@ class ValidatorStore:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
             try:
+                (version,) = self._writer.execute("PRAGMA data_version").fetchone()
+                if version != self._data_version and self._kept is not None:
+                    self._kept.others_wrote()
+                self._data_version = version
                 if not pending and not touched:
                     return
                 with self._writer:  # whatever happens, another process that shares the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
                     write_answers(self._writer, without_secrets(pending.values()), touched)
+                if self._kept is not None:
+                    self._kept.is_stale = True
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
 
@@ -236,10 +245,10 @@ class ValidatorStore:
         self.flush()
         self.is_open = False
         with self._writing:
-            for each in (self._reader, self._writer):
+            for each in (self._kept, self._writer):
                 if each is not None:
                     each.close()
-            self._reader = self._writer = None
+            self._kept = self._writer = None
 
     def _open(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -265,9 +274,13 @@ class ValidatorStore:
                 for statement in SCHEMA:
                     writer.execute(statement)
             drop_unused(writer, int(self._clock.now() - UNUSED_S))
-        reader = self._reader = self._connect(LOCKED_S)
+        reader = self._connect(LOCKED_S)
+        self._kept = CacheTable(reader)
         reader.execute("PRAGMA query_only = ON")
         reader.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
+        (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()
+        if reader.execute("SELECT 1 FROM answer LIMIT 1").fetchone() is None:
+            self._kept.begin_empty()
         reader.execute("PRAGMA busy_timeout = 0")  # from now on it is asked by the event loop
 
     def _connect(self, locked_s: float) -> sqlite3.Connection:

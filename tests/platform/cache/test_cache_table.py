@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from bulk.model import Reply, Request
 from bulk.platform.cache.cache_table import (
     SCHEMA,
+    CacheTable,
     Row,
     drop_unused,
-    find_answer,
     hash_of,
     write_answers,
 )
@@ -43,7 +43,7 @@ def _row(number: int, used_at: int = 1_800_000_000) -> Row:
 
 def finds(file: sqlite3.Connection, numbers: Iterable[int]) -> bool:
     """Whether each of these is found, and is itself."""
-    rows = [(number, find_answer(file, _key(number))) for number in numbers]
+    rows = [(number, CacheTable(file).find(_key(number))) for number in numbers]
     return all(row is not None and row[3].startswith(b"%dx" % number) for number, row in rows)
 
 
@@ -60,7 +60,7 @@ def test_what_is_kept_anew_takes_the_place_of_the_old(file):
     assert held(file) == [ITEMS, ITEMS, ITEMS]
     write_answers(file, [(hash_of(_key(7)), b"with the same hash", "\nnow\n\n", b"", 0)], {})
     assert held(file) == [ITEMS, ITEMS, ITEMS]
-    assert find_answer(file, _key(7)) is None
+    assert CacheTable(file).find(_key(7)) is None
 
 
 def test_what_nobody_used_is_dropped_with_its_place(file):
@@ -82,7 +82,7 @@ def test_a_shared_hash_is_no_answer(file):
     """Two keys with one hash: the answer to one of them is never taken for that to the other."""
     other = _key(7)[:8] + b"\xff" * 8
     assert hash_of(other) == hash_of(_key(7))
-    assert find_answer(file, other) is None
+    assert CacheTable(file).find(other) is None
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)

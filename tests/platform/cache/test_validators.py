@@ -12,6 +12,7 @@ import pytest
 from bulk.model import Effect, Media, Reply, Request
 from bulk.platform.bodies.body_values import Unreadable
 from bulk.platform.cache import validators
+from bulk.platform.cache.cache_table import VIEW_FINDS
 from bulk.platform.cache.validators import (
     BODY_BYTES,
     BUFFER_BYTES,
@@ -252,18 +253,36 @@ def test_answers_are_written_many_together(tmp_path, why):
     one.close()
 
 
-def test_what_another_process_keeps_is_found(tmp_path):
-    """As soon as it is in the file, also by a store that was empty when it was opened."""
+def test_a_store_that_began_empty_looks_for_nothing_in_vain(tmp_path):
+    """What nobody has kept is not looked for in the file; what was kept is found there, also what others kept."""
+    statements: list[str] = []
     with closing(store(tmp_path)) as other, closing(store(tmp_path)) as one:
+        assert one._kept is not None
+        one._kept._connection.set_trace_callback(statements.append)
         fill(one, range(200))
+        assert statements == []
         assert all(one.find(asked(number)) is not None for number in range(200))
         other.keep(asked(200), reply())
-        assert one.find(asked(200)) is None
         other.flush()
+        assert one.find(asked(200)) is None
+        one.flush()
         assert one.find(asked(200)) is not None
         assert one.find(asked(201)) is None
     with closing(store(tmp_path)) as again:
         assert again.find(asked(0)) is not None
+
+
+def test_a_view_of_the_file_ends(tmp_path):
+    """What another process keeps is found after a few looks at most, also by a store that writes nothing."""
+    with closing(store(tmp_path)) as other:
+        fill(other, range(100))
+        with closing(store(tmp_path)) as one:
+            assert one.find(asked(0)) is not None
+            other.keep(asked(100), reply())
+            other.flush()
+            for _ in range(VIEW_FINDS):
+                one.find(asked(0))
+            assert one.find(asked(100)) is not None
 
 
 def test_files_are_closed_to_others_under_any_umask(tmp_path):
