@@ -32,19 +32,6 @@ class InFlight:
         timer: of its own, because it was given more time.
     """
 
-    __slots__ = (
-        "_cancelling",
-        "_is_taken_back",
-        "_lent_s",
-        "_ours_since",
-        "due_at",
-        "is_overdue",
-        "is_written",
-        "may_leave",
-        "task",
-        "timer",
-    )
-
     def __init__(
         self, task: "asyncio.Task[object]", due_at: float, may_leave: Callable[[], bool] | None = None
     ) -> None:

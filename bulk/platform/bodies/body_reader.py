@@ -80,12 +80,12 @@ class BodyReader:
 
     def __init__(self, run_dir: Path, clock: Clock, disk: Disk) -> None:
         self._monotonic = clock.monotonic
-        self._memory_budget, self._arrivals = MemoryBudget(ROOM_BYTES), Spool(run_dir, disk)
+        self._memory_budget, self._spool = MemoryBudget(ROOM_BYTES), Spool(run_dir, disk)
         self._files: dict[object, list[str]] = {}
 
     def clear(self) -> None:
         """Remove files that nobody owns, such as those of a killed process; blocks."""
-        self._arrivals.clear()
+        self._spool.clear()
 
     def holds(self, holder: object) -> bool:
         """Whether an item has something that must come to its `end`."""
@@ -101,7 +101,7 @@ class BodyReader:
         for holder in holders:
             self._memory_budget.give(holder)
         if names:
-            await self._arrivals.remove(names)
+            await self._spool.remove(names)
 
     def abandon(self, holder: object) -> None:
         """This item has no outcome; its files go when the run ends."""
@@ -122,74 +122,56 @@ class BodyReader:
         length = int(said) if said.isdecimal() and len(said) < 20 else 0  # 0: it does not say
         if length > request.max_bytes:
             return too_long(request.max_bytes)
-        blocks: list[bytes] = []
-        body = object()
-        try:
-            if await self._into_memory(content, length, blocks, request.max_bytes, body):
-                response.release()
-                self._memory_budget.pass_on(body, holder)
-                return b"".join(blocks)
-            return await self._by_file(response, content, blocks, request, flight, holder, body)
-        finally:
-            self._memory_budget.give(body)
-
-    async def _into_memory(
-        self, content: Coded | StreamReader, length: int, blocks: list[bytes], most: int, body: object
-    ) -> bool:
-        """Read into `blocks` while there is room, which is taken for `body`; whether that was all of it."""
-        size, room, budget = 0, max(length, SMALL_BYTES), self._memory_budget
+        budget, body, blocks = self._memory_budget, object(), list[bytes]()
+        file: SpooledBody | None = None
+        size, waiting, is_kept = 0, 0, False
+        room = max(length, SMALL_BYTES)
         if room > SMALL_BYTES and (room > IN_MEMORY_BYTES or not budget.take_nowait(body, room)):
-            return False
-        while block := await content.readany():
-            blocks.append(block)
-            size += len(block)
-            if size > room:
-                if size > min(most, UNKNOWN_BYTES) or not budget.take_nowait(body, STEP_BYTES + size - room):
-                    return False
-                room = size + STEP_BYTES
-        return True
-
-    async def _by_file(
-        self,
-        response: Answering,
-        content: Coded | StreamReader,
-        blocks: list[bytes],
-        request: Request,
-        flight: InFlight,
-        holder: Holder,
-        body: object,
-    ) -> bytes | BodyFile | Unreadable:
-        """As `read`, of which `blocks` have come already, for which `body` has taken room."""
-        file = self._arrivals.new()
-        is_kept = False
+            file = self._spool.new()
         try:
-            size = waiting = sum(len(block) for block in blocks)
             while block := await content.readany():
                 blocks.append(block)
                 size += len(block)
                 waiting += len(block)
                 if size > request.max_bytes:
                     return too_long(request.max_bytes)
-                if waiting >= STEP_BYTES:
+                if file is None and size > room:
+                    if size > UNKNOWN_BYTES or not budget.take_nowait(body, STEP_BYTES + size - room):
+                        file = self._spool.new()
+                    room = size + STEP_BYTES
+                if file is not None and waiting >= STEP_BYTES:
                     await self._write(file, blocks, flight)
-                    self._memory_budget.give(body)
+                    budget.give(body)
                     waiting = 0
             response.release()
+            if file is None:
+                budget.pass_on(body, holder)
+                return b"".join(blocks)
             await self._write(file, blocks, flight)
-            self._memory_budget.give(body)
-            flight.begin_ours(self._monotonic())
+            budget.give(body)
             is_success = 200 <= response.status < 300
-            if request.takes_file and request.media in AS_BYTES and is_success and size > IN_MEMORY_BYTES:
+            is_handed_on = request.takes_file and request.media in AS_BYTES and is_success and size > IN_MEMORY_BYTES
+            came = await self._of_file(file, size, flight, holder, is_handed_on=is_handed_on)
+            is_kept = is_handed_on
+            return came
+        finally:
+            budget.give(body)
+            if file is not None and not is_kept:
+                file.drop()
+
+    async def _of_file(
+        self, file: SpooledBody, size: int, flight: InFlight, holder: Holder, *, is_handed_on: bool
+    ) -> bytes | BodyFile:
+        flight.begin_ours(self._monotonic())
+        try:
+            if is_handed_on:
                 sealed = await file.seal(size, is_durable=holder.is_saved)
                 self._files.setdefault(holder, []).append(sealed.name)
-                is_kept = True
                 return sealed
             await self._memory_budget.take(holder, size)
             return await file.read()
         finally:
             flight.end_ours(self._monotonic())
-            if not is_kept:
-                file.drop()
 
     async def _write(self, file: SpooledBody, blocks: list[bytes], flight: InFlight) -> None:
         """Write `blocks`, and forget them."""
