@@ -25,5 +25,4 @@ class Clock:
 
 def iso_utc(at: float) -> str:
     """`2026-11-21T08:00:00.123Z` for UTC epoch seconds."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -28,11 +28,6 @@ DEPTH_MOST = 200
 _KINDS = {kind: kind.value for kind in OutcomeKind}
 """A member of an enumeration takes longer to write than all else in a short line."""
 
-_SECONDS: dict[int, str] = {}
-_SECONDS_MOST = 64
-_MILLIS = [f".{millis:03d}Z" for millis in range(1_000)]
-"""How a second begins, for those that were written last, and how it ends."""
-
 _BEHIND_RESULT = len(b',"error":null}\n')
 
 READ_BYTES = 1024 * 1024
@@ -53,7 +48,7 @@ def encode(finished: Finished) -> bytes:
         "outcome": _KINDS[finished.outcome],
         "http_status": finished.http_status,
         "attempts": finished.attempts,
-        "started_at": _iso(finished.started_at),
+        "started_at": iso_utc(finished.started_at),
         "elapsed_ms": int(finished.elapsed_ms * 10.0 + 0.5) / 10.0,  # `round` takes an eighth of a line's time
         "request_id": finished.request_id,
         "result": finished.result,
@@ -139,20 +134,6 @@ def _digits(value: int) -> str:
         return str(value)
     except ValueError:  # Python refuses to print more than 4,300 digits
         return f"<integer of {value.bit_length()} bits>"
-
-
-def _iso(at: float) -> str:
-    # iso_utc with the second remembered: most of a group of lines began in the same one; it rounds the fraction alone
-    second = int(at // 1.0)
-    micros = int((at - second) * 1_000_000.0 + 0.5)
-    if micros == 1_000_000:
-        second, micros = second + 1, 0
-    text = _SECONDS.get(second)
-    if text is None:
-        if len(_SECONDS) >= _SECONDS_MOST:
-            _SECONDS.clear()
-        text = _SECONDS[second] = iso_utc(float(second)).partition(".")[0]
-    return text + _MILLIS[micros // 1_000]
 
 
 def lines_at(fd: int, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:

@@ -115,10 +115,7 @@ class Known:
     def hits(self, text: bytes) -> Iterator[int]:
         """Where `is_in` may find something, in no order."""
         for needle in (*self._words, *self._candidates(text)):
-            at = text.find(needle)
-            while at >= 0:
-                yield at
-                at = text.find(needle, at + 1)
+            yield from places(text, needle)
 
     def encoded_is_in(self, text: bytes | bytearray) -> bool:
         """Whether one stands there in hex or Base64."""
@@ -131,8 +128,7 @@ class Known:
             with_words: short ones too.
         """
         for needle in self._candidates(text):
-            at = text.find(needle)
-            while at >= 0:
+            for at in places(text, needle):
                 end = at + len(needle)
                 if needle in self._encoded:
                     before = text[max(0, at - 4) : at][::-1]
@@ -141,7 +137,6 @@ class Known:
                     yield at - (inside.end() if inside else 0), after.end() if after else end
                 else:
                     yield at, end
-                at = text.find(needle, at + 1)
         for word in self._words if with_words else ():
             if word in text:
                 yield from (found.span() for found in _word(word).finditer(text))
@@ -150,6 +145,14 @@ class Known:
         if self._searched <= FEW:
             return self._one_by_one
         return {*self._long.may_be_in(text), *self._middle.may_be_in(text)}
+
+
+def places(text: bytes, needle: bytes) -> Iterator[int]:
+    """Where `needle` stands in `text`, in order; it may overlap itself."""
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        at = text.find(needle, at + 1)
 
 
 def encoded(raw: bytes) -> Iterator[bytes]:

@@ -7,6 +7,8 @@ import base64
 import re
 from collections.abc import Iterator
 
+from bulk.redaction.known import places
+
 _USERINFO = re.compile(rb"://(?:[^\s/?#@\"'<>\\:]{0,200}:([^\s/?#@\"'<>\\]+)|([^\s/?#@\"'<>\\:]{16,}))@")
 """A password in a URL, or a user name that is so long that it is a token."""
 
@@ -83,11 +85,8 @@ def hits(text: bytes) -> Iterator[int]:
             continue
         if pattern is not None:
             yield from (found.start() for found in pattern.finditer(text))
-            continue
-        at = text.find(words)
-        while at >= 0:
-            yield at
-            at = text.find(words, at + 1)
+        else:
+            yield from places(text, words)
 
 
 def spans(text: bytes) -> Iterator[tuple[int, int]]:
