@@ -43,7 +43,7 @@ from bulk.finished import Finished
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
-from bulk.ledger.ledger import Ledger
+from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Record, StoredTally
 from bulk.manifest.manifest import Job
 from bulk.model import Effect, Encoded, Failure, Outcome, OutcomeKind, Reply, Request
@@ -107,7 +107,7 @@ class Run:
     def __init__(
         self,
         checked: Checked,
-        ledger: Ledger,
+        ledger: RunLedger,
         resume_state: ResumeState,
         credentials: Mapping[str, Credential],
         display: Display,
@@ -284,7 +284,7 @@ class Run:
     def _began_at(self) -> float:
         """When the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its processes."""
         offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
-        return self._ledger.sealing.planned_from(self._ledger.began_at + offset)
+        return self._ledger.planned_from(self._ledger.began_at + offset)
 
     async def _work(self, workers: Workers, unsent_items: UnsentItems, transport: Transport) -> None:
         async with anyio.create_task_group() as services:

@@ -15,7 +15,7 @@ import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
-from bulk.ledger.ledger import Ledger
+from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Intent, Record, StoredTally
 from bulk.status import RunStatus
 from bulk.storage.disk_threads import Disk
@@ -94,7 +94,7 @@ class Recorder:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: RunLedger,
         clock: Clock,
         disk: Disk,
         hooks: CommitHooks,

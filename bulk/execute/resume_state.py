@@ -11,9 +11,8 @@ from bulk.bundle.checked import Checked
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations, names_made
 from bulk.execute.writes.recent_writes import RecentWrites
-from bulk.ledger.ledger import Ledger
+from bulk.ledger.protocol import RunLedger, RunView
 from bulk.ledger.records import Intent
-from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
@@ -61,7 +60,7 @@ class _Ended:
     is_sent: bool
 
 
-def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> ResumeState:
+def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float) -> ResumeState:
     """Read it; blocks, for some tenths of a second where millions of items are done.
 
     Args:
@@ -84,7 +83,7 @@ def begin(checked: Checked, ledger: Ledger, settle_s: float, now: float) -> Resu
     return resume_state
 
 
-def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobProgress]:
+def _progress(checked: Checked, ledger: RunLedger, view: RunView) -> list[JobProgress]:
     counts = ledger.counts()
     superseded = {job: count for job, code, count in view.error_counts() if code == ErrorCode.SUPERSEDED.value}
     progress: list[JobProgress] = []
@@ -98,7 +97,7 @@ def _progress(checked: Checked, ledger: Ledger, view: LedgerView) -> list[JobPro
 
 
 def _earlier(
-    jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: LedgerView, until: float
+    jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: RunView, until: float
 ) -> Iterator[LateWrite]:
     """What was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
     for job in jobs:
@@ -111,7 +110,7 @@ def _earlier(
             yield LateWrite((job.number, index), resource, lanes, intent.path.casefold(), intent.effect, until)
 
 
-def _remember(resume_state: ResumeState, jobs: Sequence[Job], view: LedgerView, now: float) -> None:
+def _remember(resume_state: ResumeState, jobs: Sequence[Job], view: RunView, now: float) -> None:
     """What the newest lines of the results say was written and created."""
     writes = {job.name: job.operation for job in jobs if not job.operation.is_read}
     for line in view.newest_lines(TAIL_BYTES) if writes else ():

@@ -23,8 +23,7 @@ from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.hand_over import HandOver
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.requests.context import ItemTally
-from bulk.ledger.ledger import Ledger
-from bulk.ledger.view import LedgerView
+from bulk.ledger.protocol import RunLedger, RunView
 from bulk.manifest.manifest import Job
 from bulk.model import SUCCESSFUL, ErrorCode, failed, skipped
 from bulk.schedule.job_progress import dependency_failed
@@ -51,7 +50,7 @@ class UnsentItems:
     def __init__(
         self,
         checked: Checked,
-        ledger: Ledger,
+        ledger: RunLedger,
         scheduler: Scheduler,
         streams: JobStreams,
         hand_over: HandOver,
@@ -187,7 +186,7 @@ class UnsentItems:
         except (OSError, sqlite3.Error) as error:
             raise RunStopped(f"{self._workspace}: the items of {job.name} can't be kept: {error}") from error
 
-    def _only(self, view: LedgerView, name: str) -> Mapping[str, Any] | None:
+    def _only(self, view: RunView, name: str) -> Mapping[str, Any] | None:
         """The result of a job that has one; None where none of its items succeeded, or several did."""
         first = list(islice(view.finished(kinds=SUCCESSFUL, job=name), 2))
         return first[0] if len(first) == 1 else None
@@ -198,6 +197,6 @@ class UnsentItems:
         return not self._scheduler.is_stopped
 
 
-def _read(view: LedgerView, job: int, wanted: Sequence[int], raw: dict[int, bytes]) -> None:
+def _read(view: RunView, job: int, wanted: Sequence[int], raw: dict[int, bytes]) -> None:
     """Blocking: the lines of these items, as many as fit."""
     raw.update(view.lines_of(job, wanted, COPY_BYTES))

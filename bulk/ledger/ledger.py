@@ -38,12 +38,10 @@ def _nothing(_: Point) -> None:
 
 
 class Ledger:
-    """The ledger of one run, open for writing. A context manager that closes it.
+    """The ledger of one run in its run directory: a `RunLedger`, and a context manager that closes it.
 
     Attributes:
-        run_dir: where it lives.
         epoch: how many times the run was opened for writing, this one included.
-        began_at: when it was opened for the first time (UTC epoch seconds, this machine's time).
         sealing: counts the commits, and knows when the run began by the platform's clock.
     """
 
@@ -121,21 +119,7 @@ class Ledger:
     def commit(
         self, batch: Sequence[Entry], status: RunStatus | None = None, tallies: Mapping[int, StoredTally] = _NO_TALLIES
     ) -> None:
-        """Make a group durable: all of it, or none.
-
-        An outcome closes its item's open intent, unless it is `unknown` (that one must be settled before the item is
-        sent again) or an earlier send may still arrive (what is next in its lane waits for it). After RunStopped the
-        same group can be committed again.
-
-        Args:
-            status: stored as the newest one, for `bulk status`.
-            tallies: of jobs by their number (-1: of the run), this group included; they replace the stored ones.
-
-        Raises:
-            RunStopped: the disk is full, or fails; the message names the file and the way out.
-            RunDirectoryError: another process has taken the run over, or the ledger is damaged.
-            ValueError: an item of the group has an outcome already. Nothing of the group was kept.
-        """
+        """Make a group durable: files, then lines, then the transaction that points to them."""
         intents = [entry for entry in batch if type(entry) is Intent]
         records = [entry for entry in batch if type(entry) is Record]
         lines, lengths = results.encode_all(record.finished for record in records)
@@ -174,33 +158,30 @@ class Ledger:
         self._reached(Point.COMMITTED)
 
     def view(self) -> LedgerView:
-        """What stands in it, as somebody else would read it."""
+        """What stands in it; any number of others may read it at the same time."""
         return LedgerView(self.run_dir)
 
-    def done_bits(self, job: int, items: int) -> bytearray:
-        """One bit for each of the first `items` items of a job, 1 where it has an outcome.
+    def planned_from(self, guess: float) -> float:
+        """The first guess counts, in whatever process it was made."""
+        return self.sealing.planned_from(guess)
 
-        The bit of an item is `index & 7` (from the lowest) of byte `index >> 3`. About 4 million items a second, 15
-        million where whole blocks of `rows.BLOCK_ITEMS` are done.
-        """
+    def done_bits(self, job: int, items: int) -> bytearray:
+        """About 4 million items a second, 15 million where whole blocks of `rows.BLOCK_ITEMS` are done."""
         with self._reading() as connection:
             return rows.done_bits(connection, job, items)
 
     def open_intents(self) -> dict[tuple[int, int], Intent]:
-        """Writes that may have been applied and must be settled: intents of items without an outcome.
-
-        By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
-        """
+        """Intents of items without an outcome."""
         with self._reading() as connection:
             return rows.read_open(connection)
 
     def late_writes(self) -> dict[tuple[int, int], Intent]:
-        """Writes that were sent twice, and one may still be on its way: of items with an outcome, by job and index."""
+        """Intents of items with an outcome that is known."""
         with self._reading() as connection:
             return rows.read_late_writes(connection, self._words[OutcomeKind.UNKNOWN])
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
+        """Sums that are kept with each commit: nothing is counted."""
         with self._reading() as connection:
             return rows.read_counts(connection)
 
@@ -211,14 +192,7 @@ class Ledger:
         *,
         below: int | None = None,
     ) -> int:
-        """Make items to-do again that ended so, as for a retry; returns how many.
-
-        Their lines are no longer current from now on, and leave `results.jsonl` at the next `finish`. The open intents
-        of unknown items appear in `open_intents`. Where `below` is given, only items before that index are.
-
-        Raises:
-            RunStopped, RunDirectoryError: as `commit`.
-        """
+        """Delete their outcomes; their lines leave `results.jsonl` at the next `finish`."""
         numbers = [self._words[kind] for kind in kinds]
         spared = [self._words[code] for code in codes_not]
         chosen = f"outcome IN ({rows.marks(numbers)}) AND code NOT IN ({rows.marks(spared)})"
@@ -237,12 +211,7 @@ class Ledger:
         return reopened
 
     def bind_parts(self) -> None:
-        """From now on the files that the check has made, and those that say where the run came from, must stay as they
-        are; before anything is sent.
-
-        Raises:
-            RunStopped, RunDirectoryError: as `commit`.
-        """
+        """Keep the digests of the companion files: see `companion_files.py`."""
         try:
             with self._lock:
                 with self._transaction() as connection:
@@ -252,15 +221,7 @@ class Ledger:
             raise stopped(error, self.run_dir) from error
 
     def finish(self, exit_code: int, why: str, status: RunStatus) -> None:
-        """End the epoch at `status.at`, and let `results.jsonl` hold every item once, where lines of it were replaced.
-
-        A run that is stopped with work left may keep replaced lines (always after an interrupt, which should not wait);
-        a later `finish` drops them. No reader of the ledger ever sees them.
-
-        Raises:
-            RunStopped: the disk is full, or fails; the epoch has no end then. Call it again with exit code 3.
-            RunDirectoryError: as `commit`.
-        """
+        """End the epoch; `results.jsonl` is written anew first, where lines of it were replaced."""
         with self._lock:
             self._check_presence()
             if exit_code not in SIGNALLED:

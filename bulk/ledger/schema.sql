@@ -88,7 +88,7 @@ CREATE TABLE IF NOT EXISTS seal (
 CREATE TABLE IF NOT EXISTS chunks (
     start  INTEGER PRIMARY KEY,      -- first byte
     size   INTEGER NOT NULL,         -- bytes
-    digest BLOB NOT NULL             -- BLAKE2b
+    digest BLOB NOT NULL             -- SHA-256
 );
 
 -- The files beside the ledger that a resume relies on, as they were when they were bound to it.

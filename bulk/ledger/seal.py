@@ -170,9 +170,7 @@ class Sealing:
         self._write()
 
     def planned_from(self, guess: float) -> float:
-        """When the run began by the platform's clock (UTC epoch seconds): what an earlier process took for that, or
-        else `guess`, which is stored with the next commit: before any write that it is a part of leaves.
-        """
+        """See `RunLedger.planned_from`."""
         moment = guess if self._planned_from is None else self._planned_from
         self._planned_from = moment
         return moment

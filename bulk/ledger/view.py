@@ -32,7 +32,7 @@ PAGE_ROWS = 5_000
 
 
 class LedgerView:
-    """The ledger of one run, read only. It holds nothing open between two calls."""
+    """The ledger of one run, read only: a `RunView`, and what reports ask beside it."""
 
     def __init__(self, run_dir: Path) -> None:
         """Look whether a run lives in `run_dir`.
@@ -90,7 +90,7 @@ class LedgerView:
         return found if all(kept.get(job, 0) == items for job, items in counts.items()) else None
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """Job name, error code and how many items ended with it; jobs in their order, then the most frequent first."""
+        """From the sums that are kept with each commit."""
         with open_reader(self._path) as connection:
             return connection.execute(
                 "SELECT j.name, w.word, sum(c.items) FROM counts c JOIN jobs j ON j.number = c.job "
@@ -100,12 +100,7 @@ class LedgerView:
     def finished(
         self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The current lines of `results.jsonl`, decoded, in the order of jobs and items; streamed.
-
-        Args:
-            kinds: only items that ended so; None: all.
-            job: only items of the job with this name; None: all.
-        """
+        """The current lines of `results.jsonl`, decoded, in the order of jobs and items; a page at a time."""
         for line in self.lines(kinds=kinds, job=job):
             try:
                 yield orjson.loads(line)
@@ -136,10 +131,7 @@ class LedgerView:
                 os.close(fd)
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """The current lines of these items of the job with that number, by index.
-
-        Those without one are left out, and the last of them once there are `most_bytes` of lines: the first is there.
-        """
+        """Each line is looked up by itself."""
         found: dict[int, bytes] = {}
         left = most_bytes
         with open_reader(self._path) as connection, self._results(connection) as (fd, _):
@@ -161,11 +153,7 @@ class LedgerView:
             refuse_edited(connection, fd, end, self.run_dir / RESULTS)
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
-        """The last lines of `results.jsonl`, so many bytes together, in their order; replaced ones are among them.
-
-        Raises:
-            RunDirectoryError: they can't be read.
-        """
+        """The end of `results.jsonl`, in one read."""
         with open_reader(self._path) as connection, self._results(connection) as (fd, end):
             start = max(0, end - size_bytes)
             lines = os.pread(fd, end - start, start).splitlines()

@@ -166,12 +166,12 @@ def test_an_edited_part_is_refused_and_a_missing_one_is_not(tmp_path: Path, name
 def test_the_moment_that_a_run_began_is_fixed_once(tmp_path: Path) -> None:
     """What a write holds of that moment is the same in a resume, whatever the clocks say then (failures.md row 33)."""
     with opened(tmp_path / "run") as ledger:
-        assert ledger.sealing.planned_from(NOW + 7.5) == NOW + 7.5
-        assert ledger.sealing.planned_from(NOW + 9.0) == NOW + 7.5
+        assert ledger.planned_from(NOW + 7.5) == NOW + 7.5
+        assert ledger.planned_from(NOW + 9.0) == NOW + 7.5
         ledger.commit([intent(0)])
         killed = as_killed(tmp_path / "run", tmp_path / "killed")
     with opened(killed) as ledger:
-        assert ledger.sealing.planned_from(NOW + 500.0) == NOW + 7.5
+        assert ledger.planned_from(NOW + 500.0) == NOW + 7.5
 
 
 def test_a_seal_is_written_whole(tmp_path: Path) -> None:
