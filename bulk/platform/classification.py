@@ -22,7 +22,6 @@ from bulk.platform import phrases
 from bulk.platform.bodies.body_values import Unreadable
 from bulk.platform.printable import printable
 from bulk.redaction import redact
-from bulk.urls import has_next_link, next_link, within_base
 
 MOST_WAIT_S = 3_700.0
 """Longest wait that the platform can ask for: a window of an hour and some skew (failures.md row 34)."""
@@ -91,7 +90,7 @@ class Verdict:
         code: of the item's error, should it end here; None for ACCEPTED and REDIRECTED.
         message: for people; without secrets, at most 500 characters; empty for ACCEPTED.
         retry_after_s: how long the platform asks to wait (seconds, 0..3700); None where it does not say.
-        location: where a read was redirected to, as the platform wrote it; see `links.within_base`.
+        location: where a read was redirected to, as the platform wrote it; see `urls.within_base`.
     """
 
     kind: VerdictKind

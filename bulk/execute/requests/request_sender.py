@@ -24,11 +24,11 @@ from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
-from bulk.links import within_base
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import Verdict, VerdictKind, classify
 from bulk.platform.transport import Transport
+from bulk.urls import within_base
 
 READ_TRIES = 6
 UNEXPLAINED_TRIES = 4
