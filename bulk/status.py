@@ -4,6 +4,7 @@ The engine makes a RunStatus about once a second and stores it in the ledger (as
 there.
 """
 
+from enum import StrEnum
 from typing import Protocol, Self
 
 import msgspec
@@ -67,6 +68,22 @@ class BucketStatus(msgspec.Struct, frozen=True, kw_only=True):
     window_s: float | None = None
 
 
+class WaitKind(StrEnum):
+    """What is waited for, as a word that stays the same while its figures change: plots and labels go by it."""
+
+    BUDGET = "budget"  # a bucket is empty, or what it holds and whether its credential is taken is not known yet
+    PACE = "pace"  # the requests left are spread over the time to the reset
+    CONCURRENCY = "concurrency"  # as many are in flight as may be
+    LANE = "lane"  # an item of the same lane goes first
+    SETTLING = "settling"  # what a write did is not known or not visible yet
+    POLL_INTERVAL = "poll_interval"  # the platform says how soon a list, or the state of its work, is asked again
+    RETRY_AFTER = "retry_after"  # the next try of what was refused or went wrong
+    UNREACHABLE = "unreachable"  # the platform does not answer
+    NEEDS = "needs"  # another job, or a valid token, comes first
+    PAUSED = "paused"  # somebody paused the run
+    DISK = "disk"  # what has ended is written first
+
+
 class Wait(msgspec.Struct, frozen=True):
     """Something that waits.
 
@@ -75,11 +92,17 @@ class Wait(msgspec.Struct, frozen=True):
             visible yet`, `platform unreachable` and the like.
         until: UTC epoch seconds; None where unknown.
         count: how many items wait for it.
+        kind: of what; None only where an older version wrote the status.
+        error: what went wrong last, where that is why it waits; empty where nothing did.
+        errors: how often something did, without a good answer in between (count).
     """
 
     what: str
     until: float | None = None
     count: int = 1
+    kind: WaitKind | None = None
+    error: str = ""
+    errors: int = 0
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):

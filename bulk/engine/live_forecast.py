@@ -155,7 +155,7 @@ class LiveForecast:
             until for until in self._settler.under_way.values() if until > now and until - settle_s + SETTLES_S < now
         ]
         moments += [poll.not_before for _, poll in self._sender.polls.waits(now)]
-        moments += [until for _, until, _ in self._sender.wait_reasons.waits()]
+        moments += [pause.until for pause in self._sender.wait_reasons.waits()]
         for account in self._governor.accounts.values():
             moments += [
                 permit_queue.obstacle_until or now

@@ -10,12 +10,13 @@ from collections import deque
 from bulk.clock import Clock
 from bulk.engine.live_forecast import LiveForecast, lanes_in_memory
 from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.requests.wait_reasons import KINDS
 from bulk.execute.writes.settle import Settler
 from bulk.govern.accounts import PermitQueue, Trust
 from bulk.govern.governor import Governor
 from bulk.schedule.job_progress import JobState
 from bulk.schedule.scheduler import Scheduler
-from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
+from bulk.status import BucketStatus, JobStatus, RunStatus, Wait, WaitKind
 
 SPAN_S = 10.0
 """Throughput is measured over the last so many seconds."""
@@ -110,34 +111,41 @@ class Snapshot:
         )
 
     def _waits(self, queues: list[PermitQueue], now: float, wall: float) -> list[Wait]:
-        waits: list[Wait] = []
-        for queue in queues:
-            if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
-                waits.append(
-                    Wait(
-                        f"credential {queue.account.name} refused (401)",
-                        None,
-                        max(1, self._live_forecast.waiting(queue)),
-                    )
-                )
-            elif self._live_forecast.waiting(queue) and (queue.obstacle or queue.is_paced):
-                until = wall + queue.obstacle_until - now if queue.obstacle_until is not None else None
-                what = queue.obstacle or f"pace of {queue.category}, {queue.rate or 0.0:.1f}/s"
-                waits.append(Wait(what, until, self._live_forecast.waiting(queue)))
+        waits = [wait for queue in queues if (wait := self._wait_for_leave(queue, now, wall)) is not None]
         for (operation, index), until in list(self._settler.under_way.items())[:WAITS_MOST]:
-            waits.append(Wait(f"settling {operation} #{index}", wall + until - now))
+            waits.append(Wait(f"settling {operation} #{index}", wall + until - now, kind=WaitKind.SETTLING))
         for path, poll in self._sender.polls.waits(now):
-            waits.append(Wait(f"poll interval of {path}", wall + poll.not_before - now, poll.waiting))
-        for why, until, count in self._sender.wait_reasons.waits():
-            waits.append(Wait(why, wall + until - now, count))
+            until = wall + poll.not_before - now
+            waits.append(Wait(f"poll interval of {path}", until, poll.waiting, WaitKind.POLL_INTERVAL))
+        for pause in self._sender.wait_reasons.waits():
+            until, errors = wall + pause.until - now, pause.count if pause.error else 0
+            waits.append(Wait(pause.why, until, pause.count, KINDS[pause.why], pause.error, errors))
         left = sum(progress.left for progress in self._scheduler.progress)
         longest = heapq.nlargest(LANES_MOST, lanes_in_memory(self._scheduler), key=lambda lane: lane.left)
         behind = [(lane.label, min(lane.left, left) - 1) for lane in longest]
-        waits.extend(Wait(f"lane {label} {count} ahead", None, count) for label, count in behind if count > 0)
+        waits.extend(
+            Wait(f"lane {label} {count} ahead", None, count, WaitKind.LANE) for label, count in behind if count > 0
+        )
         for job in self._scheduler.jobs:
             if self._scheduler.states[job.number] is JobState.WAITING:
                 names = ", ".join(self._scheduler.waits_for(job))
-                waits.append(
-                    Wait(f"job {job.name} for {names}", None, max(1, self._scheduler.progress[job.number].left))
-                )
+                count = max(1, self._scheduler.progress[job.number].left)
+                waits.append(Wait(f"job {job.name} for {names}", None, count, WaitKind.NEEDS))
         return waits[:WAITS_MOST]
+
+    def _wait_for_leave(self, queue: PermitQueue, now: float, wall: float) -> Wait | None:
+        """What those at a permit queue wait for, and what went wrong last where that is why."""
+        waiting = self._live_forecast.waiting(queue)
+        if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
+            return Wait(f"credential {queue.account.name} refused (401)", None, max(1, waiting), WaitKind.NEEDS)
+        if not waiting or not (queue.obstacle or queue.is_paced):
+            return None
+        if not queue.obstacle:
+            return Wait(f"pace of {queue.category}, {queue.rate or 0.0:.1f}/s", None, waiting, WaitKind.PACE)
+        kind, errors, error = queue.obstacle_kind, queue.errors, queue.error
+        if kind is WaitKind.UNREACHABLE:
+            errors, error = self._governor.reachability.unanswered, self._governor.reachability.error
+        elif kind is not WaitKind.RETRY_AFTER:
+            errors, error = 0, ""
+        until = wall + queue.obstacle_until - now if queue.obstacle_until is not None else None
+        return Wait(queue.obstacle, until, waiting, kind, error, errors)

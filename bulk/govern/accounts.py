@@ -22,6 +22,7 @@ from bulk.errors import CredentialRefused
 from bulk.govern.budgets.buckets import LATE_S, Bucket
 from bulk.govern.token_expiry import TokenExpiry
 from bulk.platform.auth.secrets import Secret
+from bulk.status import WaitKind
 
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""
@@ -101,7 +102,8 @@ class PermitQueue:
         wake_event: wakes the attendant. is_woken: it is set.
         is_paced: permits come from the attendant only, at `rate` requests per second.
         used: requests that this run paid for here (count). granted: permits that were given (count).
-        obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens).
+        obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens), and of which
+            `kind` that is.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
         refused_at, refused_window: when and in which window (its number; 0: none) the platform last said that nothing
             is left.
@@ -113,6 +115,7 @@ class PermitQueue:
             (monotonic). hopeless_limit: what the newest named (count). is_hopeless_shown: headers said so too.
         awaits_items: there is work that is not known yet, because it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
+        errors: requests since the last good answer that got none (count); error: what the newest met, for people.
         named_at: when a witness last spoke of its budget (monotonic).
     """
 
@@ -130,6 +133,7 @@ class PermitQueue:
     granted: int = 0
     obstacle: str = ""
     obstacle_until: float | None = None
+    obstacle_kind: WaitKind = WaitKind.BUDGET
     heard_at: float = 0.0
     refused_at: float = 0.0
     refused_window: int = 0
@@ -144,7 +148,14 @@ class PermitQueue:
     is_hopeless_shown: bool = False
     awaits_items: bool = False
     trip_s: float = 0.0
+    errors: int = 0
+    error: str = ""
     named_at: float = 0.0
+
+    def note_error(self, error: str) -> None:
+        """A request got no good answer."""
+        self.errors += 1
+        self.error = error
 
     def note_unbudgeted(self, now: float) -> None:
         """A request is let out while no budget is known."""

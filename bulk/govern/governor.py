@@ -24,6 +24,7 @@ from bulk.govern.server_clock import ServerClock
 from bulk.govern.token_expiry import TokenExpiry
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
+from bulk.status import WaitKind
 
 UNPACED_FIRST = 32
 """So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
@@ -35,6 +36,8 @@ TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
 _PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
 _USABLE = (_PROVEN, _UNPROVEN)
+_BUDGET, _CONCURRENCY, _NEEDS = WaitKind.BUDGET, WaitKind.CONCURRENCY, WaitKind.NEEDS
+_RETRY_AFTER, _UNREACHABLE = WaitKind.RETRY_AFTER, WaitKind.UNREACHABLE
 
 
 class Governor:
@@ -55,10 +58,10 @@ class Governor:
         self.answers = 0
         self.loop_load = LoopLoad(self.concurrency, clock)
         self.good_answers = self.failures = 0
-        self._work_left, self._stop = work_left, stop
+        self._work_left, self.stop = work_left, stop
         self._queues: list[PermitQueue] = []
         self._paused_until, self._paused_why = 0.0, ""
-        self._reachability = Reachability(policy.unreachable_s)
+        self.reachability = Reachability(policy.unreachable_s)
         self._is_draining = self._may_begin = False
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
@@ -129,22 +132,24 @@ class Governor:
     def _obstacle(self, queue: PermitQueue, now: float) -> str:
         """Why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
         account = queue.account
-        queue.obstacle_until = None
-        if self._reachability.is_silent and (self.concurrency.in_flight or now < self._reachability.retry_at):
-            queue.obstacle_until = self._reachability.retry_at if now < self._reachability.retry_at else None
+        queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
+        if self.reachability.is_silent and (self.concurrency.in_flight or now < self.reachability.retry_at):
+            queue.obstacle_until = self.reachability.retry_at if now < self.reachability.retry_at else None
+            queue.obstacle_kind = _UNREACHABLE
             return "platform unreachable"
         if now < self._paused_until:
-            queue.obstacle_until = self._paused_until
+            queue.obstacle_until, queue.obstacle_kind = self._paused_until, _RETRY_AFTER
             return self._paused_why
         if account.trust is not _PROVEN:
             if account.trust is not _UNPROVEN:
+                queue.obstacle_kind = _NEEDS
                 return f"credential {account.name} refused (401)"
             if not account.is_known or account.must_ask or account.in_flight:
                 return f"credential {account.name} being tried"
         if not self._may_begin and not self._is_cleared():
             return "limits being asked"
         if now < account.paused_until:
-            queue.obstacle_until = account.paused_until
+            queue.obstacle_until, queue.obstacle_kind = account.paused_until, _RETRY_AFTER
             return account.paused_why
         if account.token_expiry.ends_at is not None and self.has_ended(account, now):
             account.wake()
@@ -156,7 +161,10 @@ class Governor:
                 reset = bucket.reset_at - self.time.middle(0.0)
                 queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
                 return f"bucket {queue.category}"
-        return "" if self.concurrency.has_room else self.concurrency.obstacle
+        if self.concurrency.has_room:
+            return ""
+        queue.obstacle_kind = _CONCURRENCY
+        return self.concurrency.obstacle
 
     def _grant(self, queue: PermitQueue, now: float) -> Permit | None:
         queue.obstacle = self._obstacle(queue, now)
@@ -208,6 +216,7 @@ class Governor:
             if not queue.is_stale(now) or self._obstacle(queue, now):
                 return
             queue.obstacle = f"bucket {queue.category}: what others left is being asked"
+            queue.obstacle_kind = _BUDGET
             queue.renew_wake_event()
             queue.account.ask_soon()
             await queue.wake_event.wait()
@@ -267,6 +276,7 @@ class Governor:
             charges.give_back(permit)
         charges.saw(permit, None, now, self.time)
         self.failures += failure.kind is not FailureKind.NOT_SENT
+        permit.queue.note_error(failure.message)
         if not failure.is_answer:
             self.concurrency.suffered(now)
         self.unanswered(failure)
@@ -274,11 +284,9 @@ class Governor:
 
     def unanswered(self, failure: Failure) -> None:
         """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
-        if failure.is_certificate:
-            self._stop(RunStopped(failure.message))
-        if self._reachability.failed(self.clock.monotonic(), is_answer=failure.is_answer):
-            span = f"{self.policy.unreachable_s:g} s"
-            self._stop(RunStopped(f"the platform has been out of reach for {span}: {failure.message}"))
+        reason = self.reachability.failed(self.clock.monotonic(), failure, is_first_contact=not self.answers)
+        if reason:
+            self.stop(RunStopped(reason))
         for queue in self._queues:
             queue.wake()
 
@@ -306,11 +314,13 @@ class Governor:
             charges.saw(permit, seen, now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.backoffs = 0
+            queue.errors = 0
             self.good_answers += not reply.is_truncated
             self.failures += reply.is_truncated
             self.concurrency.answered(now - permit.granted)
         else:
             self.failures += kind in FAILURES
+            queue.note_error(verdict.message)
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
                 self._paused_until = max(self._paused_until, paused_until)
@@ -326,7 +336,7 @@ class Governor:
         """Any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
         self.loop_load.beat()
-        if self._reachability.unanswered and self._reachability.answered():
+        if self.reachability.unanswered and self.reachability.answered():
             for queue in self._queues:
                 queue.wake()
         date = date_from_headers(reply.headers)
@@ -347,7 +357,7 @@ class Governor:
             work = self._work_left(queue.account.name, queue.category)
             reason = unusable.reason_to_stop(self._queues, queue, work, self.policy.reserve)
             if reason is not None:
-                self._stop(reason)
+                self.stop(reason)
 
     def _is_cleared(self) -> bool:
         """See `hopeless.may_begin`; who waits for it is woken once."""

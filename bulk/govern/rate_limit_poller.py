@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from bulk.errors import RunStopped
 from bulk.govern.accounts import Account, PermitQueue, Trust
 from bulk.govern.budgets import probes
+from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
 from bulk.model import Failure, Reply
 from bulk.platform.auth.secrets import Secret
@@ -144,6 +146,16 @@ class RateLimitPoller:
             governor.unanswered(answer)
             return
         reply, verdict = answer
+        if not governor.answers and (fault := fault_of(reply)):
+            governor.stop(RunStopped(fault))
+            return
+        self._heard(reply, verdict, marks, sent, wishes)
+
+    def _heard(
+        self, reply: Reply, verdict: Verdict, marks: dict[str, tuple[int, int]], sent: float, wishes: int
+    ) -> None:
+        """Take in an answer that came just now to what was asked at `sent` (monotonic)."""
+        account, governor, now = self._account, self._governor, self._account.polled
         governor.heard(reply, sent, now)
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:

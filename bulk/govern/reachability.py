@@ -1,14 +1,19 @@
 """Is the platform in reach? Told by what was answered and what was not; pure, monotonic times come in.
 
 A few requests in a row without any answer, and one at a time asks again after growing pauses, until an answer comes or
-the user's limit is over. Source: interface.md §2 (`limits.unreachable`); failures.md rows 1, 2.
+the user's limit is over. Where nothing was ever answered, and what went wrong is no time-out, waiting helps nobody: the
+address is wrong, or nothing runs there. Source: interface.md §2 (`limits.unreachable`); failures.md rows 1, 2.
 """
 
 from dataclasses import dataclass
 
+from bulk.model import ErrorCode, Failure, FailureKind
+
 SILENT_AFTER = 3
 """So many requests in a row without an answer: the platform is out of reach."""
 RETRY_FIRST_S, RETRY_MOST_S = 0.1, 5.0
+FIRST_CONTACT_S = 5.0
+"""So long a platform is tried that never answered, and refuses, is not found or speaks something else (seconds)."""
 
 
 @dataclass(slots=True)
@@ -19,31 +24,57 @@ class Reachability:
         limit_s: how long a silent platform is asked (seconds).
         unanswered: requests in a row without an answer (count), the first of them at `since`.
         retry_at: when the next may ask.
+        error: what the newest of them met, for people.
     """
 
     limit_s: float
     unanswered: int = 0
     since: float = 0.0
     retry_at: float = 0.0
+    error: str = ""
 
     @property
     def is_silent(self) -> bool:
         """Whether one at a time asks."""
         return self.unanswered >= SILENT_AFTER
 
-    def failed(self, now: float, *, is_answer: bool = False) -> bool:
-        """A request got no answer, or one that can't be used (`is_answer`); returns whether the limit is over."""
-        if is_answer:
+    def failed(self, now: float, failure: Failure, *, is_first_contact: bool = False) -> str:
+        """A request got no answer, or one that can't be used; returns why the run can't go on, empty where it can.
+
+        Args:
+            now: monotonic.
+            is_first_contact: this process has had no answer yet.
+        """
+        if failure.is_certificate:
+            return failure.message
+        if failure.is_answer:
             self.unanswered = 0
-            return False
+            return ""
         if self.unanswered == 0:
             self.since = now
         self.unanswered += 1
+        self.error = failure.message
         doublings = min(10, max(0, self.unanswered - SILENT_AFTER))
         self.retry_at = now + min(RETRY_MOST_S, RETRY_FIRST_S * 2.0**doublings)
-        return self.is_silent and now - self.since > self.limit_s
+        silent_s = now - self.since
+        if not self.is_silent:
+            return ""
+        if is_first_contact and failure.code is not ErrorCode.TIMEOUT and silent_s > min(FIRST_CONTACT_S, self.limit_s):
+            return f"the platform can't be reached: {failure.message}{_way_out(failure)}"
+        if silent_s > self.limit_s:
+            return f"the platform has been out of reach for {self.limit_s:g} s: {failure.message}"
+        return ""
 
     def answered(self) -> bool:
         """An answer came; returns whether the platform had been silent before it."""
         was_silent, self.unanswered = self.unanswered > 0, 0
         return was_silent
+
+
+def _way_out(failure: Failure) -> str:
+    """What to look at, where the message does not say that itself."""
+    if failure.message.endswith("?"):
+        return ""
+    if failure.kind is FailureKind.LOST:
+        return ": does platform.base_url have the right scheme (https or http) and port?"
+    return ": does the platform run, and does platform.base_url have the right name and port?"

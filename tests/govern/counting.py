@@ -86,7 +86,9 @@ class Platform:
             self.log.append((self.clock.monotonic(), token.reveal(), 401))
             return Reply(status=401, headers=self._headers()), Verdict(VerdictKind.UNAUTHORIZED)
         if self.is_off:
-            return Reply(status=404, headers=self._headers()), Verdict(VerdictKind.ACCEPTED)
+            return Reply(status=404, headers=self._headers(), body={"message": "Not Found"}), Verdict(
+                VerdictKind.ACCEPTED
+            )
         if self.now() < self.window_end:
             remaining, reset = self.limit - self.used[self.window_end], self.window_end
         else:

@@ -1,5 +1,6 @@
 """What an answer, or none, means for the requests after it: pure decisions, second by second."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from bulk.govern.concurrency.adaptive_limit import START, AdaptiveLimit
 from bulk.govern.reachability import RETRY_MOST_S, Reachability
 from bulk.govern.reactions import follow
 from bulk.govern.server_clock import ServerClock
-from bulk.model import ErrorCode
+from bulk.model import ErrorCode, Failure, FailureKind
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind
 
@@ -117,36 +118,73 @@ def test_a_401_freezes_its_own_token(generation: int, trust: Trust) -> None:
     assert situation.account.trust is trust
 
 
+REFUSED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="can't connect to a:1")
+LOST = replace(REFUSED, kind=FailureKind.LOST, message="the connection to a:1 was lost")
+OVERDUE = replace(REFUSED, code=ErrorCode.TIMEOUT, message="no connection to a:1 within 60 s")
+UNUSABLE = replace(LOST, is_answer=True)
+
+
 def test_a_silent_platform() -> None:
     """failures.md rows 1, 2: silent after three in a row; asked after 0.1 s, then twice as long, at most 5 s."""
     reach, pauses = Reachability(limit_s=10.0), []
     for place in range(14):
         assert reach.is_silent is (place >= 3)
-        assert reach.failed(NOW) is False
+        assert reach.failed(NOW, REFUSED) == ""
         pauses.append(round(reach.retry_at - NOW, 6))
     assert pauses == [0.1, 0.1, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, *[5.0] * 6]
-    assert reach.since == NOW
-    assert reach.failed(NOW + 10.0) is False
-    assert reach.failed(NOW + 10.1) is True
+    assert (reach.since, reach.error, reach.unanswered) == (NOW, REFUSED.message, 14)
+    assert reach.failed(NOW + 10.0, REFUSED) == ""
+    assert reach.failed(NOW + 10.1, REFUSED) == "the platform has been out of reach for 10 s: can't connect to a:1"
     assert reach.answered() is True
     assert reach.answered() is False
-    assert (reach.is_silent, reach.failed(NOW + 50.0), reach.since) == (False, False, NOW + 50.0)
+    assert (reach.is_silent, reach.failed(NOW + 50.0, REFUSED), reach.since) == (False, "", NOW + 50.0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "limit_s", "after_s", "said"),
+    [
+        (REFUSED, 300.0, 5.0, ""),
+        (
+            REFUSED,
+            300.0,
+            7.1,
+            "can't connect to a:1: does the platform run, and does platform.base_url have ",
+        ),
+        (REFUSED, 1.0, 1.1, "can't be reached"),
+        (LOST, 300.0, 5.1, "was lost: does platform.base_url have the right scheme (https or http) and port?"),
+        (replace(REFUSED, message="right?"), 300.0, 5.1, "the platform can't be reached: right?"),
+        (OVERDUE, 300.0, 299.0, ""),
+        (OVERDUE, 300.0, 300.1, "out of reach for 300 s: no connection"),
+    ],
+)
+def test_a_first_contact_that_fails_for_good(failure: Failure, limit_s: float, after_s: float, said: str) -> None:
+    """Where nothing was ever answered, five seconds are enough, but for time-outs; the way out is said once."""
+    reach = Reachability(limit_s)
+    assert [reach.failed(NOW, failure, is_first_contact=True) for _ in range(3)] == ["", "", ""]
+    reason = reach.failed(NOW + after_s, failure, is_first_contact=True)
+    assert said in reason if said else reason == ""
+    assert reason.count("?") <= 1
+
+
+def test_a_certificate_that_is_refused_stops_at_once() -> None:
+    """failures.md row 3: no repeat will help."""
+    assert Reachability(9.0).failed(NOW, replace(REFUSED, is_certificate=True)) == REFUSED.message
 
 
 def test_two_failures_are_no_silence_however_long() -> None:
     """Two requests without an answer, hours apart, don't stop a run."""
     reach = Reachability(limit_s=1.0)
-    assert [reach.failed(NOW), reach.failed(NOW + 9_000.0)] == [False, False]
+    assert [reach.failed(NOW, REFUSED), reach.failed(NOW + 9_000.0, REFUSED, is_first_contact=True)] == ["", ""]
 
 
 def test_what_cant_be_used_is_no_silence() -> None:
     """A platform whose answers can't be used is in reach: no run stops, or waits, because of that (row 28)."""
     reach = Reachability(limit_s=1.0)
     for second in range(20):
-        assert reach.failed(NOW + second, is_answer=True) is False
+        assert reach.failed(NOW + second, UNUSABLE) == ""
         assert not reach.is_silent
-    assert [reach.failed(NOW + 30.0), reach.failed(NOW + 40.0), reach.unanswered] == [False, False, 2]
-    assert reach.failed(NOW + 50.0, is_answer=True) is False
+    assert [reach.failed(NOW + 30.0, REFUSED), reach.failed(NOW + 40.0, REFUSED), reach.unanswered] == ["", "", 2]
+    assert reach.failed(NOW + 50.0, UNUSABLE) == ""
     assert reach.unanswered == 0
 
 
@@ -161,7 +199,7 @@ def test_silence_is_what_was_not_answered(steps: list[tuple[bool, float]]) -> No
             row = 0
         else:
             row += 1
-            reach.failed(now)
+            reach.failed(now, REFUSED)
             assert 0.1 <= reach.retry_at - now + 1e-9 <= RETRY_MOST_S + 1e-6
         assert reach.is_silent is (row >= 3)
 

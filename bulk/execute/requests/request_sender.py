@@ -67,6 +67,11 @@ class Tried:
         """The verdict's kind; None where there was no answer."""
         return self.verdict.kind if self.verdict is not None else None
 
+    @property
+    def error(self) -> str:
+        """What went wrong, for people; empty where nothing did."""
+        return self.failure.message if self.failure is not None else self.verdict.message if self.verdict else ""
+
 
 class RequestSender:
     """Sends requests for all workers.
@@ -282,7 +287,7 @@ class RequestSender:
             return patience.pause_s(self._dice)
 
         async def pause(seconds: float) -> None:
-            await self.pause(seconds, WaitReason.READ)
+            await self.pause(seconds, WaitReason.READ, patience.error)
 
         await pause(patience.pause_s(self._dice))
         retrying = AsyncRetrying(
@@ -295,16 +300,17 @@ class RequestSender:
         tried: Tried = await retrying(again)
         return tried
 
-    async def pause(self, seconds: float, why: WaitReason | None = None) -> None:
+    async def pause(self, seconds: float, why: WaitReason | None = None, error: str = "") -> None:
         """Wait before another try.
 
         Args:
             why: what the status says of it; None where something else tells it.
+            error: what went wrong before, for people; empty where nothing did.
 
         Raises:
             Draining: the run is ending, so there will be none.
         """
-        with self.wait_reasons.told(why, seconds, self._clock.monotonic()), anyio.move_on_after(seconds):
+        with self.wait_reasons.told(why, seconds, self._clock.monotonic(), error), anyio.move_on_after(seconds):
             await self._draining.wait()
         if self._draining.is_set():
             raise Draining
@@ -315,6 +321,7 @@ class Patience:
 
     def __init__(self, governor: Governor, first: Tried) -> None:
         self._governor = governor
+        self.error = ""
         self._served = governor.served
         self._weights = 0.0
         self._tries = 0
@@ -326,6 +333,7 @@ class Patience:
 
     def note(self, tried: Tried, is_first: bool = False) -> None:
         """Take in what came of a send."""
+        self.error = tried.error
         self._is_last_waited_for = tried.kind in WAITED_FOR
         self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
         if tried.kind is VerdictKind.UNEXPLAINED:

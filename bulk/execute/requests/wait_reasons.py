@@ -4,8 +4,12 @@ Pure; monotonic times come in. Source: design.md §4 (everything that waits says
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
+
+from bulk.status import WaitKind
 
 SHORTEST_TOLD_S = 1.0
 """A shorter pause is over before anybody has read of it (seconds)."""
@@ -23,29 +27,58 @@ class WaitReason(StrEnum):
     LOOK = "next look at what takes its time"
 
 
+KINDS: Mapping[WaitReason, WaitKind] = MappingProxyType(
+    {
+        WaitReason.NOT_VISIBLE: WaitKind.SETTLING,
+        WaitReason.MAY_ARRIVE: WaitKind.SETTLING,
+        WaitReason.ROUND: WaitKind.RETRY_AFTER,
+        WaitReason.BUSY: WaitKind.RETRY_AFTER,
+        WaitReason.UNEXPLAINED: WaitKind.RETRY_AFTER,
+        WaitReason.READ: WaitKind.RETRY_AFTER,
+        WaitReason.LOOK: WaitKind.POLL_INTERVAL,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Pauses of one reason: when the last is over (monotonic seconds), how many there are, and the newest error."""
+
+    why: WaitReason
+    until: float
+    count: int = 1
+    error: str = ""
+
+
 class WaitReasons:
     """Those that last right now."""
 
     def __init__(self) -> None:
-        self._lasting: dict[object, tuple[WaitReason, float]] = {}
+        self._lasting: dict[object, Pause] = {}
 
     @contextlib.contextmanager
-    def told(self, why: WaitReason | None, seconds: float, now: float) -> Iterator[None]:
-        """One of `seconds` from `now` on, for the time of the block. `why`: None where something else tells it."""
+    def told(self, why: WaitReason | None, seconds: float, now: float, error: str = "") -> Iterator[None]:
+        """One of `seconds` from `now` on, for the time of the block.
+
+        Args:
+            why: None where something else tells it.
+            error: what went wrong before, for people; empty where nothing did.
+        """
         if why is None or seconds < SHORTEST_TOLD_S:
             yield
             return
         pause = object()
-        self._lasting[pause] = (why, now + seconds)
+        self._lasting[pause] = Pause(why, now + seconds, 1, error)
         try:
             yield
         finally:
             del self._lasting[pause]
 
-    def waits(self) -> list[tuple[WaitReason, float, int]]:
-        """Each reason, when the last one of it is over (monotonic seconds), and how many there are."""
-        found: dict[WaitReason, tuple[float, int]] = {}
-        for why, until in self._lasting.values():
-            last, count = found.get(why, (until, 0))
-            found[why] = (max(last, until), count + 1)
-        return [(why, until, count) for why, (until, count) in found.items()]
+    def waits(self) -> list[Pause]:
+        """The pauses of each reason, added up."""
+        found: dict[WaitReason, Pause] = {}
+        for each in self._lasting.values():
+            seen = found.get(each.why, replace(each, count=0))
+            until, error = max(seen.until, each.until), each.error or seen.error
+            found[each.why] = Pause(each.why, until, seen.count + 1, error)
+        return list(found.values())

@@ -64,10 +64,11 @@ class WriteLoop:
                 if self.is_to_be_settled:
                     return tried
             elif kind is VerdictKind.UNEXPLAINED and unexplained + 1 < UNEXPLAINED_TRIES:
-                await sender.pause(unexplained_pause_s(unexplained, self._dice.random()), WaitReason.UNEXPLAINED)
+                seconds = unexplained_pause_s(unexplained, self._dice.random())
+                await sender.pause(seconds, WaitReason.UNEXPLAINED, tried.error)
                 unexplained += 1
             elif is_in_progress(tried) and self._clock.monotonic() - since < BUSY_MOST_S:
-                await sender.pause(pause_s(min(6, tally.sends), self._dice.random()), WaitReason.BUSY)
+                await sender.pause(pause_s(min(6, tally.sends), self._dice.random()), WaitReason.BUSY, tried.error)
             else:
                 return tried
             sender.retries += 1

@@ -146,7 +146,7 @@ def test_a_platform_that_is_not_there_is_told(tmp_path: Path) -> None:
     home.manifest("http://127.0.0.1:9/api/v3", readmes(5), limits={"unreachable": "1s"})
     ran = home.run(*COMMAND)
     assert ran.exit_code == 3
-    assert "out of reach" in ran.err
+    assert "the platform can't be reached: can't connect to 127.0.0.1:9" in ran.err
     assert home.results("run") == []
 
 

@@ -58,7 +58,7 @@ class Read(RequestSender):
     async def read(self, *_: Any) -> Reply | Outcome:
         return self.answer
 
-    async def pause(self, seconds: float, why: WaitReason | None = None) -> None:
+    async def pause(self, seconds: float, why: WaitReason | None = None, error: str = "") -> None:
         self.waited.append(seconds)
         self.clock.at += seconds
 

@@ -47,7 +47,7 @@ async def all_is_done(made: World, schedule: Schedule, manifest: Path) -> None:
 
 @pytest.mark.parametrize("trouble", UNREACHABLE)
 def test_an_unreachable_platform_stops_the_run_and_fails_no_item(folder: Path, trouble: str) -> None:
-    """failures.md rows 1, 2: nothing is sent, after `limits.unreachable` exit 3, and a resume does it all."""
+    """failures.md rows 1, 2: nothing is sent, exit 3 within ten seconds, and a resume does it all."""
 
     async def main() -> None:
         async with world(folder) as made:
@@ -60,7 +60,7 @@ def test_an_unreachable_platform_stops_the_run_and_fails_no_item(folder: Path, t
             manifest = made.write("run", schedule.jobs, {"unreachable": "30s"})
             report = await made.run(manifest)
             assert report.exit_code == 3
-            assert 30.0 <= now() < 45.0
+            assert 5.0 <= now() < 10.0
             assert not made.network.exchanges
             assert not made.lines(manifest)
             tries = sum("not connected" in line for line in made.network.trace)
@@ -80,16 +80,16 @@ def test_a_platform_that_comes_back_in_time_costs_nothing(folder: Path) -> None:
             schedule = mixed()
 
             def connect() -> float:
-                if 0.02 < now() < 100.0:
+                if 0.05 < now() < 100.0:
                     raise UNREACHABLE["refused"]
                 return TRIP_S
 
             made.network.connect = connect
-            made.network.fate_of = lambda exchange: Fate(answer_cut=0) if now() < 0.03 else FINE
+            made.network.fate_of = lambda exchange: Fate(answer_cut=0) if 0.04 < now() < 0.06 else FINE
             manifest = made.write("run", schedule.jobs, {"unreachable": "5m"})
             assert (await made.run(manifest)).exit_code == 0
             await all_is_done(made, schedule, manifest)
-            assert now() < 110.0
+            assert 100.0 < now() < 110.0
 
     simulate(main)
 

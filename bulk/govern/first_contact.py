@@ -1,0 +1,38 @@
+"""What answers `GET /rate_limit` for the first time may be no platform at all: another server, another path, another
+scheme. Pure. Every answer of the platform that is no success is a JSON object with a message.
+Source: specification.md, Errors.
+"""
+
+from urllib.parse import urlsplit
+
+from bulk.model import Reply
+
+_REDIRECTS = frozenset((301, 302, 307, 308))
+_NOT_THERE = frozenset((400, 404, 405, 410, 501))
+
+
+def fault_of(reply: Reply) -> str:
+    """Why what gave this first answer can't be the platform, and the way out; empty where it may be."""
+    status = reply.status
+    if status in _REDIRECTS:
+        return _led_to(reply.headers.get("location", ""))
+    body = reply.body
+    if status not in _NOT_THERE or (isinstance(body, dict) and (not body or "message" in body)):
+        return ""
+    return (
+        f"GET /rate_limit was answered with {status} and without a message of the platform: no API is there. "
+        "Does platform.base_url have the right scheme, port and path (mostly /api/v3)?"
+    )
+
+
+def _led_to(location: str) -> str:
+    try:
+        target = urlsplit(location)
+    except ValueError:
+        return ""
+    if target.scheme != "https" or not target.hostname:
+        return ""
+    return (
+        f"GET /rate_limit was answered with a redirect to https://{target.hostname}: write https:// in "
+        "platform.base_url, because the token is not sent after a redirect"
+    )
