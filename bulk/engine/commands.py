@@ -278,7 +278,7 @@ async def execute(
                 resume_state = resume_state.without_comparing()
             run = Run(checked, ledger, resume_state, credentials, display, around, tally)
             ended, failure = await _to_its_end(run)
-            await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
+            await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status, run.last_minute))
             if failure is not None:
                 raise failure
             return await _beside(around.disk, lambda: _report(ledger, checked))

@@ -44,7 +44,7 @@ from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Record, StoredTally
+from bulk.ledger.records import Minute, Record, StoredTally
 from bulk.manifest.manifest import Job
 from bulk.model import Effect, Encoded, Failure, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.credentials import Credential
@@ -54,6 +54,7 @@ from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import Verdict, classify
 from bulk.platform.transport import Transport
 from bulk.report.tally import Tally
+from bulk.report.timeline import Timeline
 from bulk.schedule.scheduler import Scheduler
 from bulk.status import Display, RunStatus
 from bulk.storage.disk_threads import Disk, thread_disk
@@ -137,6 +138,8 @@ class Run:
         self._draining = anyio.Event()
         self._failure_warnings = [FailureWarnings() for _ in manifest.jobs]
         now = self._clock.now()
+        self._timeline = Timeline(ledger.began_at, *ledger.view().timeline(newest=True))
+        self.last_minute: Minute | None = None
         self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
 
     def stop(self, reason: BulkError) -> None:
@@ -244,6 +247,7 @@ class Run:
         self._is_complete = self.scheduler.is_complete and recorder.failure is None
         state = "complete" if self._is_complete else "stopped"
         self.last_status = snapshot.status(state, str(self._stopped_by or self._refused or ""))
+        self.last_minute = self._timeline.note(self.last_status, self.governor.concurrency.latencies, is_last=True)
         self._display.update(self.last_status)
         if recorder.failure is not None and self._stopped_by is None:
             raise recorder.failure
@@ -328,7 +332,7 @@ class Run:
             self._display.update(status)
             now = self._clock.monotonic()
             if now - stored >= STORE_STATUS_S:
-                recorder.note_status(status)
+                recorder.note_status(status, self._timeline.note(status, self.governor.concurrency.latencies))
                 stored = now
             await self._clock.sleep(STATUS_S)
 

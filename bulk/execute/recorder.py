@@ -16,7 +16,7 @@ import anyio.lowlevel
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Intent, Record, StoredTally
+from bulk.ledger.records import Intent, Minute, Record, StoredTally
 from bulk.status import RunStatus
 from bulk.storage.disk_threads import Disk
 
@@ -113,6 +113,7 @@ class Recorder:
         self._has_room = anyio.Event()
         self._is_closing = False
         self._status: RunStatus | None = None
+        self._minute: Minute | None = None
         self.failure: BulkError | None = None
 
     async def intend(self, *intents: Intent) -> None:
@@ -193,9 +194,9 @@ class Recorder:
         if self.failure is not None:
             raise RunStopped(str(self.failure))
 
-    def note_status(self, status: RunStatus) -> None:
-        """Store this status with the next group, or soon."""
-        self._status = status
+    def note_status(self, status: RunStatus, minute: Minute | None = None) -> None:
+        """Store this status, and what the plots need of its minute, with the next group, or soon."""
+        self._status, self._minute = status, minute or self._minute
         self._wanted.set()
 
     def close(self) -> None:
@@ -258,10 +259,11 @@ class Recorder:
 
     async def _write(self, group: _Group) -> None:
         status, self._status = self._status, None
+        minute, self._minute = self._minute, None
         started = self._clock.monotonic()
         while self.failure is None:
             try:
-                await self._disk(lambda: self._commit(group, status))
+                await self._disk(lambda: self._commit(group, status, minute))
                 self._took_s = self._clock.monotonic() - started
             except RunStopped as refusal:
                 self._stop(refusal)
@@ -282,10 +284,10 @@ class Recorder:
         if not self.is_full:
             self._has_room.set()
 
-    def _commit(self, group: _Group, status: RunStatus | None) -> None:
+    def _commit(self, group: _Group, status: RunStatus | None, minute: Minute | None) -> None:
         if group.tallies is None:
             group.tallies = self._hooks.tally([entry for entry in group.entries if type(entry) is Record])
-        self._ledger.commit(group.entries, status, group.tallies)
+        self._ledger.commit(group.entries, status, group.tallies, minute)
         self._hooks.flush()
 
 

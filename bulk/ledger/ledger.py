@@ -20,7 +20,7 @@ from bulk.ledger import chunks, compaction, companion_files, database, results, 
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, refusing
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
-from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
+from bulk.ledger.records import Entry, Intent, Minute, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
@@ -117,7 +117,11 @@ class Ledger:
             return ledger
 
     def commit(
-        self, batch: Sequence[Entry], status: RunStatus | None = None, tallies: Mapping[int, StoredTally] = _NO_TALLIES
+        self,
+        batch: Sequence[Entry],
+        status: RunStatus | None = None,
+        tallies: Mapping[int, StoredTally] = _NO_TALLIES,
+        minute: Minute | None = None,
     ) -> None:
         """Make a group durable: files, then lines, then the transaction that points to them."""
         intents = [entry for entry in batch if type(entry) is Intent]
@@ -145,7 +149,7 @@ class Ledger:
                     connection.executemany(rows.ADD_COUNT, sums)
                     connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
                     if status is not None:
-                        connection.execute(rows.SET_STATUS, (rows.status_json(status),))
+                        rows.set_status(connection, status, minute)
             except BaseException:
                 if lines:
                     self._file.unclaim(position, lines)
@@ -220,7 +224,7 @@ class Ledger:
         except OSError as error:
             raise stopped(error, self.run_dir) from error
 
-    def finish(self, exit_code: int, why: str, status: RunStatus) -> None:
+    def finish(self, exit_code: int, why: str, status: RunStatus, minute: Minute | None = None) -> None:
         """End the epoch; `results.jsonl` is written anew first, where lines of it were replaced."""
         with self._lock:
             self._check_presence()
@@ -231,7 +235,7 @@ class Ledger:
                     if exit_code in COMPLETE:
                         raise
             with self._transaction() as connection:
-                connection.execute(rows.SET_STATUS, (rows.status_json(status),))
+                rows.set_status(connection, status, minute)
                 reason = redact(why.encode("utf-8", "replace").decode())
                 connection.execute(rows.END_EPOCH, (status.at, exit_code, reason, rows.status_json(status), self.epoch))
         self._reached(Point.ENDED)

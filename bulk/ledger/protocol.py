@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Protocol
 
-from bulk.ledger.records import Entry, Intent, StoredTally
+from bulk.ledger.records import Entry, Intent, Minute, StoredTally
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import RunStatus
 
@@ -44,6 +44,9 @@ class RunView(Protocol):
     def newest_lines(self, size_bytes: int) -> list[bytes]:
         """The last lines of the results, so many bytes together, in their order; replaced ones are among them."""
 
+    def timeline(self, *, newest: bool = False) -> list[Minute]:
+        """Figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute."""
+
 
 class RunLedger(Protocol):
     """What was sent and how it ended, open for this process alone.
@@ -57,7 +60,11 @@ class RunLedger(Protocol):
     began_at: float
 
     def commit(
-        self, batch: Sequence[Entry], status: RunStatus | None = None, tallies: Mapping[int, StoredTally] = ...
+        self,
+        batch: Sequence[Entry],
+        status: RunStatus | None = None,
+        tallies: Mapping[int, StoredTally] = ...,
+        minute: Minute | None = None,
     ) -> None:
         """Make a group durable: all of it, or none.
 
@@ -68,6 +75,7 @@ class RunLedger(Protocol):
         Args:
             status: stored as the newest one, for `bulk status`.
             tallies: of jobs by their number (-1: of the run), this group included; they replace the stored ones.
+            minute: stored with the status, for plots; replaces what the ledger has of it.
 
         Raises:
             ValueError: an item of the group has an outcome already. Nothing of the group was kept.
@@ -113,7 +121,7 @@ class RunLedger(Protocol):
         are; before anything is sent.
         """
 
-    def finish(self, exit_code: int, why: str, status: RunStatus) -> None:
+    def finish(self, exit_code: int, why: str, status: RunStatus, minute: Minute | None = None) -> None:
         """End this process's time with the run at `status.at`; the results hold every item once.
 
         A run that is stopped with work left may keep replaced lines (always after an interrupt, which should not wait);

@@ -70,6 +70,13 @@ class StoredTally(NamedTuple):
     json: bytes
 
 
+class Minute(NamedTuple):
+    """Figures of one minute, for plots: minutes since the epoch, and what `bulk/report/timeline.py` made of them."""
+
+    minute: int
+    data: bytes
+
+
 class RunIdentity(msgspec.Struct, frozen=True):
     """Whose run it is. A run directory can be resumed only with the same one (interface.md §5).
 

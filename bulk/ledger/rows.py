@@ -8,7 +8,7 @@ import msgspec
 import orjson
 
 from bulk.ledger import results
-from bulk.ledger.records import Intent, Record, RunIdentity, StoredTally
+from bulk.ledger.records import Intent, Minute, Record, RunIdentity, StoredTally
 from bulk.model import Effect, ErrorCode, OutcomeKind
 from bulk.redaction import redact_json
 from bulk.status import STATES, RunStatus
@@ -24,6 +24,7 @@ ADD_COUNT = """
 """
 SET_STATUS = "UPDATE status SET json = ?"
 SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
+SET_MINUTE = "INSERT OR REPLACE INTO timeline VALUES (?,?)"
 END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
 
 BLOCK_ITEMS = 65_536
@@ -143,6 +144,13 @@ def outcome_rows(
 def status_json(status: RunStatus) -> bytes:
     """What the column `status` holds; no secret is in it."""
     return redact_json(results.dump(msgspec.to_builtins(status)), OWN_WORDS)
+
+
+def set_status(connection: sqlite3.Connection, status: RunStatus, minute: Minute | None) -> None:
+    """Store the newest status, and with it what the plots need of its minute."""
+    connection.execute(SET_STATUS, (status_json(status),))
+    if minute is not None:
+        connection.execute(SET_MINUTE, minute)
 
 
 def tally_rows(tallies: Mapping[int, StoredTally]) -> list[tuple[int, int, bytes]]:

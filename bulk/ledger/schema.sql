@@ -73,6 +73,12 @@ CREATE TABLE IF NOT EXISTS tallies (
     json  BLOB NOT NULL              -- as bulk/report/tally.py makes it
 );
 
+-- Figures by time, for plots; written with the status. That of a run begun without it begins when it is resumed.
+CREATE TABLE IF NOT EXISTS timeline (
+    minute INTEGER PRIMARY KEY,      -- since the epoch
+    data   BLOB NOT NULL             -- samples as bulk/report/timeline.py makes them
+);
+
 -- What binds the files of the run directory together: see bulk/ledger/seal.py and companion_files.py. Begun without these three, a
 -- run gets them: that is no other version of the ledger.
 -- One row: which run this is, how many commits there were (run.seal says how many there are at least), and when the run

@@ -21,7 +21,7 @@ from bulk.ledger.chunks import refuse_edited
 from bulk.ledger.compaction import rewritten_path
 from bulk.ledger.database import LEDGER, has_table, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, read_holder
-from bulk.ledger.records import Epoch, RunIdentity, StoredTally
+from bulk.ledger.records import Epoch, Minute, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at
 from bulk.ledger.rows import read_counts, read_identity, read_words
 from bulk.model import OutcomeKind
@@ -88,6 +88,15 @@ class LedgerView:
         counts[-1] = sum(counts.values())
         kept = {job: tally.items for job, tally in found.items()}
         return found if all(kept.get(job, 0) == items for job, items in counts.items()) else None
+
+    def timeline(self, *, newest: bool = False) -> list[Minute]:
+        """Figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute."""
+        with open_reader(self._path) as connection:
+            if not has_table(connection, "timeline"):
+                return []
+            order = "DESC LIMIT 1" if newest else ""
+            found = connection.execute(f"SELECT minute, data FROM timeline ORDER BY minute {order}")
+            return [Minute(*row) for row in found]
 
     def error_counts(self) -> list[tuple[str, str, int]]:
         """From the sums that are kept with each commit."""

@@ -11,7 +11,9 @@ Bad answers make it fall, see `overload.py`; they never raise it. Where this pro
 time, it falls to what it can serve. Source: design.md §4; failures.md row 25.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from typing import Final
 
 from bulk.govern.concurrency.latency_rounds import Round
 from bulk.govern.concurrency.overload import Overload
@@ -59,6 +61,8 @@ MEMORY = 0.05
 """Weight of the newest latency in the moving mean."""
 CALM_S = 0.05
 """The limit falls once in a round, which is at least that long."""
+LATENCIES_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Up to which latency each class of the histogram goes (seconds); one more holds all that took longer."""
 TINY_S = 1e-9
 _NONE = float("inf")
 
@@ -85,6 +89,7 @@ class AdaptiveLimit:
         was_starting: whether it was starting before that fall.
         is_doubted: the last experiment was not believed. calm_after: until then it does not fall again (monotonic).
         round: what is being measured. suffering: what the bad answers say.
+        latencies: good answers so far, in the classes of `LATENCIES_S` (counts).
     """
 
     most: int
@@ -118,6 +123,7 @@ class AdaptiveLimit:
     calm_after: float = 0.0
     round: Round = field(init=False)
     suffering: Overload = field(default_factory=Overload)
+    latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCIES_S) + 1))
 
     def __post_init__(self) -> None:
         self.limit = self.whole = float(min(self.most, START))
@@ -148,6 +154,7 @@ class AdaptiveLimit:
 
     def answered(self, latency_s: float) -> None:
         """A good answer after that many seconds."""
+        self.latencies[bisect_left(LATENCIES_S, latency_s)] += 1
         if latency_s < TINY_S:
             latency_s = TINY_S
         in_flight, seen = self.in_flight + 1, self.round
