@@ -36,6 +36,7 @@ from bulk.platform.auth.credentials import Credential
 from bulk.platform.classification import Limits, VerdictKind, classify, date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
 from bulk.redaction import redact
+from bulk.report.exploration import explore
 from bulk.report.fold import Report, fold, tally_of_a_running
 from bulk.report.report_files import write_reports
 from bulk.status import BucketStatus, Display, JobStatus, RunStatus, Silence
@@ -297,8 +298,9 @@ def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
 
 
 def _report(ledger: Ledger, checked: Checked) -> Report:
-    report = fold(ledger.view(), manifest=checked.manifest.path, notes=checked.notes)
-    write_reports(report, ledger.run_dir)
+    view = ledger.view()
+    report = fold(view, manifest=checked.manifest.path, notes=checked.notes)
+    write_reports(report, ledger.run_dir, explore(view, report))
     return report
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.errors import RunDirectoryError
+from bulk.report.exploration import Exploration
 from bulk.report.record import Report
 from bulk.report.render import html
 from bulk.storage.private_files import replacing, sync_directory
@@ -16,13 +17,13 @@ JSON_NAME = "report.json"
 HTML_NAME = "report.html"
 
 
-def write_reports(report: Report, run_dir: Path) -> None:
+def write_reports(report: Report, run_dir: Path, exploration: Exploration | None = None) -> None:
     """Write both files into `run_dir`, closed to other users (0600).
 
     Raises:
         RunDirectoryError: one can't be written. The run's truth is in its ledger: the report can be made again.
     """
-    contents = {JSON_NAME: as_json(report), HTML_NAME: html.render(report).encode("utf-8", "replace")}
+    contents = {JSON_NAME: as_json(report), HTML_NAME: html.render(report, exploration).encode("utf-8", "replace")}
     try:
         for name, content in contents.items():
             with replacing(run_dir / name) as file:

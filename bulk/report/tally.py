@@ -252,15 +252,19 @@ def _haste(slow: SlowItem) -> tuple[float, int]:
 def label(item: msgspec.Raw | Mapping[str, object]) -> str:
     """An item in a few words: `acme/api CODEOWNERS branch=main`. Objects and lists are left out."""
     fields = msgspec.json.decode(item) if isinstance(item, msgspec.Raw) else item
-    if not isinstance(fields, Mapping):
-        return _shortened(redact(str(fields)), MOST_LABEL)
+    words = label_of_redacted(fields) if isinstance(fields, Mapping) else str(fields)
+    return _shortened(redact(words), MOST_LABEL)
+
+
+def label_of_redacted(fields: Mapping[str, object]) -> str:
+    """As `label`, of any length, of fields that hold no secret."""
     plain = {name: value for name, value in fields.items() if isinstance(value, str | int | float) and name != "id"}
     words = []
     if "owner" in plain and "repo" in plain:
         words.append(f"{plain.pop('owner')}/{plain.pop('repo')}")
     words += [str(plain.pop(name)) for name in ("enterprise", "org", "login", "path") if name in plain]
     words += [f"{name}={value}" for name, value in plain.items()]
-    return _shortened(redact(" ".join(words)), MOST_LABEL)
+    return " ".join(words)
 
 
 def _shortened(text: str, most: int) -> str:

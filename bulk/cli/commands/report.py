@@ -25,6 +25,7 @@ def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
     from bulk.engine.origin import manifest_of
     from bulk.ledger.view import LedgerView
     from bulk.report import report_files
+    from bulk.report.exploration import explore
     from bulk.report.fold import fold
     from bulk.report.render import html, tables, text
 
@@ -43,7 +44,8 @@ def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
             case "json":
                 stdout.write(report_files.as_json(fold(view, manifest=manifest)))
             case "html":
-                stdout.write(html.render(fold(view, manifest=manifest)).encode("utf-8", "replace"))
+                found = fold(view, manifest=manifest)
+                stdout.write(html.render(found, explore(view, found)).encode("utf-8", "replace"))
             case _ if kinds is not None:
                 tables.write_list(view, stdout, kinds)
             case _:

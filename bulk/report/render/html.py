@@ -1,39 +1,75 @@
-"""The completion report as one HTML file that opens from disk: no script, no network, nothing from outside it.
+"""The completion report as one HTML file that opens from disk: no network, nothing from outside it.
 
-The template escapes by itself, and every string passes through `terminal.safe` first, so that no name can reorder what
-is read. The content security policy forbids everything but the file's own styles (failures.md row 68).
+The template escapes by itself, and what would be obeyed, reordered or hidden is written out (`\\u202e`): no name can
+change what is read. The content security policy forbids everything but the page's one style sheet and one script,
+by their digests. Without scripts there are the tables, without the list of every item and the plots (failures.md row
+68).
 """
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 import shlex
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from bulk.model import ErrorCode
-from bulk.report.record import OUTCOMES, JobReport, Report
-from bulk.report.render import chart, formatting, text
-from bulk.report.render.terminal import safe
+from bulk.platform.printable import JOINERS
+from bulk.report.record import HINTS, OUTCOMES, JobReport, Report
+from bulk.report.render import formatting, text
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    from bulk.report.exploration import Exploration
+
+MOST_CAUSES = 30
+"""Causes that are shown as a table; the items of all are in the list."""
+
 _TONES = {"running": "same", "lost": "doubt", "stopped": "doubt"}
+_SPAN = 1000
+_NEUTRAL = frozenset((ErrorCode.SUPERSEDED, ""))
 
 
-def render(report: Report) -> str:
-    """The whole page."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One outcome's part of a bar: where it begins, how wide it is (thousandths), and what it says."""
+
+    kind: str
+    x: float
+    width: float
+    says: str
+
+
+def render(report: Report, exploration: Exploration | None = None) -> str:
+    """The whole page.
+
+    Args:
+        exploration: what there is to explore; None: there are only the tables.
+    """
     tone = _TONES.get(report.state) or {0: "good", 1: "bad", 6: "doubt"}.get(report.exit_code, "doubt")
     kinds = [kind for kind in OUTCOMES if report.outcomes.get(kind)]
+    css, script = _asset("report.css"), _asset("plot.js") + _asset("report.js")
+    causes = list(_causes(exploration)) if exploration is not None else []
     return _template().render(
         report=report,
-        chart=chart.draw(report.timeline),
-        area=chart,
         kinds=kinds,
-        all_kinds=OUTCOMES,
-        policy=POLICY,
+        parts=bar_parts,
+        policy=_policy(css, script),
+        css=_as_is(css),
+        script=_as_is(script),
+        packed=_as_is(exploration.packed()) if exploration is not None else "",
+        exploration=exploration,
+        items=exploration.items if exploration is not None else None,
+        causes=causes[:MOST_CAUSES],
+        more_causes=max(0, len(causes) - MOST_CAUSES),
+        hints=HINTS,
         tone=tone,
         quoted_dir=shlex.quote(report.run_dir),
         verdict=text.verdict(report),
@@ -44,6 +80,26 @@ def render(report: Report) -> str:
     )
 
 
+def _policy(css: str, script: str) -> str:
+    digests = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (css, script))
+    style, module = digests
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{module}'; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'"
+    )
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    return resources.files("bulk.report.render").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _as_is(text_of_ours: str) -> str:
+    from markupsafe import Markup
+
+    return Markup(text_of_ours)
+
+
 @functools.cache
 def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -52,7 +108,7 @@ def _template() -> Template:
         loader=PackageLoader("bulk.report.render"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_finalized,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -66,18 +122,56 @@ def _template() -> Template:
     return environment.get_template("report.html.j2")
 
 
-def _shown(value: Any) -> Any:
+def _finalized(value: Any) -> Any:
     """What the template prints, made safe; markup (of the template itself) is left alone."""
-    return safe(value) if type(value) is str else value
+    return shown(value) if type(value) is str else value
+
+
+def shown(words: str) -> str:
+    """`words`, with what would be obeyed, reordered or hidden written out: `\\u202e`."""
+    return words if words.isprintable() else "".join(map(_shown, words))
+
+
+def _shown(char: str) -> str:
+    category = unicodedata.category(char)
+    if category in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and char not in JOINERS and char != "\n":
+        return f"\\u{ord(char):04x}"
+    return " " if category == "Zs" or char == "\n" else char
+
+
+def bar_parts(outcomes: Mapping[str, int], left: int | None) -> Iterator[Part]:
+    """The bar of some outcomes; what occurred at all is seen."""
+    counts = {**{kind: outcomes.get(kind, 0) for kind in OUTCOMES}, "left": left or 0}
+    whole, x = max(1, sum(counts.values())), 0.0
+    for kind, count in counts.items():
+        if count:
+            width = max(4.0, round(_SPAN * count / whole, 1))
+            yield Part(kind, round(min(x, _SPAN - width), 1), width, f"{count:,} {kind}")
+            x += width
+
+
+def _causes(exploration: Exploration) -> Iterator[dict[str, Any]]:
+    """The most frequent first."""
+    numbered = [(cause, number) for number, cause in enumerate(exploration.causes) if cause.code not in _NEUTRAL]
+    for cause, number in sorted(numbered, key=lambda each: -each[0].count):
+        yield {
+            "number": number,
+            "count": cause.count,
+            "job": cause.job,
+            "outcome": cause.outcome,
+            "code": cause.code,
+            "message": cause.message or "(different messages)",
+            "examples": cause.examples,
+        }
 
 
 def _listed(job: JobReport) -> str:
     """What the list of a job's problems holds: all of them, or the first."""
     wrong = sum(error.count for error in job.errors if error.code != ErrorCode.SUPERSEDED)
-    shown = len(job.problems)
-    if shown == 1:
+    shown_items = len(job.problems)
+    if shown_items == 1:
         return "The item" if wrong <= 1 else "The first item"
-    return f"All {shown} items" if shown >= wrong else f"The first {shown} items of {wrong:,}"
+    return f"All {shown_items} items" if shown_items >= wrong else f"The first {shown_items} items of {wrong:,}"
 
 
 def _utc(at: datetime | None) -> str:

@@ -1,5 +1,7 @@
 """Text, HTML and the files that they go to: what a person reads at the end of a run."""
 
+import base64
+import hashlib
 import re
 import stat
 from html.parser import HTMLParser
@@ -11,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.errors import RunDirectoryError
+from bulk.ledger.view import LedgerView
+from bulk.report.exploration import explore
 from bulk.report.fold import fold
-from bulk.report.record import OUTCOMES, Report, Timeline
-from bulk.report.render import chart, html, text
+from bulk.report.record import OUTCOMES
+from bulk.report.render import html, text
 from bulk.report.render.terminal import width
 from bulk.report.report_files import write_reports
 from bulk.status import Wait
@@ -47,6 +51,12 @@ def report(new_run):
         ),
     )
     return fold(view)
+
+
+@pytest.fixture
+def explored(report):
+    """What there is to explore of it."""
+    return explore(LedgerView(Path(report.run_dir)), report)
 
 
 @pytest.fixture
@@ -95,7 +105,7 @@ class _Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if not self.open or self.open[-1] != "style":
+        if not self.open or self.open[-1] not in ("style", "script"):
             self.words.append(data)
 
 
@@ -159,20 +169,28 @@ def test_text_of_dozens_of_jobs_is_bounded(new_run):
     assert "none has ended" in shown
 
 
-def test_html_is_one_page_without_anything_from_outside(report):
-    """No script, no link, no image; the policy forbids all but the page's own styles; elements are balanced."""
-    page = _Page(html.render(report))
-    assert page.open == []
-    names = {tag for tag, _ in page.tags}
-    assert not names & {"script", "link", "img", "iframe", "object", "a", "form", "base"}
-    policies = [given["content"] for tag, given in page.tags if given.get("http-equiv") == "Content-Security-Policy"]
-    assert len(policies) == 1
-    assert str(policies[0]).startswith("default-src 'none'; style-src 'unsafe-inline'")
-    assert not any(
-        name in ("src", "href", "srcset") or name.startswith("on") for _, given in page.tags for name in given
-    )
-    assert "url(" not in html.render(report)
-    assert "@import" not in html.render(report)
+def test_html_is_one_page_without_anything_from_outside(report, explored):
+    """No link, no image, no style attribute; the policy allows the page's own style sheet and script and no more;
+    elements are balanced."""
+    for rendered in (html.render(report), html.render(report, explored)):
+        page = _Page(rendered)
+        assert page.open == []
+        names = {tag for tag, _ in page.tags}
+        assert not names & {"link", "img", "iframe", "object", "a", "form", "base"}
+        policies = [
+            given["content"] for tag, given in page.tags if given.get("http-equiv") == "Content-Security-Policy"
+        ]
+        assert len(policies) == 1
+        assert str(policies[0]).startswith("default-src 'none'; style-src 'sha256-")
+        assert "unsafe" not in str(policies[0])
+        forbidden = ("src", "href", "srcset", "style")
+        assert not any(name in forbidden or name.startswith("on") for _, given in page.tags for name in given)
+        assert "url(" not in rendered
+        assert "@import" not in rendered
+        for tag in ("style", 'script type="module"'):
+            for words in re.findall(rf"<{tag}>(.*?)</{tag.split()[0]}>", rendered, re.DOTALL):
+                digest = base64.b64encode(hashlib.sha256(words.encode()).digest()).decode()
+                assert f"'sha256-{digest}'" in str(policies[0])
 
 
 def test_html_says_what_matters(report):
@@ -225,24 +243,19 @@ def test_html_of_every_state(new_run):
         assert "still running" in html.render(fold(run.view, now=START + 60))
 
 
-counts = st.tuples(*(st.integers(0, 10**6) for _ in OUTCOMES))
+@given(st.fixed_dictionaries({kind: st.integers(0, 10**6) for kind in OUTCOMES}), st.none() | st.integers(0, 10**6))
+def test_the_bar_of_outcomes_stays_within_its_frame(outcomes, left):
+    """Whatever the numbers: each outcome that occurred is seen, and no part leaves the bar."""
+    parts = list(html._parts(outcomes, left))
+    assert {part.kind for part in parts} == {kind for kind, count in {**outcomes, "left": left}.items() if count}
+    assert all(0 <= part.x <= part.x + part.width <= 1000.1 for part in parts)
+    assert all(part.width >= 4 for part in parts)
 
 
-@given(bin_s=st.sampled_from([0.05, 0.1, 1.0, 20.0, 5000.0]), bins=st.lists(counts, max_size=120))
-def test_the_chart_stays_within_its_frame(bin_s, bins):
-    """Whatever was counted, every block and mark lies within the drawing, and blocks are as high as their counts."""
-    drawn = chart.draw(Timeline(bin_s=bin_s, bins=tuple(bins), breaks_s=(bin_s, 1e9)))
-    if drawn is None:
-        assert len(bins) < 2 or not any(map(any, bins))
-        return
-    for block in drawn.blocks:
-        assert chart.LEFT <= block.x <= block.x + block.width <= chart.WIDTH
-        assert chart.TOP - 0.5 <= block.y <= block.y + block.height <= drawn.floor + 0.5
-    assert all(chart.LEFT <= tick.at <= chart.WIDTH for tick in drawn.x_ticks)
-    assert all(chart.TOP - 0.01 <= tick.at <= drawn.floor for tick in drawn.y_ticks)
-    assert all(x <= chart.WIDTH - chart.RIGHT for x in drawn.breaks)
-    assert 2 <= len(drawn.y_ticks) <= 6
-    assert len(drawn.x_ticks) <= 8
+def test_hidden_characters_are_written_out():
+    """What a reader would obey, reorder or not see stands there as its number; scripts that need joiners keep them."""
+    assert html.shown("a\u202eb\x1bc\u2028d\ne\u00a0f") == "a\\u202eb\\u001bc\\u2028d e f"
+    assert html.shown("\u0645\u06cc\u200c\u062e") == "\u0645\u06cc\u200c\u062e"
 
 
 def test_files_are_whole_and_private(report, tmp_path):
