@@ -246,7 +246,7 @@ def test_html_of_every_state(new_run):
 @given(st.fixed_dictionaries({kind: st.integers(0, 10**6) for kind in OUTCOMES}), st.none() | st.integers(0, 10**6))
 def test_the_bar_of_outcomes_stays_within_its_frame(outcomes, left):
     """Whatever the numbers: each outcome that occurred is seen, and no part leaves the bar."""
-    parts = list(html._parts(outcomes, left))
+    parts = list(html.bar_parts(outcomes, left))
     assert {part.kind for part in parts} == {kind for kind, count in {**outcomes, "left": left}.items() if count}
     assert all(0 <= part.x <= part.x + part.width <= 1000.1 for part in parts)
     assert all(part.width >= 4 for part in parts)
