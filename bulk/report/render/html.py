@@ -62,9 +62,9 @@ def render(report: Report, exploration: Exploration | None = None) -> str:
         kinds=kinds,
         parts=bar_parts,
         policy=_policy(css, script),
-        css=_as_is(css),
-        script=_as_is(script),
-        packed=_as_is(exploration.packed()) if exploration is not None else "",
+        css=css,
+        script=script,
+        packed=exploration.packed() if exploration is not None else "",
         exploration=exploration,
         items=exploration.items if exploration is not None else None,
         causes=causes[:MOST_CAUSES],
@@ -92,12 +92,6 @@ def _policy(css: str, script: str) -> str:
 @functools.cache
 def _asset(name: str) -> str:
     return resources.files("bulk.report.render").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _as_is(text_of_ours: str) -> str:
-    from markupsafe import Markup
-
-    return Markup(text_of_ours)
 
 
 @functools.cache
