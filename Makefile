@@ -13,12 +13,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/ledger tests/items tests/schedule
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test endpoints check formatted linted typed layered declared used collected
+.PHONY: help demo test test-browser endpoints check formatted linted typed layered declared used collected
 .PHONY: bench compiled compiled-test soak coverage mutation format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
 	@echo 'make test         check, then every test but the long ones'
+	@echo 'make test-browser  the tests in a real browser alone; `make test` runs them too'
 	@echo 'make endpoints    the 45 endpoints, and how many tests each has; fails where one has none'
 	@echo 'make check        format, lint, types, import contracts, dependencies, unused code'
 	@echo 'make coverage     how much of the code the tests reach; the pure core must be reached in full'
@@ -39,6 +40,11 @@ demo: $(VENV)/.runtime
 test: $(VENV)/.development
 	$(MAKE) --jobs 2 check collected
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints
+	@$(MAKE) --no-print-directory test-browser
+
+# Finds a browser, or says how many tests did not run for want of one.
+test-browser: $(VENV)/.browser
+	@$(BIN)/python -m tests.browser
 
 endpoints: $(VENV)/.development
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --endpoints -q tests/sandbox tests/clients tests/jobs
@@ -85,7 +91,7 @@ compiled-test: build/compiled/.ready
 	tar -cf - --exclude './.*' --exclude ./build --exclude ./runs --exclude __pycache__ . .ci .github .gitignore | tar -xf - -C build/tested
 	cd build/compiled && find . -name '*.so' | tar -cf - -T - | tar -xf - -C ../tested
 	cd build/tested && ../../$(BIN)/python -c 'from bulk.govern import governor; assert governor.__file__.endswith(".so")'
-	cd build/tested && ../../$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m 'not soak and not interpreted'
+	cd build/tested && ../../$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m 'not soak and not browser and not interpreted'
 
 # All of it at least 95%, branches counted; the pure core 100%.
 coverage: $(VENV)/.development
@@ -114,7 +120,7 @@ reference: $(VENV)/.development
 
 constraints:
 	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
-	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,dev]'
+	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,dev,browser]'
 	{ echo '# Every version that is installed, direct or not. Written by `make constraints`.'; \
 	  $(VENV)-pins/bin/python -m pip list --format=freeze --exclude-editable --exclude pip; } > constraints.txt
 	rm -rf $(VENV)-pins
@@ -132,6 +138,11 @@ $(VENV)/pyvenv.cfg:
 # Where an accelerator can't be installed, all the same works without it, only slower.
 $(VENV)/.runtime: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	$(PIP) --editable '.[speed]' || $(PIP) --editable .
+	@touch $@
+
+# Where they can't be installed, the browser tests say that they did not run.
+$(VENV)/.browser: $(VENV)/.development
+	-$(PIP) --editable '.[browser]'
 	@touch $@
 
 $(VENV)/.development: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt

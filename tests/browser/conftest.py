@@ -1,0 +1,73 @@
+"""A real browser, and the pages that it opens. `make test-browser` runs these tests; `tests/browser/__main__.py` finds
+the browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bulk.report import exploration
+from tests.browser import runs
+from tests.browser.pages import Opened, Pages
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+LAUNCH_MS = 30_000
+"""A browser that can't start may hang: so long is waited for it."""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The browser that `$BULK_BROWSER` names."""
+    from playwright.sync_api import sync_playwright
+
+    program = os.environ["BULK_BROWSER"]
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=arguments, timeout=LAUNCH_MS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def pages(browser: Browser) -> Iterator[Pages]:
+    """Opens reports; afterwards none of them has asked for anything or has broken its policy."""
+    opening = Pages(browser)
+    yield opening
+    opening.close()
+
+
+@pytest.fixture
+def report(pages: Pages, small_report: Path) -> Opened:
+    """The small report, open."""
+    return pages.open(small_report)
+
+
+@pytest.fixture(scope="session")
+def small_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """See `runs.write_small`."""
+    return runs.write_small(tmp_path_factory.mktemp("small") / "run")
+
+
+@pytest.fixture(scope="session")
+def large_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """See `runs.write_large`."""
+    return runs.write_large(tmp_path_factory.mktemp("large") / "run")
+
+
+@pytest.fixture(scope="session")
+def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """See `runs.write_hostile`."""
+    return runs.write_hostile(tmp_path_factory.mktemp("hostile") / "run")
+
+
+@pytest.fixture
+def cut_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small one, as if a page could hold 20 items."""
+    monkeypatch.setattr(exploration, "MOST_ITEMS", 20)
+    return runs.write_small(tmp_path / "run")
