@@ -22,6 +22,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
         in_flight: items being worked on (count).
         state: `waiting` (for `needs`), `running`, `complete`.
         waits_for: names of jobs that it waits for.
+        failure: what went wrong most often in this process, such as `not_found: Not Found`; empty where nothing did.
+        failures: how often that did (count).
     """
 
     name: str
@@ -31,6 +33,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 0
     state: str = "running"
     waits_for: tuple[str, ...] = ()
+    failure: str = ""
+    failures: int = 0
 
     @property
     def done(self) -> int:

@@ -228,7 +228,9 @@ class Run:
         unsent_items = UnsentItems(
             self._checked, self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop
         )
-        snapshot = Snapshot(self._manifest.name, self.scheduler, self.governor, sender, settler, clock)
+        snapshot = Snapshot(
+            self._manifest.name, self.scheduler, self.governor, sender, settler, clock, self._failure_warnings
+        )
         async with anyio.create_task_group() as outer:
             if self._around.handles_signals:
                 await outer.start(self._watch_signals)

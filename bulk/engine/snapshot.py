@@ -6,9 +6,11 @@ Everything that waits is named, with the reason and the time until it goes on. S
 import heapq
 import os
 from collections import deque
+from collections.abc import Sequence
 
 from bulk.clock import Clock
 from bulk.engine.live_forecast import LiveForecast, lanes_in_memory
+from bulk.engine.warnings import FailureWarnings
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import KINDS
 from bulk.execute.writes.settle import Settler
@@ -21,6 +23,7 @@ from bulk.status import BucketStatus, JobStatus, RunStatus, Wait, WaitKind
 SPAN_S = 10.0
 """Throughput is measured over the last so many seconds."""
 WAITS_MOST = 20
+UNREACHABLE = "platform unreachable"
 LANES_MOST = 3
 
 
@@ -35,9 +38,10 @@ class Snapshot:
         sender: RequestSender,
         settler: Settler,
         clock: Clock,
+        errors: Sequence[FailureWarnings],
     ) -> None:
         self._name, self._scheduler, self._governor = name, scheduler, governor
-        self._sender, self._settler, self._clock = sender, settler, clock
+        self._sender, self._settler, self._clock, self._errors = sender, settler, clock, errors
         self._live_forecast = LiveForecast(scheduler, governor, sender, settler, clock.monotonic())
         self._started_at = clock.now()
         self._seen: deque[tuple[float, int]] = deque([(clock.monotonic(), self._done())])
@@ -81,6 +85,7 @@ class Snapshot:
     def _job(self, number: int) -> JobStatus:
         scheduler = self._scheduler
         job, progress = scheduler.jobs[number], scheduler.progress[number]
+        failure, failures = self._errors[number].most_frequent
         return JobStatus(
             name=job.name,
             operation=job.operation.name,
@@ -89,6 +94,8 @@ class Snapshot:
             in_flight=progress.in_flight,
             state=scheduler.states[number].value,
             waits_for=scheduler.waits_for(job),
+            failure=failure,
+            failures=failures,
         )
 
     def _bucket(self, queue: PermitQueue, now: float, wall: float) -> BucketStatus:
@@ -138,14 +145,16 @@ class Snapshot:
         waiting = self._live_forecast.waiting(queue)
         if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
             return Wait(f"credential {queue.account.name} refused (401)", None, max(1, waiting), WaitKind.NEEDS)
+        silence = self._governor.reachability
+        if waiting and (silence.is_silent or (silence.unanswered and not self._governor.answers)):
+            until = wall + silence.retry_at - now if silence.retry_at > now else None
+            return Wait(UNREACHABLE, until, waiting, WaitKind.UNREACHABLE, silence.error, silence.unanswered)
         if not waiting or not (queue.obstacle or queue.is_paced):
             return None
         if not queue.obstacle:
             return Wait(f"pace of {queue.category}, {queue.rate or 0.0:.1f}/s", None, waiting, WaitKind.PACE)
         kind, errors, error = queue.obstacle_kind, queue.errors, queue.error
-        if kind is WaitKind.UNREACHABLE:
-            errors, error = self._governor.reachability.unanswered, self._governor.reachability.error
-        elif kind is not WaitKind.RETRY_AFTER:
+        if kind is not WaitKind.RETRY_AFTER:
             errors, error = 0, ""
         until = wall + queue.obstacle_until - now if queue.obstacle_until is not None else None
         return Wait(queue.obstacle, until, waiting, kind, error, errors)

@@ -3,9 +3,9 @@
 Source: failures.md rows 20, 79.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from bulk.model import ErrorCode, Outcome
+from bulk.model import ErrorCode, Outcome, OutcomeKind
 
 WARN_AFTER = 20
 """Items in a row (count)."""
@@ -19,10 +19,26 @@ _CAUSES = {
 
 @dataclass(slots=True)
 class FailureWarnings:
-    """Items of one job that ended alike, one after the other (count)."""
+    """Errors of one job.
+
+    Attributes:
+        code, items: with which code the last items ended alike, and how many of them, one after the other (count).
+        counts: how many items ended with each code; messages: what the first one of each said.
+    """
 
     code: ErrorCode | None = None
     items: int = 0
+    counts: dict[ErrorCode, int] = field(default_factory=dict)
+    messages: dict[ErrorCode, str] = field(default_factory=dict)
+
+    @property
+    def most_frequent(self) -> tuple[str, int]:
+        """The code that occurred most, with what its first item said, and how often; empty where nothing went wrong."""
+        if not self.counts:
+            return "", 0
+        code = max(self.counts, key=self.counts.__getitem__)
+        message = self.messages[code]
+        return f"{code}: {message}" if message else str(code), self.counts[code]
 
     def note(self, outcome: Outcome, job: str, credential: str) -> str | None:
         """Take in an outcome; the warning where it is due."""
@@ -31,6 +47,9 @@ class FailureWarnings:
             self.code = None
             return None
         code = error.code
+        if outcome.kind is not OutcomeKind.SKIPPED:
+            self.counts[code] = self.counts.get(code, 0) + 1
+            self.messages.setdefault(code, error.message)
         if code not in _CAUSES:
             self.code = None
             return None

@@ -77,4 +77,6 @@ def _way_out(failure: Failure) -> str:
         return ""
     if failure.kind is FailureKind.LOST:
         return ": does platform.base_url have the right scheme (https or http) and port?"
-    return ": does the platform run, and does platform.base_url have the right name and port?"
+    if "can't be resolved" in failure.message:
+        return ": is the name in platform.base_url right?"
+    return ": does the platform run, and is the port in platform.base_url right?"

@@ -6,6 +6,7 @@ Source: operations.md, Outcome classes; failures.md rows 1-4, 6, 28, 51.
 """
 
 import errno
+import os
 import ssl
 
 import aiohttp
@@ -102,5 +103,7 @@ def _because(error: BaseException) -> str:
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(inner, ssl.SSLError) and inner.reason:
         return f" ({printable(inner.reason, 120).replace('_', ' ').lower()})"
+    if isinstance(inner, OSError) and inner.errno is not None and inner.errno > 0:
+        return f" ({os.strerror(inner.errno)})"  # what it says itself may name the address once more
     reason = inner.strerror if isinstance(inner, OSError) else None
     return f" ({printable(str(reason), 120)})" if reason else ""

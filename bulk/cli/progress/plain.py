@@ -7,7 +7,7 @@ import msgspec
 
 from bulk.model import OutcomeKind
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, rate
-from bulk.report.render.status_words import bucket_name, most_first, scarce_first, totals, waited_for
+from bulk.report.render.status_words import bucket_name, failure_of, most_first, scarce_first, totals, waited_for
 from bulk.report.render.terminal import safe
 from bulk.status import BucketStatus, RunStatus
 
@@ -45,7 +45,8 @@ def _parts(status: RunStatus) -> Iterator[str]:
     yield f"{count(done)}/{count(items)} items" if items is not None else f"{count(done)} items"
     wrong = outcomes(counts, _WRONG)
     if wrong:
-        yield wrong
+        why = ", ".join(dict.fromkeys(failure_of(job) for job in status.jobs if job.failure))
+        yield f"{wrong} ({why})" if why else wrong
     is_over = status.state in ("complete", "stopped")
     if is_over:
         yield f"in {duration(now - status.started_at)}"

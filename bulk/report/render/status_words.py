@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from bulk.report.render.formatting import moment
+from bulk.report.render.formatting import counted, moment
 from bulk.report.render.terminal import safe
 from bulk.report.run_state import sum_known
-from bulk.status import BucketStatus, RunStatus, Wait
+from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
 
 
 def totals(status: RunStatus) -> tuple[int, int | None, dict[str, int]]:
@@ -33,9 +33,16 @@ def most_first(waits: Sequence[Wait]) -> list[Wait]:
 
 
 def waited_for(wait: Wait, now: float) -> str:
-    """`bucket core until 14:05`, safe to print."""
+    """`bucket core until 14:05`, or `platform unreachable (12 times): can't connect to …`; safe to print."""
     until = f" until {moment(wait.until, now)}" if wait.until is not None else ""
-    return f"{safe(wait.what, 60)}{until}"
+    times = f" ({counted(wait.errors, 'time')})" if wait.error and wait.errors > 1 else ""
+    error = f": {safe(wait.error, 200)}" if wait.error else ""
+    return f"{safe(wait.what, 60)}{until}{times}{error}"
+
+
+def failure_of(job: JobStatus) -> str:
+    """What went wrong most often in a job: `not_found: Not Found`; empty where nothing did. Safe to print."""
+    return safe(job.failure, 120)
 
 
 def bucket_name(bucket: BucketStatus, *, several: bool) -> str:

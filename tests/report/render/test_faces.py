@@ -16,7 +16,7 @@ from bulk.errors import RunDirectoryError
 from bulk.ledger.view import LedgerView
 from bulk.report.exploration import explore
 from bulk.report.fold import fold
-from bulk.report.record import OUTCOMES
+from bulk.report.record import OUTCOMES, Report
 from bulk.report.render import html, text
 from bulk.report.render.terminal import width
 from bulk.report.report_files import write_reports
