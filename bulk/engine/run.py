@@ -46,7 +46,7 @@ from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Minute, Record, StoredTally
 from bulk.manifest.manifest import Job
-from bulk.model import Effect, Encoded, Failure, Outcome, OutcomeKind, Reply, Request
+from bulk.model import Effect, Encoded, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
@@ -136,7 +136,8 @@ class Run:
         self._body_reader = BodyReader(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
         self._draining = anyio.Event()
-        self._failure_warnings = [FailureWarnings() for _ in manifest.jobs]
+        told: set[tuple[ErrorCode, str]] = set()
+        self._failure_warnings = [FailureWarnings(told=told) for _ in manifest.jobs]
         now = self._clock.now()
         self._timeline = Timeline(ledger.began_at, *ledger.view().timeline(newest=True))
         self.last_minute: Minute | None = None
@@ -160,7 +161,8 @@ class Run:
     def _on_refused(self, refusal: CredentialRefused) -> None:
         if self._refused is None:
             self._refused = refusal
-            self._display.note(str(refusal))
+            if len(self.governor.accounts) > 1:  # else that is the end of the run, which says why
+                self._display.note(str(refusal))
 
     def _on_ended(self, job: Job, outcome: Outcome) -> None:
         warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential)

@@ -144,7 +144,8 @@ class Snapshot:
         """What those at a permit queue wait for, and what went wrong last where that is why."""
         waiting = self._live_forecast.waiting(queue)
         if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
-            return Wait(f"credential {queue.account.name} refused (401)", None, max(1, waiting), WaitKind.NEEDS)
+            what = f"credential {queue.account.name} refused (401)"
+            return Wait(what, None, waiting, WaitKind.NEEDS) if waiting else None
         silence = self._governor.reachability
         if waiting and (silence.is_silent or (silence.unanswered and not self._governor.answers)):
             until = wall + silence.retry_at - now if silence.retry_at > now else None

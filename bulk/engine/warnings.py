@@ -23,11 +23,13 @@ class FailureWarnings:
 
     Attributes:
         code, items: with which code the last items ended alike, and how many of them, one after the other (count).
+        told: causes (code and credential) that were warned of already, of all jobs of the run.
         counts: how many items ended with each code; messages: what the first one of each said.
     """
 
     code: ErrorCode | None = None
     items: int = 0
+    told: set[tuple[ErrorCode, str]] = field(default_factory=set)
     counts: dict[ErrorCode, int] = field(default_factory=dict)
     messages: dict[ErrorCode, str] = field(default_factory=dict)
 
@@ -55,7 +57,8 @@ class FailureWarnings:
             return None
         self.items = self.items + 1 if code is self.code else 1
         self.code = code
-        if self.items != WARN_AFTER:
+        if self.items != WARN_AFTER or (code, credential) in self.told:
             return None
+        self.told.add((code, credential))
         cause = _CAUSES[code].format(credential=credential)
         return f"{job}: {WARN_AFTER} items in a row ended as {code}: {cause}; limits.failures would stop such a run"

@@ -40,6 +40,8 @@ __all__ = ["Report", "fold"]
 MOST_WAITS = 50
 MOST_EPOCHS = 100
 _MANY = 20
+_NAMED = 3
+"""So many jobs with one cause are named."""
 _ACCESS = frozenset((ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND, ErrorCode.UNAUTHORIZED))
 
 
@@ -254,13 +256,17 @@ def _notes(standing: Standing, jobs: Sequence[JobReport]) -> Iterator[str]:
         )
     if standing.superseded:
         yield f"{counted(standing.superseded, 'item')} skipped because a later one does the same: nothing is missing."
+    refused_jobs: dict[str, list[str]] = {}
     for job in jobs:
         refused = [error for error in job.errors if error.code in _ACCESS]
         if job.done >= _MANY and sum(error.count for error in refused) == job.done:
-            yield (
-                f"Every item of {job.name} was refused with {' or '.join(error.code for error in refused)}: "
-                "most likely its credential lacks a scope or its user a role, or the names are wrong."
-            )
+            refused_jobs.setdefault(" or ".join(error.code for error in refused), []).append(job.name)
+    for codes, names in refused_jobs.items():
+        more = f" and {counted(len(names) - _NAMED, 'more job')}" if len(names) > _NAMED else ""
+        yield (
+            f"Every item of {', '.join(names[:_NAMED])}{more} was refused with {codes}: "
+            "most likely the credential lacks a scope or its user a role, or the names are wrong."
+        )
 
 
 def _moment(at: float) -> datetime:

@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.engine.warnings import WARN_AFTER, FailureWarnings
-from bulk.model import ErrorCode, Outcome, failed, succeeded
+from bulk.model import ErrorCode, Outcome, failed, skipped, succeeded
 
 NOT_FOUND, FORBIDDEN = failed(ErrorCode.NOT_FOUND, "?"), failed(ErrorCode.FORBIDDEN, "?")
 CONFLICT, FINE = failed(ErrorCode.CONFLICT, "?"), succeeded(None)
@@ -35,3 +35,28 @@ def test_other_failures_are_not_warned_of() -> None:
     failure_warnings = FailureWarnings()
     assert {failure_warnings.note(CONFLICT, "j", "c") for _ in range(40)} == {None}
     assert (failure_warnings.code, failure_warnings.items) == (None, 0)
+
+
+def test_one_cause_is_warned_of_once_in_a_run() -> None:
+    """Two jobs that fail alike, and one that does so again and again: one warning for a code and credential."""
+    told: set[tuple[ErrorCode, str]] = set()
+    jobs = [FailureWarnings(told=told), FailureWarnings(told=told)]
+    outcomes = ([NOT_FOUND] * 20 + [FINE]) * 5
+    warnings = [job.note(each, "j", "c") for job in jobs for each in outcomes]
+    assert sum(warning is not None for warning in warnings) == 1
+    assert [jobs[1].note(each, "j", "other") is not None for each in [NOT_FOUND] * 20][-1]
+
+
+def test_what_went_wrong_most_often_is_told() -> None:
+    """By code, with what the first item of it said; what was skipped went not wrong by itself."""
+    errors = FailureWarnings()
+    assert errors.most_frequent == ("", 0)
+    for each in (
+        CONFLICT,
+        failed(ErrorCode.FORBIDDEN, "no"),
+        FORBIDDEN,
+        skipped(ErrorCode.DEPENDENCY_FAILED, "x"),
+        FINE,
+    ):
+        errors.note(each, "j", "c")
+    assert errors.most_frequent == ("forbidden: no", 2)
