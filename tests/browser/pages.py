@@ -29,11 +29,11 @@ class Opened:
 
     def rows(self) -> list[str]:
         """The words of each row of the list of items."""
-        return self.page.locator("#rows tr").all_inner_texts()
+        return [str(text) for text in self.page.locator("#rows tr").all_inner_texts()]
 
     def count(self) -> str:
         """How many items are found and shown."""
-        return self.page.locator("#count").inner_text()
+        return str(self.page.locator("#count").inner_text())
 
     def milliseconds(self, script: str) -> float:
         """How long `script` (statements) takes, until the page is laid out anew."""
