@@ -5,7 +5,7 @@ asks with `isinstance`.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -13,6 +13,15 @@ from bulk.model import Outcome, Reply, Request
 from bulk.operation import AnyOperation, ItemT, Operation, Steps
 
 CombinedSteps: TypeAlias = Generator[Request, Reply, list[Outcome | None]]
+ResultT = TypeVar("ResultT")
+
+
+class Returns(Generic[ResultT]):
+    """Says of which type `result` is where an item succeeded or was unchanged, as in `Returns[Webhook]`.
+
+    It is for type checkers: `Engine.map(CreateWebhook, …)` gives results of that type. A result is decoded JSON, so
+    that the type of an object is a `TypedDict`.
+    """
 
 
 class Conflict(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         manifest: absolute path; items and content files are relative to its folder.
         base_url, vendor, credentials: as the run used them, wherever they were given.
         limit: first so many items of each job only; None: all.
+        ca_bundle, trust_env: as the run used them; older runs say nothing of them, and then the manifest's count.
     """
 
     manifest: str
@@ -32,6 +33,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     vendor: str
     credentials: Mapping[str, str]
     limit: int | None = None
+    ca_bundle: str | None = None
+    trust_env: bool | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> Self:
@@ -43,6 +46,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             vendor=platform.vendor,
             credentials=dict(platform.credentials),
             limit=manifest.limit,
+            ca_bundle=None if platform.ca_bundle is None else str(platform.ca_bundle),
+            trust_env=platform.trust_env,
         )
 
     @classmethod
@@ -61,7 +66,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self) -> bytes:
         """What the file holds; a secret that stands in the command of a credential is not in it."""
-        own = frozenset(msgspec.json.encode(text)[1:-1] for text in (self.manifest, self.base_url, self.vendor))
+        places = (self.manifest, self.base_url, self.vendor, self.ca_bundle or "")
+        own = frozenset(msgspec.json.encode(text)[1:-1] for text in places)
         data = redact_json(msgspec.json.encode(self), own)
         return msgspec.json.format(data, indent=2) + b"\n"
 
@@ -73,6 +79,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             vendor=given.vendor or self.vendor,
             credentials={**self.credentials, **given.credentials},
             limit=given.limit if given.limit is not None else self.limit,
+            ca_bundle=given.ca_bundle if given.ca_bundle is not None else self.ca_bundle,
+            trust_env=given.trust_env if given.trust_env is not None else self.trust_env,
         )
 
 

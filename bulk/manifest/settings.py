@@ -35,6 +35,7 @@ class Overrides:
 
     Attributes:
         credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder.
+        ca_bundle: path, relative to the current folder; trust_env: only the library gives these two.
     """
 
     base_url: str | None = None
@@ -45,6 +46,8 @@ class Overrides:
     failures: str | int | None = None
     max_duration: str | int | None = None
     limit: str | int | None = None
+    ca_bundle: str | None = None
+    trust_env: bool | None = None
 
 
 def read_platform(overrides: Overrides, environ: Mapping[str, str]) -> Platform:
@@ -77,13 +80,15 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
     base_url = _first(part.text("base_url", "", url), "--base-url", overrides.base_url, "BULK_BASE_URL", environ, url)
     vendor = part.choice("vendor", VENDORS[0], VENDORS)
     vendor = _first(vendor, "--vendor", overrides.vendor, "BULK_VENDOR", environ, lambda text: one_of(text, VENDORS))
+    ca_bundle = part.scalar("ca_bundle", None, lambda given: _file(given, folder))
+    trust_env = part.flag("trust_env", False)
     found = Platform(
         base_url=base_url,
         vendor=vendor,
         api_version=part.text("api_version", None, _api_version),
-        ca_bundle=part.scalar("ca_bundle", None, lambda given: _file(given, folder)),
+        ca_bundle=_given("ca_bundle", overrides.ca_bundle, lambda given: _file(given, Path.cwd()), ca_bundle),
         credentials=_credentials(part, folder, overrides, environ),
-        trust_env=part.flag("trust_env", False),
+        trust_env=trust_env if overrides.trust_env is None else overrides.trust_env,
     )
     part.finish()
     if not base_url:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import FileError, SavesContent, TakesFiles
+from bulk.capabilities import FileError, Returns, SavesContent, TakesFiles
 from bulk.model import (
     RAW_BODY_BYTES,
     ErrorCode,
@@ -26,6 +26,7 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import Item, ItemFlaw, Settling, Steps
+from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
 from bulk_jobs.shared import names, overwrites, refusals
 from bulk_jobs.shared.files import blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content
@@ -52,7 +53,7 @@ class GetContentsItem(Item, frozen=True, kw_only=True):
     media_type: file_reads.MediaType = "json"
 
 
-class GetContents(SavesContent[GetContentsItem]):
+class GetContents(SavesContent[GetContentsItem], Returns[Contents | list[ContentsEntry]]):
     """Read a file, or list a directory, of a repository.
 
     Requests:  1; one more for a file above 1 MB as json or object.
@@ -117,7 +118,7 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
     ] = "ensure"
 
 
-class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsItem]):
+class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsItem], Returns[FileWritten]):
     """Make one file of a repository hold the given content.
 
     Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create, replace: 1.
@@ -237,7 +238,7 @@ class DeleteContentsItem(Item, frozen=True, kw_only=True):
     author: Annotated[names.Person, Meta(description="who did it; without it the committer")] | None = None
 
 
-class DeleteContents(overwrites.OneFile[DeleteContentsItem]):
+class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten]):
     """Delete one file of a repository. One that is not there is unchanged.
 
     Requests:  2, or 1 where `sha` is given; 2 where there is nothing to delete.

@@ -8,8 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from bulk.capabilities import Returns
 from bulk.model import Request, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Steps
+from bulk_jobs.result_types import Committers, License
 from bulk_jobs.shared import enterprises, pages, proofs
 
 # a license without a limit says so in words
@@ -24,7 +26,7 @@ class LicenseItem(Item, frozen=True, kw_only=True):
     """Takes no arguments: an installation has one license."""
 
 
-class GetLicense(Operation[LicenseItem]):
+class GetLicense(Operation[LicenseItem], Returns[License]):
     """Read the license: its seats, how many are used, and when it ends.
 
     Requests:  1.
@@ -55,7 +57,7 @@ class CommittersItem(Item, frozen=True, kw_only=True):
     ) = None
 
 
-class GetCommitters(Operation[CommittersItem]):
+class GetCommitters(Operation[CommittersItem], Returns[Committers]):
     """Read who commits to repositories with advanced security. Each distinct login takes one seat.
 
     Requests:  1 for every 100 repositories.

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import PlannedOnce
+from bulk.capabilities import PlannedOnce, Returns
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -30,6 +30,7 @@ from bulk.model import (
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs.result_types import Marked, MarkedThread, Thread
 from bulk_jobs.shared import names, pages, polling, proofs
 
 PER_PAGE = 50
@@ -59,7 +60,7 @@ class ListNotificationsItem(Item, frozen=True, kw_only=True):
     before: Annotated[Moment, Meta(description="only those updated before then (ISO 8601)")] | None = None
 
 
-class ListNotifications(Operation[ListNotificationsItem]):
+class ListNotifications(Operation[ListNotificationsItem], Returns[list[Thread]]):
     """Read all notifications of the credential's user.
 
     Requests:  1 for every 50 threads; not before the platform's poll interval is over.
@@ -103,7 +104,7 @@ class MarkNotificationsItem(Item, frozen=True, kw_only=True):
     ] = False
 
 
-class MarkNotifications(PlannedOnce[MarkNotificationsItem]):
+class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
     """Mark all notifications of the credential's user as read that were not updated later than a moment.
 
     Requests:  1; with `wait` as many more as it takes, no more often than the platform's poll interval allows.
@@ -190,7 +191,7 @@ class ThreadItem(Item, frozen=True, kw_only=True):
     thread_id: ThreadId
 
 
-class GetThread(Operation[ThreadItem]):
+class GetThread(Operation[ThreadItem], Returns[Thread]):
     """Read one notification thread of the credential's user.
 
     Requests:  1.
@@ -216,7 +217,7 @@ class MarkThreadItem(ThreadItem, frozen=True, kw_only=True):
     last_read_at: LastReadAt | None = None
 
 
-class MarkThread(PlannedOnce[MarkThreadItem]):
+class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
     """Mark one notification thread as read, unless something came later than a moment.
 
     Requests:  2: a look at the thread, then the mark; 1 where it is read already or has news.

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import Conflict, CreatesNames, DecidesState
+from bulk.capabilities import Conflict, CreatesNames, DecidesState, Returns
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -28,6 +28,7 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import Item, ItemFlaw, Settling, Steps
+from bulk_jobs.result_types import Organization, Renaming
 from bulk_jobs.shared import names, overwrites, proofs, refusals
 from bulk_jobs.shared.presence import can_see
 
@@ -54,7 +55,9 @@ class CreateOrganizationItem(Item, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateOrganization(DecidesState[CreateOrganizationItem], CreatesNames[CreateOrganizationItem]):
+class CreateOrganization(
+    DecidesState[CreateOrganizationItem], CreatesNames[CreateOrganizationItem], Returns[Organization]
+):
     """Create an organization. Nothing in the platform's interface deletes one.
 
     Requests:  2: a look whether it exists, then the creation; 1 where it exists.
@@ -140,7 +143,7 @@ class RenameOrganizationItem(Item, frozen=True, kw_only=True):
     ] = False
 
 
-class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[RenameOrganizationItem]):
+class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[RenameOrganizationItem], Returns[Renaming]):
     """Rename an organization, which the platform does in the background.
 
     Requests:  3: a look at each name, then the rename; with `wait` as many more as it takes.

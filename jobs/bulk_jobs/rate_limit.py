@@ -3,16 +3,18 @@
 Source: specification, Rate limit status, GET /rate_limit.
 """
 
+from bulk.capabilities import Returns
 from bulk.model import Reply, Request, succeeded
 from bulk.operation import Item, Operation, Steps
 from bulk.proof import Proof
+from bulk_jobs.result_types import Limit
 
 
 class RateLimitItem(Item, frozen=True, kw_only=True):
     """Takes no arguments: the buckets are those of the credential."""
 
 
-class GetRateLimit(Operation[RateLimitItem]):
+class GetRateLimit(Operation[RateLimitItem], Returns[dict[str, Limit]]):
     """Read what is left in every rate-limit category of the credential.
 
     Requests:  1, which costs no budget.

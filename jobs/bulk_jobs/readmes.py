@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from bulk import urls
-from bulk.capabilities import SavesContent
+from bulk.capabilities import Returns, SavesContent
 from bulk.model import Outcome
 from bulk.operation import Item, ItemFlaw, Steps
+from bulk_jobs.result_types import FileContent
 from bulk_jobs.shared import names
 from bulk_jobs.shared.files import file_proofs, file_reads
 
@@ -23,7 +24,7 @@ class ReadmeItem(Item, frozen=True, kw_only=True):
     media_type: file_reads.MediaType = "json"
 
 
-class GetReadme(SavesContent[ReadmeItem]):
+class GetReadme(SavesContent[ReadmeItem], Returns[FileContent]):
     """Read the README that the platform prefers for a repository.
 
     Requests:  1; one more for a README above 1 MB.

@@ -15,9 +15,10 @@ from msgspec import Meta
 from packageurl import PackageURL
 
 from bulk import urls
-from bulk.capabilities import Conflict, DecidesState, FileError, TakesFiles
+from bulk.capabilities import Conflict, DecidesState, FileError, Returns, TakesFiles
 from bulk.model import Effect, ErrorCode, Lost, Request, Undecided, failed, succeeded
 from bulk.operation import Item, ItemFlaw, Settling, Steps
+from bulk_jobs.result_types import Snapshot
 from bulk_jobs.shared import names, proofs, refusals
 
 GOOD_RESULTS = frozenset(("success", "accepted"))
@@ -107,7 +108,7 @@ class SnapshotItem(Item, frozen=True, kw_only=True):
     scanned: Annotated[str, Meta(description="when it was made, ISO 8601", examples=["2026-11-21T08:00:00Z"])]
 
 
-class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem]):
+class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Returns[Snapshot]):
     """Submit the dependencies of one commit of a repository.
 
     Requests:  1.

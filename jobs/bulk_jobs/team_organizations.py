@@ -9,9 +9,10 @@ team organization assignments; operations.md, 404 rule.
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
-from bulk.capabilities import Combinable, CombinedSteps
+from bulk.capabilities import Combinable, CombinedSteps, Returns
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
 from bulk_jobs.shared import pages
 from bulk_jobs.shared import team_requests as teams
 from bulk_jobs.shared.team_requests import MOST_SLUGS, AssignmentItem, OrganizationsItem, TeamItem, by_login
@@ -19,7 +20,7 @@ from bulk_jobs.shared.team_requests import MOST_SLUGS, AssignmentItem, Organizat
 _EXAMPLE_TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
 
 
-class ListTeamOrganizations(Operation[TeamItem]):
+class ListTeamOrganizations(Operation[TeamItem], Returns[list[Organization]]):
     """Read all organizations that an enterprise team is assigned to.
 
     Requests:  1 for every 100 organizations.
@@ -40,7 +41,7 @@ class ListTeamOrganizations(Operation[TeamItem]):
         return pages.outcome_of((yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS)))
 
 
-class GetTeamOrganization(Operation[AssignmentItem]):
+class GetTeamOrganization(Operation[AssignmentItem], Returns[Organization]):
     """Read one organization that an enterprise team is assigned to; one that it is not assigned to is not found.
 
     Requests:  1.
@@ -65,7 +66,7 @@ class GetTeamOrganization(Operation[AssignmentItem]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class AssignTeamOrganization(Combinable[AssignmentItem]):
+class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
     """Assign an enterprise team to one organization.
 
     Requests:  1 where it is assigned already, otherwise 2.
@@ -138,7 +139,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem]):
         return succeeded(teams.shown(item.org, found.body), note="the answer was lost; the team is assigned")
 
 
-class UnassignTeamOrganization(Combinable[AssignmentItem]):
+class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
     """Remove an enterprise team from one organization.
 
     Requests:  2: a look, then the removal, or the team's list where it is not assigned.
@@ -211,7 +212,7 @@ class UnassignTeamOrganization(Combinable[AssignmentItem]):
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 
 
-class AddTeamOrganizations(Combinable[OrganizationsItem]):
+class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]):
     """Assign an enterprise team to several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
@@ -278,7 +279,7 @@ class AddTeamOrganizations(Combinable[OrganizationsItem]):
         return succeeded({"added": added, "present": []}, note=note)
 
 
-class RemoveTeamOrganizations(Combinable[OrganizationsItem]):
+class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemovals]):
     """Remove an enterprise team from several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are assigned.

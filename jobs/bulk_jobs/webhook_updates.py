@@ -13,10 +13,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from bulk.capabilities import HoldsSecrets
+from bulk.capabilities import HoldsSecrets, Returns
 from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs.result_types import Webhook, WebhookConfig
 from bulk_jobs.shared import hook_settings, proofs
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
@@ -44,7 +45,7 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
 
 
-class UpdateWebhook(HoldsSecrets[UpdateWebhookItem]):
+class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
     """Change a webhook of an organization.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
@@ -122,7 +123,7 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
         return f"UpdateWebhookConfigItem(org={self.org!r}, hook_id={self.hook_id!r}, url={self.url!r})"
 
 
-class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem]):
+class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[WebhookConfig]):
     """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.

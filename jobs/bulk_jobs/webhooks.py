@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from bulk.capabilities import CreatesNames, HoldsSecrets
+from bulk.capabilities import CreatesNames, HoldsSecrets, Returns
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -28,6 +28,7 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk_jobs.result_types import Delivery, Numbered, Webhook, WebhookConfig
 from bulk_jobs.shared import creations, hook_settings, pages, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
@@ -35,7 +36,7 @@ _DELIVERIES = proofs.listing({})
 _NOT_COMPARED = "it exists; its secret, user name and password can't be compared"
 
 
-class ListWebhooks(Operation[OrganizationItem]):
+class ListWebhooks(Operation[OrganizationItem], Returns[list[Webhook]]):
     """Read all webhooks of an organization that the credential may see. Secrets are masked.
 
     Requests:  1 for every 100 webhooks.
@@ -58,7 +59,7 @@ class ListWebhooks(Operation[OrganizationItem]):
         return pages.outcome_of(msgspec.structs.replace(listing, entries=entries))
 
 
-class GetWebhook(Operation[HookItem]):
+class GetWebhook(Operation[HookItem], Returns[Webhook]):
     """Read one webhook of an organization. Its secret is masked.
 
     Requests:  1.
@@ -80,7 +81,7 @@ class GetWebhook(Operation[HookItem]):
         return _read(reply, hook_settings.shown(reply.body))
 
 
-class GetWebhookConfig(Operation[HookItem]):
+class GetWebhookConfig(Operation[HookItem], Returns[WebhookConfig]):
     """Read the configuration of a webhook: where its events go, and how. Its secret is masked.
 
     Requests:  1.
@@ -110,7 +111,7 @@ class DeliveriesItem(HookItem, frozen=True, kw_only=True):
     ) = None
 
 
-class ListDeliveries(Operation[DeliveriesItem]):
+class ListDeliveries(Operation[DeliveriesItem], Returns[list[Delivery]]):
     """Read what a webhook was sent and how that went, newest first.
 
     Requests:  1 for every 100 deliveries.
@@ -148,7 +149,7 @@ class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookItem]):
+class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookItem], Returns[Webhook]):
     """Create a webhook in an organization, unless an equal one is there.
 
     Requests:  2: the list (1 for every 100 webhooks), then the creation; 1 where an equal one is there.
@@ -234,7 +235,7 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
         )
 
 
-class DeleteWebhook(Operation[HookItem]):
+class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
     """Remove a webhook from an organization; one that is not there is unchanged.
 
     Requests:  1; where it was not there also the list (1 for every 100 webhooks).

@@ -4,11 +4,13 @@ A new operation is covered as soon as it is installed.
 """
 
 import json
+from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 import pytest
 
 from bulk import operation
+from bulk.capabilities import Returns
 from bulk.cli.catalog import documentation
 from bulk.engine.commands import run_manifest
 from bulk.engine.run import Surroundings
@@ -39,6 +41,29 @@ async def test_the_example_runs(name, tmp_path):
     assert line["outcome"] in ("succeeded", "unchanged"), line["error"]
     assert (report.exit_code, report.state) == (0, "complete")
     assert report.requests > 0
+    declared = returned(operation.find(name))
+    msgspec.convert(line["result"], declared, strict=True)
+    assert fields_of(declared) & names_of(line["result"])
+
+
+def returned(found: operation.AnyOperation) -> Any:
+    """The type that the class of an operation declares for its results."""
+    (declared,) = (base for base in vars(type(found))["__orig_bases__"] if get_origin(base) is Returns)
+    return get_args(declared)[0]
+
+
+def fields_of(declared: Any) -> set[str]:
+    """The fields that a type declares: its own, or those of the types that it is made of."""
+    if is_typeddict(declared):
+        return set(get_type_hints(declared))
+    return set().union(*(fields_of(each) for each in get_args(declared)))
+
+
+def names_of(result: Any) -> set[str]:
+    """The names of members of a result, and of the objects that it holds."""
+    inner = result if isinstance(result, list) else [each for each in result.values() if isinstance(each, dict)]
+    own = set() if isinstance(result, list) else set(result)
+    return own.union(*inner)
 
 
 @pytest.mark.parametrize("name", operation.names())

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from bulk.capabilities import Returns
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -30,6 +31,7 @@ from bulk.model import (
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import licenses
 from bulk_jobs.configurations.organization_configurations import REPOSITORIES, ConfigurationItem, lane_of
+from bulk_jobs.result_types import Attachment
 from bulk_jobs.shared import configuration_fields as fields
 from bulk_jobs.shared import enterprises, names, pages, polling
 
@@ -80,7 +82,7 @@ class AttachConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
     ) = None
 
 
-class AttachConfiguration(Operation[AttachConfigurationItem]):
+class AttachConfiguration(Operation[AttachConfigurationItem], Returns[Attachment]):
     """Attach a code security configuration to repositories of an organization, whatever they had before.
 
     Requests:  1; with scope selected one more, the list of the repositories that have it, and only that where all of

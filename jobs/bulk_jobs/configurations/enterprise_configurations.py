@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import CreatesNames
+from bulk.capabilities import CreatesNames, Returns
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs.result_types import Configuration, DefaultConfiguration
 from bulk_jobs.shared import configuration_fields as fields
 from bulk_jobs.shared import creations, enterprises, normal_forms, pages, proofs, refusals
 
@@ -88,7 +89,7 @@ class CreateConfigurationItem(EnterpriseItem, frozen=True, kw_only=True):
     if_exists: Literal["fail", "unchanged"] = "fail"
 
 
-class ListEnterpriseConfigurations(Operation[EnterpriseItem]):
+class ListEnterpriseConfigurations(Operation[EnterpriseItem], Returns[list[Configuration]]):
     """Read all code security configurations of an enterprise.
 
     Requests:  1 for every 100 configurations.
@@ -109,7 +110,7 @@ class ListEnterpriseConfigurations(Operation[EnterpriseItem]):
         return pages.outcome_of((yield from pages.read_all(_path(item), _proof_of_list(item))))
 
 
-class ListEnterpriseDefaults(Operation[EnterpriseItem]):
+class ListEnterpriseDefaults(Operation[EnterpriseItem], Returns[list[DefaultConfiguration]]):
     """Read which code security configurations new repositories of an enterprise get.
 
     Requests:  1.
@@ -131,7 +132,7 @@ class ListEnterpriseDefaults(Operation[EnterpriseItem]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem]):
+class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem], Returns[Configuration]):
     """Read one code security configuration of an enterprise.
 
     Requests:  1.
@@ -158,7 +159,7 @@ class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem]):
+class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem], Returns[Configuration]):
     """Create a code security configuration in an enterprise. The specification has no way to change or delete one.
 
     Requests:  2: the list, of which every 100 configurations are one request, then the creation; 1 where it exists.

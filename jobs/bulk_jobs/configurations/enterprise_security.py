@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import Conflict, DecidesState
+from bulk.capabilities import Conflict, DecidesState, Returns
 from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs.result_types import ProductEnablement, SecuritySettings
 from bulk_jobs.shared import enterprises, names, polling
 
 LINK = "secret_scanning_push_protection_custom_link"
@@ -42,7 +43,7 @@ class EnterpriseItem(Item, frozen=True, kw_only=True):
     enterprise: enterprises.Enterprise
 
 
-class GetEnterpriseSecurity(Operation[EnterpriseItem]):
+class GetEnterpriseSecurity(Operation[EnterpriseItem], Returns[SecuritySettings]):
     """Read the code security settings that an enterprise gives new repositories.
 
     Requests:  1.
@@ -97,7 +98,7 @@ SETTINGS = tuple(
 )
 
 
-class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem]):
+class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem], Returns[SecuritySettings]):
     """Change the code security settings that an enterprise gives new repositories.
 
     Requests:  1 where they are so already, otherwise 2; with `wait` as many more as it takes.
@@ -187,7 +188,7 @@ class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
     enablement: Annotated[Literal["enable_all", "disable_all"], Meta(description="on or off, in all repositories")]
 
 
-class EnableSecurityProduct(DecidesState[EnableSecurityProductItem]):
+class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[ProductEnablement]):
     """Switch a security product on or off in all repositories of an enterprise.
 
     Requests:  1.

@@ -11,9 +11,11 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
+from bulk.capabilities import Returns
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs.result_types import AttachedRepository, Configuration, DefaultConfiguration, Numbered
 from bulk_jobs.shared import configuration_fields as fields
 from bulk_jobs.shared import names, normal_forms, pages, presence, proofs
 
@@ -88,7 +90,7 @@ class SetDefaultItem(ConfigurationItem, frozen=True, kw_only=True):
     default_for_new_repos: fields.DefaultFor
 
 
-class GetOrganizationConfiguration(Operation[ConfigurationItem]):
+class GetOrganizationConfiguration(Operation[ConfigurationItem], Returns[Configuration]):
     """Read one code security configuration that is available in an organization.
 
     Requests:  1.
@@ -110,7 +112,7 @@ class GetOrganizationConfiguration(Operation[ConfigurationItem]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class ListConfigurationRepositories(Operation[ConfigurationItem]):
+class ListConfigurationRepositories(Operation[ConfigurationItem], Returns[list[AttachedRepository]]):
     """Read all repositories of an organization that have a code security configuration.
 
     Requests:  1 for every 100 repositories.
@@ -131,7 +133,7 @@ class ListConfigurationRepositories(Operation[ConfigurationItem]):
         return pages.outcome_of((yield from pages.read_all(f"{_path(item)}/repositories", REPOSITORIES)))
 
 
-class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
+class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem], Returns[Configuration]):
     """Change a code security configuration of an organization, and with it the repositories that have it.
 
     Requests:  2: a look, then the change. Where it is as asked for already, the platform says so (204).
@@ -191,7 +193,7 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem]):
         return succeeded(reply.body, note="the answer was lost; the configuration is as asked for")
 
 
-class DeleteOrganizationConfiguration(Operation[ConfigurationItem]):
+class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numbered]):
     """Delete a code security configuration of an organization. Its repositories keep their settings.
 
     Requests:  2: a look, then the deletion, or the organization's rulesets where it is not there.
@@ -247,7 +249,7 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem]):
         return succeeded({"id": item.configuration_id}, note="the answer was lost; the configuration is gone")
 
 
-class SetDefaultConfiguration(Operation[SetDefaultItem]):
+class SetDefaultConfiguration(Operation[SetDefaultItem], Returns[DefaultConfiguration]):
     """Make a code security configuration the default for new repositories of an organization.
 
     Requests:  1.

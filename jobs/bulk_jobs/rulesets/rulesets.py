@@ -14,9 +14,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import CreatesNames
+from bulk.capabilities import CreatesNames, Returns
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
+from bulk_jobs.result_types import Ruleset, RulesetVersion
 from bulk_jobs.rulesets.ruleset_conditions import (
     BypassActor,
     Conditions,
@@ -49,7 +50,7 @@ class RulesetItem(Item, frozen=True, kw_only=True):
     ruleset_id: RulesetId
 
 
-class ListRulesetHistory(Operation[RulesetItem]):
+class ListRulesetHistory(Operation[RulesetItem], Returns[list[RulesetVersion]]):
     """Read the versions that a ruleset of an enterprise has had.
 
     Requests:  1 for every 100 versions.
@@ -76,7 +77,7 @@ class RulesetVersionItem(RulesetItem, frozen=True, kw_only=True):
     version_id: Annotated[int, Meta(ge=1, description="id of the version, as the history shows it")]
 
 
-class GetRulesetVersion(Operation[RulesetVersionItem]):
+class GetRulesetVersion(Operation[RulesetVersionItem], Returns[RulesetVersion]):
     """Read one version of a ruleset of an enterprise, with the state that the ruleset had then.
 
     Requests:  1.
@@ -121,7 +122,7 @@ class OrganizationRulesetsItem(Item, frozen=True, kw_only=True):
     ) = None
 
 
-class ListOrganizationRulesets(Operation[OrganizationRulesetsItem]):
+class ListOrganizationRulesets(Operation[OrganizationRulesetsItem], Returns[list[Ruleset]]):
     """Read summaries of all rulesets of an organization.
 
     Requests:  1 for every 100 rulesets.
@@ -168,7 +169,7 @@ class CreateRulesetItem(Item, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem]):
+class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem], Returns[Ruleset]):
     """Create a ruleset in an organization.
 
     Requests:  2: a look at the organization's rulesets, then the creation; 1 to 3 where it exists.

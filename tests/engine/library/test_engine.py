@@ -1,4 +1,4 @@
-"""The library of interface.md §6: `Engine.map` and `Engine.run` against a real sandbox, and operations of others."""
+"""`Engine.map` and `Engine.run` (interface.md §6) against a real sandbox, and operations of others."""
 
 import base64
 import json
@@ -7,33 +7,26 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 import bulk
-from bulk.engine.library import _Feed
+from bulk.engine.library.engine import _Feed
 from bulk.errors import CredentialRefused, ManifestError, UsageError
 from bulk.finished import Finished
-from tests.e2e.support.platform import ADMIN, Home, Served, served
+from bulk_jobs.contents import GetContents, PutContents
+from bulk_jobs.readmes import GetReadme, ReadmeItem
+from tests.e2e.support.platform import ADMIN, Home, Served
 from tests.e2e.support.third_party import install
+from tests.engine.library.conftest import COUNT
 
 pytestmark = pytest.mark.anyio
 
-COUNT = 1_500
-"""Repositories that are there; more than `FEED_MOST`."""
 MANY = 20_000
 """Items that a run does not get through before its reader has left."""
-FLEET = {"organization": "acme-fleet", "count": COUNT, "readme_bytes": 200}
 TOKEN = {"BULK_TOKEN": ADMIN}
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A platform for all of them."""
-    folder = tmp_path_factory.mktemp("sandbox")
-    with served(folder, "--rate-limit", "core=100000/3600", seed={"repositories": FLEET}) as sandbox:
-        yield sandbox
 
 
 def items(count: int) -> Iterator[dict[str, str]]:
@@ -149,8 +142,93 @@ async def test_a_bad_item_sends_nothing(sandbox: Served) -> None:
         with pytest.raises(ManifestError, match=r"did you mean readme\.get"):
             async for _ in engine.map("readme.gte", items(1)):
                 pass
-    assert (4, "rpeo") in [(flaw.line, flaw.field) for flaw in caught.value.flaws]
+    assert ("items[3]", "rpeo") in [(flaw.path, flaw.field) for flaw in caught.value.flaws]
     assert len(sandbox.journal()) == before
+
+
+async def test_errors_name_the_item_and_no_file_of_ours(sandbox: Served, tmp_path: Path) -> None:
+    """What is wrong with items is told by their number, also where two contradict each other, kept or not; no
+    path of a temporary file is in any message."""
+    file = {"owner": "acme-fleet", "repo": "repo-00001", "path": "a", "message": "m"}
+    wrong: list[tuple[Any, str]] = [
+        ([{**file, "content": "YQ=="}, {**file, "content": "Yg=="}], r"^items\[1\]: .*item 0 .*"),
+        ([{**file, "content_file": "nowhere.txt"}], r"^items\[0\]: content_file: "),
+        ([{**file, "content": object()}], r"^items\[0\]: is no JSON object"),
+        ([{"owner": 5}], r"^items\[0\]: "),
+    ]
+    async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+        for number, (bad, message) in enumerate(wrong):
+            for run_dir in (None, tmp_path / f"run-{number}"):
+                with pytest.raises(ManifestError, match=message) as caught:
+                    async for _ in engine.map("contents.put", bad, run_dir=run_dir):
+                        pass
+                for hidden in ("bulk-map-", "stdin", "manifest.yaml", "items.jsonl", "jobs.map", "allow_overwrites"):
+                    assert hidden not in str(caught.value)
+
+
+async def test_a_file_of_an_item_is_seen_from_the_callers_folder(
+    sandbox: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative `content_file` is one of the folder that the caller is in."""
+    (tmp_path / "owners.txt").write_text("* @acme\n")
+    monkeypatch.chdir(tmp_path)
+    item = {"owner": "acme-fleet", "repo": "repo-00002", "path": "OWNERS", "message": "m", "content_file": "owners.txt"}
+    async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+        (written,) = [outcome async for outcome in engine.map(PutContents, [item])]
+        place = {"owner": "acme-fleet", "repo": "repo-00002", "path": "OWNERS"}
+        (read,) = [outcome async for outcome in engine.map(GetContents, [place])]
+    assert written.outcome == "succeeded", written.error
+    assert isinstance(read.result, dict)
+    assert base64.b64decode(read.result["content"]) == b"* @acme\n"
+
+
+async def test_items_may_be_of_the_operations_own_class(sandbox: Served) -> None:
+    """A typed item is taken as its fields; a class that is not the installed operation is refused."""
+    async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+        typed = [ReadmeItem(owner="acme-fleet", repo="repo-00001", id="mine")]
+        (found,) = [outcome async for outcome in engine.map(GetReadme, typed)]
+        assert (found.outcome, found.id) == ("succeeded", "mine")
+
+        class Other(GetReadme):
+            """Another one of the same name."""
+
+        with pytest.raises(ManifestError, match=r"Other is not what is installed as 'readme\.get'"):
+            async for _ in engine.map(Other, typed):
+                pass
+
+
+async def test_progress_is_told(sandbox: Served, tmp_path: Path) -> None:
+    """`progress=` is called with typed statuses, the last of which says that all is done, by `map` and by `run`."""
+    told: list[bulk.RunStatus] = []
+    job = {"readmes": {"operation": "readme.get", "items": list(items(20))}}
+    (tmp_path / "manifest.yaml").write_text(json.dumps({"version": 1, "jobs": job}))
+    async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+        async for _ in engine.map("readme.get", items(300), progress=told.append):
+            pass
+        assert (told[-1].state, told[-1].jobs[0].done) == ("complete", 300)
+        told.clear()
+        await engine.run(tmp_path / "manifest.yaml", run_dir=tmp_path / "run", progress=told.append)
+    assert all(isinstance(status, bulk.RunStatus) for status in told)
+    assert (told[-1].state, told[-1].jobs[0].done) == ("complete", 20)
+
+
+async def test_what_progress_raises_comes_out(sandbox: Served, tmp_path: Path) -> None:
+    """An exception of the callback ends the run and is raised as it is; the run can be resumed."""
+
+    def broken(status: bulk.RunStatus) -> None:
+        if status.state == "running":
+            raise LookupError("the caller's own")
+
+    async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+        with pytest.raises(LookupError, match="the caller's own"):
+            async for _ in engine.map("readme.get", items(COUNT), run_dir=tmp_path / "run", progress=broken):
+                pass
+        again = [outcome.index async for outcome in engine.map("readme.get", items(COUNT), run_dir=tmp_path / "run")]
+        assert sorted(again) == list(range(COUNT))
+        job = {"readmes": {"operation": "readme.get", "items": list(items(20))}}
+        (tmp_path / "manifest.yaml").write_text(json.dumps({"version": 1, "jobs": job}))
+        with pytest.raises(LookupError, match="the caller's own"):
+            await engine.run(tmp_path / "manifest.yaml", run_dir=tmp_path / "other", progress=broken)
 
 
 async def test_a_wrong_token_is_an_exception(sandbox: Served) -> None:

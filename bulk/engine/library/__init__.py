@@ -1,0 +1,1 @@
+"""The engine as a library (interface.md §6): `engine.py` (Engine), `synchronous.py` (run and map without async)."""
