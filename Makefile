@@ -29,7 +29,7 @@ help:
 	@echo 'make compiled     what a compiled wheel installs, in build/compiled; needs a C compiler'
 	@echo 'make compiled-test  the tests again, with what is compiled'
 	@echo 'make format       put every file in the common format'
-	@echo 'make reference    write docs/operations-reference.md from the code'
+	@echo 'make reference    write docs/operations-reference.md and docs/schemas/ from the code'
 	@echo 'make constraints  pin what a fresh environment installs today'
 	@echo 'make clean        remove the environment, caches and demo runs'
 
@@ -117,6 +117,7 @@ reference: $(VENV)/.development
 	$(PIP) --no-deps --editable .
 	$(BIN)/bulk operations --markdown > docs/operations-reference.md.new
 	mv docs/operations-reference.md.new docs/operations-reference.md
+	$(BIN)/python -m bulk.cli.catalog.json_schemas docs/schemas
 
 constraints:
 	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins

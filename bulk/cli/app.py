@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 import click
 
@@ -94,4 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         exit_code = commands.main(given, prog_name="bulk", standalone_mode=False, obj=tuple(given))
         return exit_code if isinstance(exit_code, int) else 0
     except BaseException as error:  # noqa: BLE001 - the one place where an error becomes an exit code
-        return errors.exit_code_of(error)
+        return errors.exit_code_of(error, is_json=_is_json(given))
+
+
+def _is_json(given: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, also one that can't be read."""
+    return "--json" in given or "--format=json" in given or ("--format", "json") in pairwise(given)

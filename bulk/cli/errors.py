@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import click
 
 from bulk.cli import output
-from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
+from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import RESUMABLE, ExitCode
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
@@ -22,26 +22,29 @@ _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its conta
 log = logging.getLogger(__name__)
 
 
-def exit_code_of(error: BaseException) -> int:
-    """Tell the user about `error` and give the exit code that it means."""
+def exit_code_of(error: BaseException, *, is_json: bool = False) -> int:
+    """Tell the user about `error` and give the exit code that it means.
+
+    Args:
+        is_json: print it on standard output too, as an object (`error_data.ErrorsData`), for a program.
+    """
     match error:
         case SystemExit():
             return error.code if isinstance(error.code, int) else 1
         case click.ClickException():
-            return _misused(error)
+            return _misused(error, is_json=is_json)
         case click.exceptions.Exit():
             return error.exit_code
         case click.Abort() | KeyboardInterrupt():
-            output.say("bulk: interrupted")
-            return ExitCode.INTERRUPTED
+            return _told(Interrupted("SIGINT", ExitCode.INTERRUPTED), is_json=is_json)
         case BulkError():
-            return _told(error)
+            return _told(error, is_json=is_json)
         case BrokenPipeError():
             output.give_up_stdout()
             return 0
         case _:
             told = shortage(error)
-            return _bug(error) if told is None else _told(told)
+            return _bug(error, is_json=is_json) if told is None else _told(told, is_json=is_json)
 
 
 def shortage(error: BaseException) -> BulkError | None:
@@ -76,16 +79,24 @@ def say_how_to_go_on(command: str, exit_code: int) -> None:
         output.say(command)
 
 
-def _told(error: BulkError) -> int:
+def _told(error: BulkError, *, is_json: bool) -> int:
+    if is_json:
+        from bulk.cli import error_data
+
+        error_data.print_quietly(error_data.of_error(error))
     for line in str(error).splitlines() or [type(error).__name__]:
         output.say(f"bulk: {line}")
     return error.exit_code
 
 
-def _misused(error: click.ClickException) -> int:
+def _misused(error: click.ClickException, *, is_json: bool) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         output.say(error.format_message())
         return 2
+    if is_json:
+        from bulk.cli import error_data
+
+        error_data.print_quietly(error_data.of_misuse(error))
     if isinstance(error, click.UsageError) and error.ctx is not None:
         output.say(error.ctx.get_usage())
         output.say(f"Try '{error.ctx.command_path} --help' for help.\n")
@@ -93,7 +104,7 @@ def _misused(error: click.ClickException) -> int:
     return 2
 
 
-def _bug(error: BaseException) -> int:
+def _bug(error: BaseException, *, is_json: bool) -> int:
     log.debug("a bug ended the command", exc_info=error)
     summary = output.redacted("".join(traceback.format_exception_only(error)).strip().splitlines()[-1])
     text = output.redacted("".join(traceback.format_exception(error)))
@@ -104,5 +115,10 @@ def _bug(error: BaseException) -> int:
         where = f"its traceback is in {path}"
     except OSError as reason:
         where = f"its traceback could not be written ({reason.strerror}); --log-level debug shows it"
-    output.say(f"bulk: this is a bug in Bulk: {summary}: {where}")
+    message = f"this is a bug in Bulk: {summary}: {where}"
+    if is_json:
+        from bulk.cli import error_data
+
+        error_data.print_quietly(error_data.of_bug(message))
+    output.say(f"bulk: {message}")
     return ExitCode.BUG

@@ -62,11 +62,11 @@ def run(
                 stack.enter_context(logs.noted_by(shown.note))
             report = event_loop.run(lambda: start(shown, where))
     except KeyboardInterrupt:
-        exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED))
+        exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED), is_json=as_json)
     except Exception as error:
         if not isinstance(error, BulkError) and errors.shortage(error) is None:
             raise
-        exit_code = errors.exit_code_of(error)
+        exit_code = errors.exit_code_of(error, is_json=as_json)
     else:
         _print(report, as_json=as_json)
         exit_code = report.exit_code

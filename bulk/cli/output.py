@@ -75,12 +75,13 @@ def look() -> Look:
 
 
 def out_json(value: Any) -> None:
-    """Print a value as indented JSON, without secrets; structs and dataclasses become objects."""
+    """Print a value as indented JSON, without secrets; structs become objects, moments texts."""
     import msgspec
 
     from bulk.redaction import redact_json
+    from bulk.report.render.json_data import as_data
 
-    out(msgspec.json.format(redact_json(msgspec.json.encode(value)), indent=2).decode())
+    out(msgspec.json.format(redact_json(msgspec.json.encode(as_data(value))), indent=2).decode())
 
 
 def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:

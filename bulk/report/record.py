@@ -1,7 +1,8 @@
 """The Report: one record of how a run went, from which text, JSON and HTML are made. Words, and the exit code.
 
 Its JSON (`report.json`) is stable: fields are added, never renamed or given another meaning. Every list in it is
-bounded, whatever the number of items. Moments are ISO 8601 in UTC; durations have their unit in the name.
+bounded, whatever the number of items. Moments are RFC 3339 in UTC with milliseconds; durations have their unit in the
+name.
 """
 
 from collections.abc import Mapping

@@ -11,6 +11,7 @@ from bulk.errors import RunDirectoryError
 from bulk.report.exploration import Exploration
 from bulk.report.record import Report
 from bulk.report.render import html
+from bulk.report.render.json_data import as_data
 from bulk.storage.private_files import replacing, sync_directory
 
 JSON_NAME = "report.json"
@@ -38,4 +39,4 @@ def write_reports(report: Report, run_dir: Path, exploration: Exploration | None
 
 def as_json(report: Report) -> bytes:
     """The report's stable JSON, indented, with a line break at its end."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(as_data(report)), indent=2) + b"\n"

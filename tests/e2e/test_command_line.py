@@ -102,7 +102,7 @@ def test_version_imports_no_engine() -> None:
         (["run", "a.yaml", "--credential", "env:A", "--credential", "default=env:B"], "given twice"),
         (["operations", "contents.pt"], "did you mean contents.put"),
         (["operations", "--schema"], "needs the NAME"),
-        (["operations", "contents.put", "--markdown", "--json"], "give one of them"),
+        (["operations", "contents.put", "--markdown", "--schema"], "give one of them"),
         (["diff", "somewhere"], "Missing argument 'RUN_B'"),
         (["report", "somewhere", "--format", "html", "--only", "failed"], "--only chooses items"),
         (["sandbox", "--fault", "meteor=1"], "the kinds are"),

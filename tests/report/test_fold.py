@@ -229,7 +229,7 @@ def test_report_json_comes_back(new_run):
         "notes outcomes per_second requests retries run_dir settled slowest started_at state superseded timeline "
         "vendor version waits wall_s why"
     )
-    assert (fields["version"], fields["started_at"]) == (1, "2026-11-21T08:00:00Z")
+    assert (fields["version"], fields["started_at"]) == (1, "2026-11-21T08:00:00.000Z")
     assert set(fields["outcomes"]) == set(OUTCOMES)
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,6 @@ from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, PLATFORM, as_json, overriding
 
 if TYPE_CHECKING:
-    from bulk.bundle.checked import Checked
     from bulk.manifest.reading import Overrides
 
 
@@ -26,7 +25,7 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
 
     Nothing is sent and no credential is opened.
     """
-    from bulk.check import checking
+    from bulk.check import check_data, checking
     from bulk.manifest import reading
 
     with tempfile.TemporaryDirectory(prefix="bulk-check-") as workspace:
@@ -36,45 +35,28 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
             stdin=sys.stdin.buffer if sys.stdin else None,
             progress=None,
         )
-    counts = _counts(checked)
+    found = check_data.of_checked(checked)
     if as_json:
-        output.out_json(counts)
+        output.out_json(found)
         return 0
     output.out_table(
         ["job", "operation", "items", "lanes", "longest lane", "requests"],
         [
             [
-                job["job"],
-                job["operation"],
-                f"{job['items']:,}",
-                f"{job['lanes']:,}" if job["lanes"] else "-",
-                f"{job['longest_lane']} ({job['longest_lane_items']:,})" if job["longest_lane"] else "-",
-                _span(job["least_requests"], job["most_requests"]),
+                job.job,
+                job.operation,
+                f"{job.items:,}",
+                f"{job.lanes:,}" if job.lanes else "-",
+                f"{job.longest_lane} ({job.longest_lane_items:,})" if job.longest_lane else "-",
+                _span(job.least_requests, job.most_requests),
             ]
-            for job in counts["jobs"]
+            for job in found.jobs
         ],
         right=frozenset((2, 3, 5)),
     )
-    for note in counts["notes"]:
+    for note in found.notes:
         output.say(f"note: {note}")
     return 0
-
-
-def _counts(checked: "Checked") -> dict[str, Any]:
-    jobs = [
-        {
-            "job": job.name,
-            "operation": job.operation.name,
-            "items": found.items,
-            "lanes": found.lanes,
-            "longest_lane": found.longest_lane[0] if found.longest_lane else None,
-            "longest_lane_items": found.longest_lane[1] if found.longest_lane else 0,
-            "least_requests": found.least_requests,
-            "most_requests": found.most_requests,
-        }
-        for job, found in zip(checked.manifest.jobs, checked.jobs, strict=True)
-    ]
-    return {"name": checked.manifest.name, "jobs": jobs, "notes": list(checked.notes)}
 
 
 def _span(least: int, most: int) -> str:

@@ -28,7 +28,7 @@ def plan(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
 
     found = event_loop.run(lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ))
     if as_json:
-        output.out_json(plan_text.data(found))
+        output.out_json(found)
     else:
         output.out(plan_text.render(found, **output.look()))
     return 0

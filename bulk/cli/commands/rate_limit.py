@@ -20,11 +20,11 @@ def rate_limit(*, overrides: "Overrides", as_json: bool) -> int:
     """Show every bucket of a credential."""
     from bulk.clock import Clock
     from bulk.engine.commands import rate_limits
-    from bulk.report.render import status_text
+    from bulk.report.render import status_data, status_text
 
     found = event_loop.run(lambda: rate_limits(overrides=overrides, environ=os.environ))
     if as_json:
-        output.out_json(status_text.buckets_data(found))
+        output.out_json(status_data.buckets(found))
     else:
         output.out(status_text.buckets(found, now=Clock().now(), columns=output.look()["columns"]))
     return 0

@@ -20,11 +20,11 @@ def status(run_dir: Path, *, as_json: bool) -> int:
     from bulk.clock import Clock
     from bulk.engine.origin import manifest_of
     from bulk.ledger.view import LedgerView
-    from bulk.report.render import status_text
+    from bulk.report.render import status_data, status_text
 
     view, now, manifest = LedgerView(run_dir), Clock().now(), manifest_of(run_dir)
     if as_json:
-        output.out_json(status_text.data(view, now=now, manifest=manifest))
+        output.out_json(status_data.data(view, now=now, manifest=manifest))
     else:
         output.out(status_text.render(view, now=now, manifest=manifest, **output.look()))
     return 0

@@ -7,6 +7,7 @@ import msgspec
 
 from bulk.model import OutcomeKind
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, rate
+from bulk.report.render.json_data import as_data
 from bulk.report.render.status_words import bucket_name, failure_of, most_first, scarce_first, totals, waited_for
 from bulk.report.render.terminal import safe
 from bulk.status import BucketStatus, RunStatus
@@ -111,7 +112,7 @@ class JsonFace:
         self._told: RunStatus | None = None
 
     def paint(self, status: RunStatus, *, is_new: bool, monotonic: float) -> None:
-        """Write `{"type": "status", …}` with the fields of `status.RunStatus`."""
+        """Write `{"type": "status", …}` with the fields of `status.RunStatus`, moments as texts."""
         if is_new and monotonic >= self._due:
             self._due = monotonic + JSON_S
             self._tell(status)
@@ -127,7 +128,7 @@ class JsonFace:
 
     def _tell(self, status: RunStatus) -> None:
         self._told = status
-        self._write({"type": "status", **msgspec.to_builtins(status)})
+        self._write({"type": "status", **as_data(status)})
 
     def _write(self, value: object) -> None:
         self._stream.write(msgspec.json.encode(value).decode("utf-8", "replace") + "\n")

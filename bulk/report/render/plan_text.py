@@ -1,12 +1,9 @@
 """`bulk plan`: what a manifest costs, what each bucket has to give and when the run would end, as text and as data."""
 
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
 
 from bulk.check.plan import BucketPlan, Plan, Savings
-from bulk.report.render.formatting import count, counted, duration, iso, moment
+from bulk.report.render.formatting import count, counted, duration, moment
 from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, wrapped
 
 _MOST_JOBS = 60
@@ -26,20 +23,6 @@ def render(plan: Plan, *, is_coloured: bool = False, columns: int = 80) -> str:
     return paragraphs(
         _head(plan, ink, columns), _jobs(plan, ink, columns), _buckets(plan, columns), _notes(plan, ink, columns)
     )
-
-
-def data(plan: Plan) -> dict[str, Any]:
-    """The same as JSON values, with the fields of `manifest.plan.Plan`; moments are ISO 8601 in UTC, or null."""
-    built: dict[str, Any] = msgspec.to_builtins(plan)
-    return {name: _dated(name, value) for name, value in built.items()}
-
-
-def _dated(name: str, value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [
-            {inner: _dated(inner, each[inner]) for inner in each} if isinstance(each, dict) else each for each in value
-        ]
-    return iso(value) if (name == "at" or name.endswith("_at")) and value is not None else value
 
 
 def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:

@@ -1,26 +1,20 @@
-"""`bulk status` and `bulk rate-limit`: where a run or a credential stands, as text and as data for `--json`.
+"""`bulk status` and `bulk rate-limit`: where a run or a credential stands, as text; `status_data.py` is for `--json`.
 
 What the ledger counts is certain; what the running process last said (rates, buckets, waits) carries its age.
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from bulk.ledger.view import LedgerView
 from bulk.report.record import OUTCOMES
-from bulk.report.render.formatting import count, counted, duration, iso, moment, outcomes, percent, rate
+from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
+from bulk.report.render.status_data import is_stale
 from bulk.report.render.status_words import bucket_name, closed, most_first, waited_for
 from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, width
 from bulk.report.render.text import verdict
 from bulk.report.run_state import Standing, next_command, stand
 from bulk.status import BucketStatus
-
-STALE_S = 15.0
-"""A running process says where it stands about every second; a status older than this is marked (seconds)."""
 
 _TONES = {"complete": "good", "running": "same", "stopped": "doubt", "lost": "bad"}
 _MOST_WAITS = 8
@@ -49,46 +43,6 @@ def render(
     return paragraphs(_head(standing, view, now, ink, columns), _jobs(standing, ink, columns), last)
 
 
-def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[str, Any]:
-    """The same as JSON values: state, exit code, counts, jobs, and the last `status` as its process wrote it.
-
-    Raises:
-        RunDirectoryError: the run directory can't be read.
-    """
-    standing, identity = stand(view, now), view.identity()
-    last = standing.epochs[-1] if standing.epochs else None
-    return {
-        "name": standing.name,
-        "base_url": identity.base_url,
-        "run_dir": str(view.run_dir),
-        "state": standing.state,
-        "exit_code": None if standing.state == "running" else standing.exit_code,
-        "why": standing.why,
-        "items": standing.items,
-        "left": standing.left,
-        "outcomes": standing.outcomes,
-        "superseded": standing.superseded,
-        "jobs": [dataclasses.asdict(job) | {"left": job.left} for job in standing.jobs],
-        "epoch": None
-        if last is None
-        else {
-            "number": last.number,
-            "started_at": iso(last.started_at),
-            "ended_at": None if last.ended_at is None else iso(last.ended_at),
-            "pid": last.pid,
-            "host": last.host,
-            "exit_code": last.exit_code,
-        },
-        "is_stale": _is_stale(standing, now),
-        "status": msgspec.to_builtins(standing.last),
-        "next_command": next_command(standing, view.run_dir, manifest),
-    }
-
-
-def _is_stale(standing: Standing, now: float) -> bool:
-    return standing.state == "running" and standing.last is not None and now - standing.last.at > STALE_S
-
-
 def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: int) -> Iterator[str]:
     last = standing.epochs[-1] if standing.epochs else None
     if standing.state == "running" and last is not None:
@@ -97,7 +51,7 @@ def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: i
     else:
         said = f"{verdict(standing)} (exit {standing.exit_code})"
     yield f"{ink('strong', cut(standing.name, columns // 2))} {ink(_TONES.get(standing.state, 'dim'), said)}"
-    if _is_stale(standing, now) and standing.last is not None:
+    if standing.state == "running" and is_stale(standing, now) and standing.last is not None:
         age = duration(now - standing.last.at)
         yield ink("doubt", f"Its last word is {age} old: it may be stuck, or its machine was asleep.")
     yield cut(f"{view.identity().base_url}, {view.run_dir}", columns)
@@ -181,13 +135,3 @@ def _bucket_says(bucket: BucketStatus, now: float) -> str:
     if bucket.waiting:
         said.append(f"{count(bucket.waiting)} waiting")
     return ", ".join(said)
-
-
-def buckets_data(found: Sequence[BucketStatus]) -> list[dict[str, Any]]:
-    """The same for `--json`; `reset_at` is ISO 8601 in UTC, or null."""
-    names = ("credential", "category", "limit", "remaining", "reserve")
-    return [
-        {name: getattr(bucket, name) for name in names}
-        | {"reset_at": None if bucket.reset_at is None else iso(bucket.reset_at)}
-        for bucket in found
-    ]

@@ -14,7 +14,6 @@ import threading
 import tty
 from contextlib import contextmanager, suppress
 
-import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -25,7 +24,9 @@ from bulk.cli.progress import live, painter, plain
 from bulk.cli.progress.painter import display
 from bulk.clock import Clock
 from bulk.errors import UsageError
-from bulk.status import RunStatus, Wait
+from bulk.report.render.formatting import iso
+from bulk.report.render.json_data import as_data
+from bulk.status import Wait
 from tests.cli.progress.screen import Screen
 from tests.report.ledgers import START, bucket, job_status, status
 
@@ -101,7 +102,7 @@ def test_plain_lines_come_now_and_then():
 
 
 def test_json_progress_is_a_line_for_each_status():
-    """Each line is a JSON object that gives the RunStatus back; notes are lines of their own; the last one is there."""
+    """Each line is an object with the RunStatus, its moments as texts; notes are lines too; the last one is there."""
     stream = _Heard()
     with display("json", stream) as shown:
         first = busy()
@@ -112,7 +113,8 @@ def test_json_progress_is_a_line_for_each_status():
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["type"] for line in lines] == ["status", "note", "status"]
     assert lines[2]["state"] == "complete"
-    assert msgspec.convert({key: value for key, value in lines[0].items() if key != "type"}, RunStatus) == first
+    assert {key: value for key, value in lines[0].items() if key != "type"} == json.loads(json.dumps(as_data(first)))
+    assert (lines[0]["at"], lines[0]["name"]) == (iso(first.at), first.name)
     assert lines[1]["text"] == HOSTILE
     assert "\x1b" not in stream.getvalue()
 

@@ -21,7 +21,7 @@ ITEM = {"owner": "acme-eng", "repo": "hello-world"}
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"base_url": "ftp://x/api/v3"}, r"^base_url: expected https://HOST/api/v3"),
+        ({"base_url": "ftp://x/api/v3"}, r"^base_url: expected https"),
         ({"base_url": URL, "concurrency": 0}, r"^concurrency: "),
         ({"base_url": URL, "reserve": "100%"}, r"^reserve: expected a count or a share below 100%"),
         ({"base_url": URL, "failures": "many"}, r"^failures: "),

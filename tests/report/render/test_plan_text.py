@@ -7,6 +7,7 @@ import pytest
 
 from bulk.check.plan import BucketPlan, JobPlan, Plan, Savings
 from bulk.report.render import plan_text
+from bulk.report.render.json_data import as_data
 from bulk.report.render.terminal import width
 from tests.report.ledgers import START
 
@@ -133,7 +134,7 @@ def test_what_can_not_be_undone_stands_out():
 
 def test_a_plan_as_data():
     """As data it has the plan's own fields, with moments in ISO 8601."""
-    found = json.loads(json.dumps(plan_text.data(plan(job(), buckets=[bucket(reset_at=1e300)], most_finish_at=None))))
+    found = json.loads(json.dumps(as_data(plan(job(), buckets=[bucket(reset_at=1e300)], most_finish_at=None))))
     assert (found["at"], found["least_finish_at"]) == ("2026-11-21T08:00:00.000Z", "2026-11-21T08:01:00.000Z")
     assert found["most_finish_at"] is None
     assert found["jobs"][0]["most_requests"] == 600
@@ -168,5 +169,5 @@ def test_what_is_saved_is_said():
     said = words(plan(job(), saved=saved))
     assert "1,401 requests saved: 1,200 duplicates, 3 superseded, 198 sent together with others." in said
     assert "What is already so is not sent: up to 300 of these requests less." in said
-    assert plan_text.data(plan(job(saved=saved), saved=saved))["jobs"][0]["saved"]["combined"] == 198
+    assert as_data(plan(job(saved=saved), saved=saved))["jobs"][0]["saved"]["combined"] == 198
     assert "saved" not in words(plan(job()))

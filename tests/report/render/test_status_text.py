@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bulk.report.render import status_text
+from bulk.report.render import status_data, status_text
 from bulk.report.render.formatting import moment
+from bulk.report.render.json_data import as_data
 from bulk.report.render.terminal import width
 from bulk.status import Wait
 from tests.report.ledgers import START, bucket, finished, job_status, status
@@ -29,7 +30,7 @@ def test_a_running_run(new_run):
     with run.open() as ledger:
         ledger.commit([run.record(finished(0))], said)
         shown = status_text.render(run.view, now=START + 10)
-        data = status_text.data(run.view, now=START + 10)
+        data = as_data(status_data.data(run.view, now=START + 10))
     assert "running, process" in shown
     assert "1 of 105 (1%) items: 1 succeeded." in shown
     assert "waits for readmes" in shown
@@ -47,7 +48,7 @@ def test_stale_words_are_marked(new_run):
     with run.open() as ledger:
         ledger.commit([], status(START + 5))
         assert "Its last word is 1 min 55 s old" in status_text.render(run.view, now=START + 120)
-        assert status_text.data(run.view, now=START + 120)["is_stale"] is True
+        assert status_data.data(run.view, now=START + 120).is_stale is True
         assert "last word" not in status_text.render(run.view, now=START + 8)
 
 
@@ -67,7 +68,7 @@ def test_a_run_with_work_left(new_run, exit_code, why, said, code):
     assert said in " ".join(shown.split())
     assert "2/3  1 succeeded, 1 failed" in shown
     assert shown.rstrip().endswith(f"bulk run m.yaml --run-dir {run.run_dir}")
-    data = status_text.data(view, now=START + 50)
+    data = as_data(status_data.data(view, now=START + 50))
     assert (data["exit_code"], data["left"], data["epoch"]["exit_code"]) == (code, 1, exit_code)
     json.dumps(data)
 
@@ -109,5 +110,5 @@ def test_buckets_as_a_table():
     assert f"used up until {moment(START + 60, START)}" in status_text.buckets([own], now=START)
     assert all(width(line) <= 80 for line in shown)
     assert status_text.buckets([], now=START) == "The platform limits nothing.\n"
-    data = status_text.buckets_data(found)
+    data = as_data(status_data.buckets(found))
     assert (data[0]["reset_at"], data[1]["limit"], data[2]["reset_at"]) == ("2026-11-21T08:01:39.000Z", None, None)

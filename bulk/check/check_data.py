@@ -1,0 +1,55 @@
+"""`bulk check --json`: what a check found, as data."""
+
+import msgspec
+
+from bulk.bundle.checked import Checked
+
+
+class CheckedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One job of a manifest whose every item can be used.
+
+    Attributes:
+        lanes: lanes that begin in it (count); 0 for reads.
+        longest_lane: name of the longest of them, None where there is none. longest_lane_items: its items (count).
+        least_requests: of all its items where everything is already as asked (count).
+        most_requests: of all its items where everything is sent and no answer is lost (count).
+    """
+
+    job: str
+    operation: str
+    items: int
+    lanes: int
+    longest_lane: str | None
+    longest_lane_items: int
+    least_requests: int
+    most_requests: int
+
+
+class CheckData(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check found.
+
+    Attributes:
+        notes: sentences that the user should read and that stop nothing.
+    """
+
+    name: str
+    jobs: tuple[CheckedJob, ...]
+    notes: tuple[str, ...]
+
+
+def of_checked(checked: Checked) -> CheckData:
+    """The counts of a check."""
+    jobs = tuple(
+        CheckedJob(
+            job=job.name,
+            operation=job.operation.name,
+            items=found.items,
+            lanes=found.lanes,
+            longest_lane=found.longest_lane[0] if found.longest_lane else None,
+            longest_lane_items=found.longest_lane[1] if found.longest_lane else 0,
+            least_requests=found.least_requests,
+            most_requests=found.most_requests,
+        )
+        for job, found in zip(checked.manifest.jobs, checked.jobs, strict=True)
+    )
+    return CheckData(name=checked.manifest.name, jobs=jobs, notes=checked.notes)

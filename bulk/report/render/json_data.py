@@ -1,0 +1,38 @@
+"""What is printed as JSON: structs become objects, and every moment is told in one way.
+
+A moment is RFC 3339 in UTC with milliseconds, `2026-11-24T08:00:00.123Z`. Inside, moments are UTC epoch seconds or
+datetimes; their fields are named `at`, `until` or `…_at`, and this is the one place where they are converted.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from bulk.report.render.formatting import iso
+
+MOMENT = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"
+"""What a moment looks like, as a regular expression of JSON Schema."""
+
+
+def is_moment(name: str) -> bool:
+    """Whether a field of that name holds a moment."""
+    return name in ("at", "until") or name.endswith("_at")
+
+
+def as_data(value: Any) -> Any:
+    """`value` as JSON values; a moment that is on no calendar becomes null."""
+    return _dated(msgspec.to_builtins(value, builtin_types=(datetime,)), "")
+
+
+def _dated(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _dated(each, key) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_dated(each, name) for each in value]
+    if isinstance(value, datetime):
+        moment = value.astimezone(UTC)
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    if isinstance(value, int | float) and not isinstance(value, bool) and is_moment(name):
+        return iso(value)
+    return value
