@@ -14,7 +14,7 @@ PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/l
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser endpoints check formatted linted typed layered declared used collected
-.PHONY: bench compiled compiled-test soak coverage mutation format reference constraints clean
+.PHONY: docs man bench compiled compiled-test soak coverage mutation format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
@@ -29,6 +29,8 @@ help:
 	@echo 'make compiled     what a compiled wheel installs, in build/compiled; needs a C compiler'
 	@echo 'make compiled-test  the tests again, with what is compiled'
 	@echo 'make format       put every file in the common format'
+	@echo 'make docs         the pages of docs/ as a site, in build/docs; every link is checked'
+	@echo 'make man          manual pages of the commands, in build/man'
 	@echo 'make reference    write docs/operations-reference.md and docs/schemas/ from the code'
 	@echo 'make constraints  pin what a fresh environment installs today'
 	@echo 'make clean        remove the environment, caches and demo runs'
@@ -119,9 +121,17 @@ reference: $(VENV)/.development
 	mv docs/operations-reference.md.new docs/operations-reference.md
 	$(BIN)/python -m bulk.cli.catalog.json_schemas docs/schemas
 
+docs: $(VENV)/.documentation
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+man: $(VENV)/.documentation
+	@mkdir -p build/man
+	@$(BIN)/python -c 'import bulk, click_man.core as man; from bulk.cli.app import commands; \
+	  man.write_man_pages("bulk", commands, version=bulk.__version__, target_dir="build/man")'
+
 constraints:
 	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
-	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,dev,browser]'
+	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,dev,browser,docs]'
 	{ echo '# Every version that is installed, direct or not. Written by `make constraints`.'; \
 	  $(VENV)-pins/bin/python -m pip list --format=freeze --exclude-editable --exclude pip; } > constraints.txt
 	rm -rf $(VENV)-pins
@@ -149,3 +159,7 @@ $(VENV)/.browser: $(VENV)/.development
 $(VENV)/.development: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	$(PIP) --editable '.[speed,dev]' || $(PIP) --editable '.[dev]'
 	@touch $(VENV)/.runtime $@
+
+$(VENV)/.documentation: $(VENV)/.development
+	$(PIP) --editable '.[docs]'
+	@touch $@

@@ -7,13 +7,14 @@
 What is compiled goes into the wheel, beside the sources, and nowhere else: an editable installation always runs what
 stands in the working copy. Which modules they are, and what compiling needs, stands in pyproject.toml.
 
-This file is three things: the build backend, which is hatchling but for what it requires; a build hook of hatchling;
-and the program that compiles, which the hook starts as a process of its own, so that nothing that happens in there can
-end a build that may go on without it.
+This file is four things: the build backend, which is hatchling but for what it requires; a build hook of hatchling; a
+metadata hook, which makes the README one that a package index can show; and the program that compiles, which the build
+hook starts as a process of its own, so that nothing that happens in there can end a build that may go on without it.
 """
 
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ from typing import Any
 from hatchling import build as hatchling_build
 from hatchling.build import *  # noqa: F403 - the functions of a build backend
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 WISH = "BULK_COMPILE"
 """The environment variable: 0 never compiles, 1 makes it an error where that fails."""
@@ -59,6 +61,23 @@ def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) 
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
     hook = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
     return [*required, *hook["compiling-requires"], *project["project"]["dependencies"]]
+
+
+# The metadata hook
+
+
+class ReadmeHook(MetadataHookInterface):
+    """A hook of hatchling, which finds it by this file's name."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the README of the package."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": without_relative_links(text)}
+
+
+def without_relative_links(text: str) -> str:
+    """Markdown whose links to files beside it are their text alone; a package index has no such files."""
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?![a-z][a-z+.-]*:|#)[^)\s]+\)", r"\1", text)
 
 
 # The build hook

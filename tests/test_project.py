@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("bulk", "jobs", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 TEXTS = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "jobs" / "examples").rglob("*.yaml")),
     *SOURCES,
 ]
@@ -300,7 +300,7 @@ def test_every_dependency_says_what_it_is_for() -> None:
 def test_every_link_in_the_documentation_leads_somewhere() -> None:
     """A relative link in README, CONTRIBUTING or docs/ names a file of the repository, and an anchor a heading."""
     dead = []
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
             if re.match(r"[a-z]+:", target):
                 continue

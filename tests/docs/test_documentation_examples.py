@@ -14,7 +14,7 @@ from bulk.model import Effect, Lost, NotApplied, Outcome, OutcomeKind, Reply, Re
 from bulk.operation import Item, Operation
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:
