@@ -17,7 +17,7 @@ import msgspec
 
 from bulk.capabilities import secret_fields
 from bulk.engine.library.staged_items import StagedItems
-from bulk.engine.origin import Origin, write_private
+from bulk.engine.origin import Origin
 from bulk.errors import Flaw, ManifestError, RunDirectoryError, UsageError
 from bulk.finished import Finished
 from bulk.ledger.database import LEDGER
@@ -26,6 +26,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import ErrorCode, ItemError, OutcomeKind
+from bulk.storage.private_files import replacing
 
 JOB = "map"
 STDIN_SHOWN = "<stdin>"
@@ -57,7 +58,7 @@ class MapDirectory:
         job = {"operation": self._staged.operation.name, "items": items}
         text = msgspec.json.encode({"version": 1, "name": JOB, "jobs": {JOB: job}}) + b"\n"
         if not self._is_kept:
-            write_private(self._manifest, text)
+            self._write(text)
             return
         if secret_fields(self._staged.operation):
             raise UsageError(
@@ -74,7 +75,11 @@ class MapDirectory:
             else:  # a check that ended early: nothing was sent
                 kept.unlink(missing_ok=True)
                 (self.run_dir / "check.json").unlink(missing_ok=True)
-            write_private(self._manifest, text)
+            self._write(text)
+
+    def _write(self, text: bytes) -> None:
+        with replacing(self._manifest) as file:
+            file.write(text)
 
     def _refuse_other_items(self, kept: Path) -> None:
         with ExitStack() as files:
