@@ -222,7 +222,7 @@ def load_checked(
         return None
     if summary.manifest != manifest.digest or len(summary.jobs) != len(manifest.jobs):
         raise RunDirectoryError(
-            f"{workspace} belongs to another manifest, or {manifest.path} was edited since; "
+            f"{workspace} belongs to another manifest, to other --var or --job, or {manifest.path} was edited since; "
             "undo that, or give another --run-dir"
         )
     jobs = tuple(

@@ -69,10 +69,14 @@ class DuplicateFinder:
     def add(self, item: Item, index: int) -> None:
         """The item of that index."""
         bare = item if item.id is None else msgspec.structs.replace(item, id=None)
+        self.add_key(self._encode(bare), index)
+
+    def add_key(self, key: bytes, number: int) -> None:
+        """Something else than an item, told apart by its key; `number` takes the place of the index (below 2**64)."""
         hashed = self._hash.copy()
-        hashed.update(self._encode(bare))
+        hashed.update(key)
         digest = hashed.digest()
-        self._parts[digest[0]] += digest + index.to_bytes(_RECORD_BYTES - _DIGEST_BYTES, "big")
+        self._parts[digest[0]] += digest + number.to_bytes(_RECORD_BYTES - _DIGEST_BYTES, "big")
         self._until_written -= 1
         if not self._until_written:
             self._write()

@@ -33,6 +33,8 @@ from bulk.bundle.item_files import file_check_of
 from bulk.capabilities import Combinable, secret_fields
 from bulk.check import request_savings
 from bulk.check.conflicts import ConflictFinder, Spot, conflicts, decides, notes_on_names, told
+from bulk.check.empty_files import no_items
+from bulk.check.repeated_ids import IdFinder
 from bulk.check.saved_names import SavedPaths, same_file
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.flaws import Flaws
@@ -121,7 +123,7 @@ class _Checking:
             request_savings.counted(job, one, indexed.get(job.number, JobCounts()))
             for job, one in zip(jobs, found, strict=True)
         )
-        notes = (*request_savings.notes_on(jobs, counted, repeats), *alike)
+        notes = (*self.manifest.notes, *request_savings.notes_on(jobs, counted, repeats), *alike)
         checked = Checked(self.manifest, counted, notes, digest_over(counted))
         keep(checked, self.workspace)
         return checked
@@ -178,6 +180,7 @@ class _JobChecking:
         self._template = save_template.Template(job.save, job.operation) if job.save is not None else None
         self._decides = decides(job)
         self._copies: DuplicateFinder | None = None
+        self._ids: IdFinder | None = None
         self._spool: BinaryIO | None = None
         self._spooled_bytes = self._withheld = 0
 
@@ -188,6 +191,7 @@ class _JobChecking:
         with contextlib.ExitStack() as stack:
             if has_copies(self._job):
                 self._copies = stack.enter_context(DuplicateFinder(self._whole.workspace))
+            self._ids = stack.enter_context(IdFinder(self._whole.workspace))
             if self._job.items is not None:
                 self._check_rows(self._inline())
             else:
@@ -195,6 +199,7 @@ class _JobChecking:
                     source = self._check_source()
                 except SourceFlaw as flaw:
                     self._flaws.add(self._place, flaw.line, flaw.field, flaw.message)
+            self._ids.note_repeats(self._flaws, self._place)
             if self._copies is not None and not len(self._flaws):
                 copies = self._whole.copies.add(self._job.number, self._copies)
         return JobCheck(items=self._count, copies=copies, source=source)
@@ -212,6 +217,8 @@ class _JobChecking:
             marks = Marks() if file.is_plain else None
             self._check_rows(file.rows(), marks)
             digest = file.finish()
+        if not self._count and not job.allow_empty:
+            self._flaws.add(self._place, 0, "", no_items(job, file.size))
         return SourceCheck(str(path), file.size, file.mtime_ns, digest, marks.kept if marks is not None else ())
 
     def _inline(self) -> Iterator[list[Row]]:
@@ -242,6 +249,8 @@ class _JobChecking:
         check = operation.check if type(operation).check is not Operation.check else None
         has_more = self._files is not None or self._template is not None or not operation.is_read
         compare = self._copies.add if self._copies is not None else None
+        ids = self._ids
+        assert ids is not None, "run makes one"
         count = self._count
         for line, offset, data in batch:
             if count == limit:
@@ -269,6 +278,8 @@ class _JobChecking:
                 self._take(item, count, line, offset, data)
             if compare is not None:
                 compare(item, count)
+            if item.id is not None:
+                ids.add(item.id, count, line)
             count += 1
         self._count = count
 

@@ -61,6 +61,41 @@ class Assignment(click.types.StringParamType):
         return [CompletionItem(f"{name}=") for name in self._names() if name.startswith(incomplete)]
 
 
+class JobName(click.types.StringParamType):
+    """The name of a job of the manifest on the command line."""
+
+    name = "job"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The jobs of that manifest."""
+        return [CompletionItem(name) for name in _names_in(ctx, "jobs") if name.startswith(incomplete)]
+
+
+class Variable(click.types.StringParamType):
+    """`NAME=VALUE` of a variable of the manifest on the command line."""
+
+    name = "variable"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The variables of that manifest, each with its equals sign."""
+        return [CompletionItem(f"{name}=") for name in _names_in(ctx, "vars") if name.startswith(incomplete)]
+
+
+def _names_in(ctx: click.Context, section: str) -> list[str]:
+    """What a section of the manifest names; nothing where it can't be read."""
+    from bulk.items.lines import SourceFlaw
+    from bulk.items.yaml_text import read_document
+
+    path = ctx.params.get("manifest")
+    try:
+        with open(path or "", "rb") as file:
+            root, _ = read_document(file.read)
+    except (OSError, SourceFlaw):
+        return []
+    node = root.value.get(section) if root is not None and isinstance(root.value, dict) else None
+    return list(node.value) if node is not None and isinstance(node.value, dict) else []
+
+
 PLATFORM = (
     click.option("--base-url", metavar="URL", help="The platform: http(s)://HOST/api/v3. Also BULK_BASE_URL."),
     click.option("--vendor", type=click.Choice(VENDORS), help="Name inside headers and media types. Also BULK_VENDOR."),
@@ -78,6 +113,19 @@ LIMITS = (
     click.option("--failures", metavar="N|SHARE", help="Stop when more items fail than this: 50 or 5%."),
     click.option("--max-duration", metavar="DURATION", help="Stop after this time: 90s, 15m, 2h."),
     click.option("--limit", metavar="N", help="Only the first N items of each job."),
+)
+
+MANIFEST = (
+    click.option(
+        "--var",
+        "variables",
+        metavar="NAME=VALUE",
+        type=Variable(),
+        multiple=True,
+        help="Value of ${NAME} in the manifest. Repeatable.",
+    ),
+    click.option("--job", "jobs", metavar="NAME", type=JobName(), multiple=True, help="Only this job. Repeatable."),
+    click.option("--with-needs", is_flag=True, help="With --job: also the jobs that those need."),
 )
 
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
@@ -102,9 +150,26 @@ def overriding(*options: Callable[[F], F]) -> Callable[[F], F]:
 def _overrides(given: dict[str, Any]) -> "Overrides":
     from bulk.manifest.reading import Overrides
 
-    fields = ("base_url", "vendor", "concurrency", "reserve", "failures", "max_duration", "limit")
+    fields = ("base_url", "vendor", "concurrency", "reserve", "failures", "max_duration", "limit", "jobs", "with_needs")
     texts = {name: given.pop(name) for name in fields if name in given}
-    return Overrides(credentials=_credentials(given.pop("credentials", ())), **texts)
+    return Overrides(
+        credentials=_credentials(given.pop("credentials", ())),
+        variables=_variables(given.pop("variables", ())),
+        **texts,
+    )
+
+
+def _variables(texts: tuple[str, ...]) -> dict[str, str]:
+    """`NAME=VALUE` by name. The text itself is in no message: somebody may have typed a token."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isprintable() or not name:
+            raise UsageError("--var: write NAME=VALUE, as in --var team=platform")
+        if name in found:
+            raise UsageError(f"--var: the variable {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 def _credentials(texts: tuple[str, ...]) -> dict[str, str]:

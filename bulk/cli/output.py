@@ -96,11 +96,15 @@ def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: froz
         out(line_of(cells))
 
 
-def say(text: str) -> None:
-    """One line or a few for people, on standard error, without secrets and terminal sequences."""
+def say(text: str, *, is_public: bool = False) -> None:
+    """One line or a few for people, on standard error, without secrets and terminal sequences.
+
+    Args:
+        is_public: what looks like a secret is none, such as the tokens that every sandbox has.
+    """
     from bulk.report.render.terminal import safe
 
-    lines = (safe(line) for line in redacted(text).split("\n"))
+    lines = (safe(line) for line in (text if is_public else redacted(text)).split("\n"))
     with contextlib.suppress(OSError, ValueError):  # nobody may be listening
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()

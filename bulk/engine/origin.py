@@ -26,6 +26,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         base_url, vendor, credentials: as the run used them, wherever they were given.
         limit: first so many items of each job only; None: all.
         ca_bundle, trust_env: as the run used them; older runs say nothing of them, and then the manifest's count.
+        variables: what `--var` gave. jobs: the ones that `--job` chose; None: all.
     """
 
     manifest: str
@@ -35,6 +36,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     ca_bundle: str | None = None
     trust_env: bool | None = None
+    variables: Mapping[str, str] = {}
+    jobs: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> Self:
@@ -48,6 +51,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             limit=manifest.limit,
             ca_bundle=None if platform.ca_bundle is None else str(platform.ca_bundle),
             trust_env=platform.trust_env,
+            variables=dict(manifest.variables),
+            jobs=manifest.chosen,
         )
 
     @classmethod
@@ -81,6 +86,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             limit=given.limit if given.limit is not None else self.limit,
             ca_bundle=given.ca_bundle if given.ca_bundle is not None else self.ca_bundle,
             trust_env=given.trust_env if given.trust_env is not None else self.trust_env,
+            variables={**self.variables, **given.variables},
+            jobs=given.jobs or self.jobs or (),
         )
 
 

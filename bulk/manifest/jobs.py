@@ -30,22 +30,46 @@ _SHOWN_CIRCLE = 20
 _NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manifest"
 
 
-def jobs_of(part: Fields, folder: Path, credentials: Mapping[str, str]) -> tuple[Job, ...]:
-    """The jobs in running order; flaws are noted in `part`, and a job that has one may be missing.
+def jobs_of(
+    part: Fields, folder: Path, credentials: Mapping[str, str], chosen: Collection[str] | None = None
+) -> tuple[tuple[Job, ...], list[str]]:
+    """The jobs in running order, and notes on them; flaws are noted in `part`, and a job that has one may be missing.
 
     Args:
         part: the manifest's `jobs`.
         folder: the manifest's, from which items are seen.
         credentials: the ones that jobs may use.
+        chosen: names of the jobs that are read; None: all.
     """
     if part.is_object and not part.names():
         part.flaw("", "expected at least one job")
-    found = [_JobReader(part, name, folder, credentials).job() for name in part.names()]
+    chosen = part.names() if chosen is None else chosen
+    for name in part.names():
+        part.node(name)  # one that is not chosen is known all the same
+    found = [_JobReader(part, name, folder, credentials).job() for name in part.names() if name in chosen]
     part.finish()
     jobs = [job for job in found if job is not None]
     _refuse_second_stdin(part, jobs)
+    notes: list[str] = []
+    jobs = [_without_left_out(part, job, chosen, notes) for job in jobs]
     derived_jobs.refuse_unknown_paths(part, jobs)
-    return _in_order(part, jobs)
+    return _in_order(part, jobs), notes
+
+
+def _without_left_out(part: Fields, job: Job, chosen: Collection[str], notes: list[str]) -> Job:
+    """`job` without needs that `--job` leaves out; where its items come from one of them, that is a flaw."""
+    known = part.names()
+    left_out = [need for need in job.needs if need in known and need not in chosen]
+    if not left_out:
+        return job
+    derivation = job.derivation
+    for need in left_out:
+        if derivation is not None and need in derivation.needs:
+            where = f"{job.name}.items.{'from' if need == derivation.job else 'also'}"
+            part.flaw(where, f"{shown(need)} is left out by --job; add --with-needs", _line(part, job))
+        else:
+            notes.append(f"job {job.name}: needs {need}, which --job leaves out; --with-needs takes it along")
+    return replace(job, needs=tuple(need for need in job.needs if need not in left_out))
 
 
 class _JobReader:
@@ -69,6 +93,7 @@ class _JobReader:
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
         priority = fields.scalar("priority", 0, _priority)
         allow_overwrites = fields.flag("allow_overwrites", False)
+        allow_empty = fields.flag("allow_empty", False)
         defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
         fields.finish()
         if not fields.is_object:
@@ -86,6 +111,7 @@ class _JobReader:
             priority=priority,
             defaults=self._defaults(defaults, operation),
             allow_overwrites=allow_overwrites,
+            allow_empty=allow_empty,
             save=save,
             line=fields.line,
         )

@@ -25,6 +25,7 @@ class Limits:
         max_duration_s: the run stops after this (seconds); None: never.
         settle_s: how long before it is trusted that something that was sent is not there (seconds).
         pace: `even` or `burst`.
+        confirm: `auto` (a terminal is asked before what can't be undone) or `always` (`--yes` is needed).
     """
 
     concurrency: int = 64
@@ -35,6 +36,7 @@ class Limits:
     max_duration_s: float | None = None
     settle_s: float = 15.0
     pace: str = "even"
+    confirm: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Platform:
     """Where the run goes.
 
     Attributes:
-        base_url: normalized, without a slash at its end: `https://HOST/api/v3`.
+        base_url: normalized, without a slash at its end: `https://HOST/api/v3`, `https://api.example.com`.
         credentials: name -> source (`env:NAME`, `file:PATH`, `command:PROGRAM ARG…`), never the token itself;
             `file:` paths are absolute.
         ca_bundle: absolute path, or None.
@@ -93,6 +95,7 @@ class Job:
         items_path: absolute path of the items file, or None.
         derivation: how its items are made, where they are made from another job's results; it has no others then.
         allow_overwrites: its items may undo what items before them do, in the order of the manifest.
+        allow_empty: its items file may hold no items.
         save: template of a file name below `saved/`, such as `{owner}/{repo}.md`; None: nothing is saved.
         line: line of the job in the manifest, for messages.
     """
@@ -110,6 +113,7 @@ class Job:
     items_path: Path | None = None
     derivation: Derivation | None = None
     allow_overwrites: bool = False
+    allow_empty: bool = False
     save: str | None = None
     line: int = 0
 
@@ -123,6 +127,9 @@ class Manifest:
         text: the file's text, as it goes into the run directory.
         digest: SHA-256 (hex) of its meaning without `limits`: with the digests of its items files, the run's identity.
         limit: first so many items of each job only (`--limit`); None: all.
+        variables: what `--var` gave, by name.
+        chosen: names of the jobs that `--job` chose, with their needs where these were taken along; None: all.
+        notes: sentences about the manifest itself that the user should read.
     """
 
     path: Path
@@ -133,6 +140,9 @@ class Manifest:
     limits: Limits
     jobs: tuple[Job, ...]
     limit: int | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    chosen: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

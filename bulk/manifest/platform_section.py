@@ -7,16 +7,18 @@ Source: interface.md §2, failures.md rows 61, 73 and 74.
 import ipaddress
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-SUFFIX = "/api/v3"
+USUAL_PATH = "/api/v3"
+"""Where a self-managed platform has its interface; a cloud edition has it on a host of its own."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SEGMENTS = re.compile(r"(/[A-Za-z0-9._~-]+)*")
-_EXPECTED = "expected https://HOST/api/v3"
+_EXPECTED = "expected https://HOST/api/v3, or https://api.HOST for a cloud edition"
 
 
 def base_url(text: str, *, allow_insecure_http: bool = False) -> str:
@@ -83,10 +85,20 @@ def _host(parts: SplitResult) -> str:
     return host
 
 
+def notes_on(url: str) -> Iterator[str]:
+    """What the user should read about a base URL that can be used.
+
+    Args:
+        url: as `base_url` gives it.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not parts.path and not host.startswith("api.") and not is_loopback(host):
+        yield f"{url} has no path: a self-managed platform answers at {url}{USUAL_PATH}, a cloud edition at https://api.…"
+
+
 def _path(path: str) -> str:
     path = path.rstrip("/")
-    if not path.endswith(SUFFIX):
-        raise ValueError(f"must end in {SUFFIX}; {_EXPECTED}")
     if not _SEGMENTS.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
         raise ValueError(f"{_EXPECTED}, got a path that is no plain one")
     return path

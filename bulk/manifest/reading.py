@@ -18,6 +18,8 @@ from bulk.flaws import Flaws
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_regular
 from bulk.items.yaml_text import Node, read_document
+from bulk.manifest import platform_section, variables
+from bulk.manifest.chosen_jobs import chosen_of
 from bulk.manifest.fields import Fields
 from bulk.manifest.jobs import jobs_of
 from bulk.manifest.manifest import Manifest
@@ -54,8 +56,9 @@ def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) 
     if root is None or root.value is None:
         raise ManifestError([Flaw(shown, 1, "", "is empty; expected a manifest with version, platform and jobs")])
     fields = Fields(shown, root, "", flaws)
-    if not fields.is_object:
-        flaws.raise_if_any()
+    if fields.is_object:
+        variables.fill(fields, root, overrides.variables)
+    flaws.raise_if_any()  # a value that is missing would be seen as a second flaw
     manifest = _manifest(fields, root, path, raw.decode("utf-8-sig"), overrides, environ)
     flaws.raise_if_any()
     assert manifest is not None, "or there was a flaw"
@@ -76,7 +79,8 @@ def _manifest(
     if "jobs" not in fields:
         fields.flaw("jobs", "is missing; expected at least one job")
     credentials = platform.credentials if platform else _credential_names(root, overrides)
-    jobs = jobs_of(fields.inner("jobs"), folder, credentials) if "jobs" in fields else ()
+    chosen = chosen_of(root, overrides.jobs, with_needs=overrides.with_needs)
+    jobs, notes = jobs_of(fields.inner("jobs"), folder, credentials, chosen) if "jobs" in fields else ((), [])
     fields.finish()
     if platform is None:
         return None
@@ -84,11 +88,14 @@ def _manifest(
         path=path,
         name=name,
         text=text,
-        digest=_digest(root),
+        digest=_digest(root, chosen),
         platform=platform,
         limits=limits,
         jobs=jobs,
         limit=limit,
+        variables=dict(overrides.variables),
+        chosen=None if chosen is None else tuple(sorted(chosen)),
+        notes=(*platform_section.notes_on(platform.base_url), *notes),
     )
 
 
@@ -126,8 +133,14 @@ def _name(text: str) -> str:
     return text
 
 
-def _digest(root: Node) -> str:
-    """SHA-256 of what the manifest means: comments and layout may change, `limits` is no part of a run's identity."""
+def _digest(root: Node, chosen: frozenset[str] | None) -> str:
+    """SHA-256 of what the manifest means: comments and layout may change, `limits` is no part of a run's identity.
+
+    Variables are part of it where they are used, and of the jobs the chosen ones.
+    """
     plain = root.plain()
     plain.pop("limits", None)
+    plain.pop(variables.SECTION, None)
+    if chosen is not None and isinstance(plain.get("jobs"), dict):
+        plain["jobs"] = {name: job for name, job in plain["jobs"].items() if name in chosen}
     return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()

@@ -19,6 +19,7 @@ from bulk.quantities import Share
 
 VENDORS = ("service", "github")
 PACES = ("even", "burst")
+CONFIRMS = ("auto", "always")
 DEFAULT_SOURCE = "env:BULK_TOKEN"
 MOST_CONCURRENCY = 10_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -36,6 +37,7 @@ class Overrides:
     Attributes:
         credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder.
         ca_bundle: path, relative to the current folder; trust_env: only the library gives these two.
+        variables: `--var`, by name. jobs: `--job`; none: all. with_needs: also the jobs that those need.
     """
 
     base_url: str | None = None
@@ -48,6 +50,9 @@ class Overrides:
     limit: str | int | None = None
     ca_bundle: str | None = None
     trust_env: bool | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    jobs: tuple[str, ...] = ()
+    with_needs: bool = False
 
 
 def read_platform(overrides: Overrides, environ: Mapping[str, str]) -> Platform:
@@ -114,6 +119,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
         max_duration_s=part.scalar("max_duration", None, quantities.duration_s),
         settle_s=part.scalar("settle", usual.settle_s, quantities.duration_s),
         pace=part.choice("pace", PACES[0], PACES),
+        confirm=part.choice("confirm", CONFIRMS[0], CONFIRMS),
     )
     part.finish()
     return replace(

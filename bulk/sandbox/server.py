@@ -34,7 +34,7 @@ import errno
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,9 +50,10 @@ from bulk.sandbox.http.budgets import Budgets
 from bulk.sandbox.http.journal import Journal
 from bulk.sandbox.http.media import Vendor
 from bulk.sandbox.http.observing import Observe, from_environment
-from bulk.sandbox.http.pipeline import MOST_BODY_BYTES, PREFIX, Pipeline
+from bulk.sandbox.http.pipeline import MOST_BODY_BYTES, Pipeline
 from bulk.sandbox.http.routes import Area, Router
 from bulk.sandbox.seeding import seeds
+from bulk.sandbox.seeding.seeds import STANDARD_TOKENS
 from bulk.sandbox.settings import SettingError, Settings
 from bulk.sandbox.store.state import State
 
@@ -77,6 +78,12 @@ class Sandbox:
     def journal(self) -> Path | None:
         """The journal's file, if there is one."""
         return self.context.settings.journal
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """The tokens of the standard data that a seed file left there, and whose each of them is."""
+        state = self.context.state
+        return {text: whose for text, whose in STANDARD_TOKENS.items() if state.token(text) is not None}
 
     @property
     def state(self) -> Path:
@@ -155,18 +162,18 @@ async def running(
             except (OSError, UnicodeError) as error:
                 raise _unusable_address(settings, error) from None
             host, port = runner.addresses[0][:2]
-            sandbox.base_url = f"http://{f'[{host}]' if ':' in host else host}:{port}{PREFIX}"
+            sandbox.base_url = f"http://{f'[{host}]' if ':' in host else host}:{port}{settings.base_path}"
             yield sandbox
         finally:
             await runner.cleanup()
 
 
-async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+async def serve(settings: Settings, ready: Callable[[Sandbox], None]) -> None:
     """Serve until SIGINT or SIGTERM comes, or the caller cancels; then end cleanly.
 
     Args:
         settings: what the sandbox is started with.
-        ready: called once with `http://HOST:PORT/api/v3` when requests are answered.
+        ready: called once when requests are answered at its `base_url`.
 
     Raises:
         SettingError: it can't be started like this.
@@ -174,7 +181,7 @@ async def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     async with running(settings) as sandbox:
         # The signals are caught before anybody is told where to find the server: who was told may stop it at once.
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            ready(sandbox.base_url)
+            ready(sandbox)
             async for _ in signals:
                 return
 

@@ -28,6 +28,7 @@ FAULT_KINDS = (
 )
 RATE_LIMIT_FAULT = "rate_limit:"
 HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+BASE_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
 
 class SettingError(ValueError):
@@ -106,6 +107,7 @@ class Settings:
         fault_seed: the same seed and order of requests gives the same faults.
         journal: file that gets one JSON line for each request; None: none.
         deliver_to: names or addresses of hosts that webhooks may reach besides loopback.
+        base_path: what the path of every request begins with; empty, as a cloud edition has it.
     """
 
     host: str = "127.0.0.1"
@@ -121,6 +123,7 @@ class Settings:
     fault_seed: int = 0
     journal: Path | None = None
     deliver_to: tuple[str, ...] = ()
+    base_path: str = "/api/v3"
 
     def __post_init__(self) -> None:
         if self.vendor not in VENDORS:
@@ -137,6 +140,8 @@ class Settings:
                 raise SettingError(
                     f"--deliver-to {host!r}: write the name or address of a host alone, as in hooks.example.com"
                 )
+        if not BASE_PATH.fullmatch(self.base_path):
+            raise SettingError(f"--base-path {self.base_path!r}: write a plain path, as in /api/v3, or / for none")
         object.__setattr__(self, "rate_limits", MappingProxyType({**DEFAULT_RATE_LIMITS, **self.rate_limits}))
         self._check_faults()
 
@@ -167,6 +172,7 @@ class Settings:
         fault_seed: int = 0,
         journal: Path | str | None = None,
         deliver_to: Sequence[str] = (),
+        base_path: str = "/api/v3",
     ) -> Settings:
         """The settings that the options of `bulk sandbox` name, each as its text stands on the command line.
 
@@ -190,6 +196,7 @@ class Settings:
             fault_seed=fault_seed,
             journal=None if journal is None else Path(journal),
             deliver_to=tuple(deliver_to),
+            base_path=base_path.rstrip("/"),
         )
 
 

@@ -18,7 +18,7 @@ from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, 
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import Webhook, WebhookConfig
-from bulk_jobs.shared import hook_settings, proofs
+from bulk_jobs.shared import event_names, hook_settings, proofs
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
 _KEPT = "the platform kept the secret, which it should have removed"
@@ -43,6 +43,7 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
     active: Annotated[bool, Meta(description="whether it is told of events")] | None = None
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+    allow_unknown_events: hook_settings.AllowUnknownEvents = False
 
 
 class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
@@ -51,7 +52,8 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
     Category:  core. Lane: the webhook.
     Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
-               insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
+               insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret; an
+               event whose name is not public, unless `allow_unknown_events` is true.
     Result:    the webhook, its secret masked; a note where the platform added events to those that were asked for.
     Lost answer: the webhook is read; where it is as before, or where a secret was sent, the request is repeated; where
                it is otherwise, nobody knows.
@@ -76,7 +78,7 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
             )
         secret = config.secret if config is not None else None
         yield from hook_settings.flaws_of_dropping(secret, drops=item.drop_secret)
-        yield from hook_settings.flaws_of_events(item.events)
+        yield from event_names.flaws_of_events(item.events, may_be_unknown=item.allow_unknown_events)
         if not _body(item):
             yield ItemFlaw("", "expected at least one of config, events and active: there is nothing to change")
 

@@ -29,7 +29,7 @@ from bulk.model import (
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs.result_types import Delivery, Numbered, Webhook, WebhookConfig
-from bulk_jobs.shared import creations, hook_settings, pages, proofs, refusals
+from bulk_jobs.shared import creations, event_names, hook_settings, pages, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
 _DELIVERIES = proofs.listing({})
@@ -143,6 +143,7 @@ class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
     events: hook_settings.Events | None = None
     active: Annotated[bool, Meta(description="whether it is told of events; the platform's own: true")] | None = None
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+    allow_unknown_events: hook_settings.AllowUnknownEvents = False
     if_exists: Annotated[
         Literal["fail", "unchanged"],
         Meta(description="what one that is there with the same URL, content type and events counts as"),
@@ -154,7 +155,8 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
 
     Requests:  2: the list (1 for every 100 webhooks), then the creation; 1 where an equal one is there.
     Category:  core. Lane: the organization.
-    Refused:   insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret.
+    Refused:   insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret; an
+               event whose name is not public, unless `allow_unknown_events` is true.
     Result:    the webhook, its secret masked.
     Lost answer: the list is read: the only new webhook in it with the same URL, content type and events, or more of
                them, is this one. Where another one is new, nobody knows.
@@ -184,7 +186,7 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
         yield from hook_settings.flaws_of_config(
             config.url, config.insecure_ssl, texts, may_be_insecure=item.allow_insecure_ssl
         )
-        yield from hook_settings.flaws_of_events(item.events)
+        yield from event_names.flaws_of_events(item.events, may_be_unknown=item.allow_unknown_events)
 
     def lanes(self, item: CreateWebhookItem) -> tuple[str, ...]:
         return (item.org,)

@@ -238,7 +238,7 @@ def test_what_is_refused_to_protect_people_is_told():
         name: [
             field
             for field in operation.find(name).Item.__struct_fields__
-            if field in ("drop_secret", "allow_insecure_ssl")
+            if field in ("drop_secret", "allow_insecure_ssl", "allow_unknown_events")
         ]
         for name in told
     }

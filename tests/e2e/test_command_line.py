@@ -251,7 +251,7 @@ def test_any_encoding_will_do() -> None:
 def test_the_sandbox_says_where_it_is_and_ends_on_a_signal(number: signal.Signals, exit_code: int) -> None:
     """The first line of `bulk sandbox` is its base URL; a signal ends it cleanly."""
     with subprocess.Popen(
-        [sys.executable, "-m", "bulk", "sandbox"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "bulk", "sandbox", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

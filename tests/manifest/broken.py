@@ -176,9 +176,9 @@ MANIFESTS = (
         never="hunter2",
     ),
     manifest(
-        "base-url-without-suffix",
-        "version: 1\nplatform: {base_url: 'https://code.example.com'}\njobs:\n  x:\n" + READ + ONE,
-        (2, "platform.base_url", "must end in /api/v3"),
+        "base-url-with-odd-path",
+        "version: 1\nplatform: {base_url: 'https://code.example.com/api/../v3'}\njobs:\n  x:\n" + READ + ONE,
+        (2, "platform.base_url", "got a path that is no plain one"),
     ),
     manifest(
         "plain-http",

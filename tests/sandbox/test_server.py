@@ -18,7 +18,7 @@ import anyio
 import pytest
 
 import bulk.sandbox as sandbox_package
-from bulk.sandbox import SettingError, Settings, opened, running, serve
+from bulk.sandbox import Sandbox, SettingError, Settings, opened, running, serve
 from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.context import inline
 
@@ -30,7 +30,7 @@ import anyio, sys
 from pathlib import Path
 from bulk.sandbox import Settings, serve
 settings = Settings.from_options(state=sys.argv[1], journal=sys.argv[2])
-anyio.run(serve, settings, lambda url: print(url, flush=True))
+anyio.run(serve, settings, lambda sandbox: print(sandbox.base_url, flush=True))
 print("ended", flush=True)
 """
 
@@ -45,9 +45,9 @@ async def test_ready_and_cancelled() -> None:
                 assert reply.status == 200
             group.cancel_scope.cancel()
 
-        def on_ready(url: str) -> None:
-            ready.append(url)
-            group.start_soon(ask, url)
+        def on_ready(sandbox: Sandbox) -> None:
+            ready.append(sandbox.base_url)
+            group.start_soon(ask, sandbox.base_url)
 
         await serve(Settings(), on_ready)
     assert ready[0].startswith("http://127.0.0.1:")

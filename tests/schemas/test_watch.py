@@ -37,7 +37,8 @@ async def test_in_this_process(anyio_backend):
 
 def test_in_a_process_of_its_own():
     """Passes by itself."""
-    with subprocess.Popen([sys.executable, "-m", "bulk", "sandbox"], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "bulk", "sandbox", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert ask(process.stdout.readline().strip())
         process.terminate()
 

@@ -115,7 +115,7 @@ def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[tuple[str, Callable
     seed = folder / "fleet.json"
     fleet = {"organization": "acme-fleet", "count": REPOSITORIES, "readme_bytes": README_BYTES}
     seed.write_text(json.dumps({"repositories": fleet}))
-    command = [*_bulk("sandbox"), "--seed-data", str(seed), "--journal", str(folder / "journal.jsonl")]
+    command = [*_bulk("sandbox"), "--quiet", "--seed-data", str(seed), "--journal", str(folder / "journal.jsonl")]
     if keeps_state:
         command += ["--state", str(folder / "platform")]
     for budget in BUDGETS:

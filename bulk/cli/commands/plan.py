@@ -8,7 +8,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, PLATFORM, as_json, overriding
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("manifest", type=click.Path(path_type=Path))
-@overriding(*PLATFORM, *LIMITS)
+@overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @as_json
 def plan(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     """Say what MANIFEST costs and when it would end.

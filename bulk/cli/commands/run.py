@@ -9,7 +9,7 @@ import click
 
 from bulk.cli import foreground
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("manifest", type=click.Path(path_type=Path))
 @click.option("--run-dir", metavar="DIR", type=RunDirectory(), help="Default: runs/NAME-TIME. An existing one resumes.")
-@overriding(*PLATFORM, *LIMITS)
+@overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @foreground.showing
 @click.pass_obj
 def run(

@@ -1,7 +1,7 @@
 """`bulk sandbox`: a platform of one's own, to rehearse and to try things on."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,6 +9,9 @@ from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
 from bulk.cli.options import VENDORS, Assignment
 from bulk.errors import UsageError
+
+if TYPE_CHECKING:
+    from bulk.sandbox import Sandbox
 
 CONNECTIONS = 10_000
 """Connections that the sandbox has room for, where the system lets it (count): more than a run may ask for."""
@@ -56,18 +59,45 @@ def _categories() -> tuple[str, ...]:
     multiple=True,
     help="Let webhooks reach this host; without it, loopback only. Repeatable.",
 )
-def sandbox(**options: Any) -> int:
+@click.option(
+    "--base-path",
+    metavar="PATH",
+    default="/api/v3",
+    show_default=True,
+    help="Path of the base URL; / for none, as a cloud edition has it.",
+)
+@click.option("--quiet", is_flag=True, help="Say nothing but the base URL.")
+def sandbox(*, quiet: bool, **options: Any) -> int:
     """Serve an embedded platform on loopback.
 
-    The first line on standard output is its base URL; Ctrl-C ends it. Users and tokens: docs/sandbox.md.
+    The first line on standard output is its base URL; Ctrl-C ends it. Its tokens, and what to export, are said on
+    standard error.
     """
     from bulk.platform.environment import room_for_connections
-    from bulk.sandbox import SettingError, Settings, serve
+    from bulk.sandbox import Sandbox, SettingError, Settings, serve
+
+    def ready(sandbox: Sandbox) -> None:
+        output.out(sandbox.base_url)
+        if not quiet:
+            _say_how_to_use(sandbox)
 
     room_for_connections(CONNECTIONS)  # raises the limit of open files
     try:
         settings = Settings.from_options(**options)
-        event_loop.run(lambda: serve(settings, ready=output.out))
+        event_loop.run(lambda: serve(settings, ready=ready))
     except SettingError as error:
         raise UsageError(str(error)) from None
     return 0
+
+
+def _say_how_to_use(sandbox: "Sandbox") -> None:
+    """Its tokens, and what another terminal needs, on standard error."""
+    tokens, vendor = sandbox.tokens, sandbox.context.settings.vendor
+    lines = ["Tokens:" if tokens else "The seed file says which tokens there are."]
+    width = max((len(text) for text in tokens), default=0)
+    lines += [f"  {text:<{width}}  {whose}" for text, whose in tokens.items()]
+    token = next(iter(tokens), "TOKEN")
+    lines += ["In another terminal:", f"export BULK_BASE_URL={sandbox.base_url}", f"export BULK_TOKEN={token}"]
+    if vendor != VENDORS[0]:
+        lines.append(f"export BULK_VENDOR={vendor}")
+    output.say("\n".join(lines), is_public=True)

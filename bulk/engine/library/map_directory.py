@@ -55,7 +55,7 @@ class MapDirectory:
             RunDirectoryError: another run lives there, other items were given, or it can't be written.
         """
         items = "-" if self._is_kept else str(self._staged.path)
-        job = {"operation": self._staged.operation.name, "items": items}
+        job = {"operation": self._staged.operation.name, "items": items, "allow_empty": True}
         text = msgspec.json.encode({"version": 1, "name": JOB, "jobs": {JOB: job}}) + b"\n"
         if not self._is_kept:
             self._write(text)

@@ -62,7 +62,7 @@ class Call:
         media: what the caller accepts: `json`, `raw`, `html`, `object`, `text` or `full`.
         token, user: who calls; None: anonymous.
         credential: whose budgets pay: the token's id, or an anonymous caller's address.
-        base_url: `http(s)://HOST:PORT/api/v3` as the caller named it; every URL in an answer begins so.
+        base_url: `http(s)://HOST:PORT/PATH` as the caller named it; every URL in an answer begins so.
         raw: the body's bytes.
         now: when the request came (UTC epoch seconds).
     """
@@ -116,7 +116,7 @@ class Call:
     @property
     def site_url(self) -> str:
         """The caller's `http(s)://HOST:PORT`, where pages for people would be."""
-        return self.base_url.removesuffix("/api/v3")
+        return self.base_url.removesuffix(self.context.settings.base_path)
 
     @property
     def caller(self) -> User:

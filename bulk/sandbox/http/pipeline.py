@@ -35,7 +35,6 @@ from bulk.sandbox.http.refusals import Refused, bad_request, forbidden, not_foun
 from bulk.sandbox.http.routes import Route, Router
 
 LOG = logging.getLogger("bulk.sandbox")
-PREFIX: Final = "/api/v3"
 OLDEST_VERSION: Final = "2022-11-28"
 VERSIONS: Final = (OLDEST_VERSION, "2026-03-10")
 # A file of 100 MB in Base64, and its JSON around it.
@@ -124,7 +123,8 @@ class Pipeline:
             target = request.rel_url.raw_path_qs
         path, _, query = target.partition("?")
         entry = Entry(self._clock.now(), request.method, path)
-        inner = path[len(PREFIX) :] if path.startswith(PREFIX + "/") else ""
+        base = self._context.settings.base_path
+        inner = path[len(base) :] if path.startswith(base + "/") else ""
         return _Exchange(request, entry, inner, query.partition("#")[0], self._router.match(request.method, inner))
 
     def _describe(self, exchange: _Exchange) -> None:
@@ -219,7 +219,7 @@ class Pipeline:
         known = self._base_urls.get((scheme, host))
         if known is None:
             named = host if HOST.fullmatch(host) else self._context.settings.host
-            known = f"{scheme}://{named}{PREFIX}"
+            known = f"{scheme}://{named}{self._context.settings.base_path}"
             if len(self._base_urls) < HOSTS_IN_MEMORY:
                 self._base_urls[scheme, host] = known
         return known

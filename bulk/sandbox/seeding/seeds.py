@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
@@ -86,6 +86,17 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+STANDARD_TOKENS: Final[Mapping[str, str]] = {
+    "sbx-site-admin": "octoadmin, site administrator, owner of the enterprise and of every organization",
+    "sbx-org-owner": "alice, owner of the organizations",
+    "sbx-member": "bob, plain member of acme-eng",
+    "sbx-fine-grained": "octoadmin, fine-grained: contents and organization administration",
+    "sbx-installation": "an installation of acme-eng, ends after 60 minutes",
+    "sbx-read-only": "octoadmin, may only read organizations",
+}
+"""The tokens of the standard data, and whose each of them is."""
 
 
 def _standard_tokens(state: State) -> None:

@@ -17,11 +17,10 @@ from bulk import urls
 from bulk.operation import Item, ItemFlaw
 from bulk.proof import Proof
 from bulk_jobs.shared import names, normal_forms, proofs
+from bulk_jobs.shared.event_names import ALL_EVENTS
 
 MASK = "********"
-ALL_EVENTS = "*"
 
-_is_event = re.compile(r"[a-z][a-z_]*|\*").fullmatch
 _is_mask = re.compile(r"[*•]+").fullmatch
 _FORMS: Mapping[str, normal_forms.Form] = {
     "url": normal_forms.url,
@@ -57,6 +56,7 @@ InsecureSsl = Annotated[
 ]
 Secret = Annotated[str, Meta(min_length=1, description="key of the signature of each delivery")]
 AllowInsecureSsl = Annotated[bool, Meta(description='insists on insecure_ssl: "1"')]
+AllowUnknownEvents = Annotated[bool, Meta(description="insists on events whose names are not public")]
 DropSecret = Annotated[bool, Meta(description="insists on an update without a secret, which removes one that is set")]
 Events = Annotated[
     list[Annotated[str, Meta(min_length=1)]],
@@ -236,13 +236,6 @@ def flaws_of_dropping(secret: str | None, *, drops: bool, prefix: str = "config.
         yield ItemFlaw(f"{prefix}secret", _DROPS)
     if secret is not None and drops:
         yield ItemFlaw("drop_secret", f"contradicts {prefix}secret; give one of them")
-
-
-def flaws_of_events(events: Sequence[str] | None) -> Iterator[ItemFlaw]:
-    """What is wrong with kinds of events; their names are not specified."""
-    for number, event in enumerate(events or ()):
-        if not _is_event(event):
-            yield ItemFlaw(f"events[{number}]", f"expected the name of an event, such as push, or *; got {event!r}")
 
 
 def flaw_of_url(url: str) -> str:

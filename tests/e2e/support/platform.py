@@ -83,7 +83,7 @@ def served(folder: Path, *options: str, seed: Mapping[str, Any] | None = None) -
     """Start `bulk sandbox` with these options; ends with the block."""
     folder.mkdir(parents=True, exist_ok=True)
     journal = folder / "journal.jsonl"
-    command = ["sandbox", "--state", str(folder / "state"), "--journal", str(journal), *options]
+    command = ["sandbox", "--quiet", "--state", str(folder / "state"), "--journal", str(journal), *options]
     if seed is not None:
         path = folder / "seed.json"
         path.write_text(json.dumps(seed))
