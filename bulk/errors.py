@@ -11,6 +11,7 @@ stops.
     ├── RunStopped                 3  stopped early with work left; resumable
     ├── CredentialRefused          4  the platform refused a credential; resumable
     ├── RunDirectoryError          5  foreign, changed, in use, damaged or not writable
+    ├── GateClosed                 8  nobody agreed to the run: nothing was sent
     └── Interrupted          130/143  SIGINT or SIGTERM; resumable
 
 Exit codes 1 and 6 are no errors: the run is complete, and its report says which items did not succeed.
@@ -115,6 +116,12 @@ class RunDirectoryError(BulkError):
     """The run directory belongs to another manifest, is in use, is damaged or can't be written."""
 
     exit_code = ExitCode.RUN_DIRECTORY
+
+
+class GateClosed(BulkError):
+    """The run needs an approval that it did not get. Nothing was sent, and no run directory was left."""
+
+    exit_code = ExitCode.GATE_CLOSED
 
 
 class Interrupted(BulkError):

@@ -18,6 +18,7 @@ from bulk.bundle.checked import Checked, load_checked
 from bulk.check.checking import check
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
+from bulk.engine.approval import require_approval
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.engine.run import ASK_LIMITS, Ended, Run, Surroundings
@@ -44,7 +45,6 @@ from bulk.storage.disk_threads import Disk
 from bulk.storage.private_files import replacing
 
 T = TypeVar("T")
-
 RUNS = Path("runs")
 """Where runs live that were given no directory."""
 
@@ -61,7 +61,6 @@ RESET_LAG_S = 0.1
 """So long a plan waits for a window that shows its length, and so long after the end of the one before (seconds)."""
 
 NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
-
 RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
 
 
@@ -260,6 +259,7 @@ async def execute(
     with Claim.take(run_dir) as claim:
         is_to_check = await _beside(around.disk, lambda: refuse_changed_parts(run_dir))
         checked = await _check(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+        require_approval(around.approve, checked, run_dir)
         identity, now = _identity(checked), around.clock.now()
         writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
         ledger = await _beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))

@@ -24,6 +24,7 @@ import anyio
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.clock import Clock
+from bulk.engine.approval import Approve
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.tuning import quiet_collector
 from bulk.engine.warnings import FailureWarnings
@@ -82,6 +83,7 @@ class Surroundings:
         handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
         environ: where the secrets of items are, for `env:`.
         listener: hears of items once their outcome is durable.
+        approve: is asked before a run begins; None: it just begins.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -92,6 +94,7 @@ class Surroundings:
     handles_signals: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     listener: "Listener | None" = None
+    approve: Approve | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """`bulk run`: check a manifest, run it, print its report."""
 
+import contextlib
 import os
 import shlex
 from pathlib import Path
@@ -20,25 +21,56 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("manifest", type=click.Path(path_type=Path))
 @click.option("--run-dir", metavar="DIR", type=RunDirectory(), help="Default: runs/NAME-TIME. An existing one resumes.")
+@click.option("--yes", "is_yes", is_flag=True, help="Answer the question before what can't be undone.")
+@click.option(
+    "--confirm-above",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="On a terminal, ask before more items than this are written.",
+)
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @foreground.showing
 @click.pass_obj
 def run(
-    arguments: tuple[str, ...], /, *, manifest: Path, run_dir: Path | None, overrides: "Overrides", **showing: Any
+    arguments: tuple[str, ...],
+    /,
+    *,
+    manifest: Path,
+    run_dir: Path | None,
+    is_yes: bool,
+    confirm_above: int,
+    overrides: "Overrides",
+    **showing: Any,
 ) -> int:
     """Check MANIFEST, run it, print its report.
 
     With the run directory of an earlier run it goes on with that run: nothing is lost, nothing is done twice.
+
+    On a terminal it shows what would be done and asks, where something can't be undone or much is written.
     """
+    from bulk.cli.progress.painter import Painter
+    from bulk.cli.question import Question
     from bulk.engine import commands
+    from bulk.engine.run import Surroundings
 
     if run_dir is None:
         run_dir = _new_run_dir(manifest, overrides)
         arguments = (*arguments[:1], "--run-dir", str(run_dir), *arguments[1:])
 
     async def start(display: "Display", cache: Path | None) -> "Report":
+        alone = display.suspended if isinstance(display, Painter) else contextlib.nullcontext
         return await commands.run_manifest(
-            manifest, overrides=overrides, run_dir=run_dir, cache=cache, display=display, environ=os.environ
+            manifest,
+            overrides=overrides,
+            run_dir=run_dir,
+            cache=cache,
+            display=display,
+            environ=os.environ,
+            surroundings=Surroundings(
+                handles_signals=True, approve=Question(is_yes=is_yes, above=confirm_above, alone=alone)
+            ),
         )
 
     return foreground.run(start, shlex.join(["bulk", *arguments]), **showing)

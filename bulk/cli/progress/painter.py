@@ -4,12 +4,13 @@
 (failures.md row 41). Which face paints is decided once: `live.py` on a terminal, `plain.py` elsewhere.
 """
 
+import contextlib
 import errno
 import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol, Self, TextIO, cast
 
 import msgspec
@@ -94,6 +95,7 @@ class Painter:
         self._status: RunStatus | None = None
         self._notes: deque[str] = deque(maxlen=_MOST_NOTES)
         self._is_over = threading.Event()
+        self._painting = threading.Lock()
         self._thread = threading.Thread(target=self._paint, name="bulk-progress", daemon=True)
 
     def __enter__(self) -> Self:
@@ -103,6 +105,14 @@ class Painter:
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join(PARTING_S)
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Take the picture away and paint nothing during the block, so that the terminal is free for a question."""
+        with self._painting:
+            with contextlib.suppress(OSError, ValueError):  # the stream is closed or its reader is gone
+                self._face.end(None)
+            yield
 
     def update(self, status: RunStatus) -> None:
         """Show `status` from now on. Costs the caller nothing."""
@@ -118,17 +128,18 @@ class Painter:
         try:
             while True:
                 is_over = self._is_over.wait(TICK_S)
-                while self._notes:
-                    self._face.say(redact(self._notes.popleft()))
                 status = self._status
-                if status is not None:
-                    if shown is None or status is not painted:
-                        shown = _without_secrets(status)
-                    self._face.paint(shown, is_new=status is not painted, monotonic=self._clock.monotonic())
-                    painted = status
-                if is_over:
-                    self._face.end(shown)
-                    return
+                if status is not None and (shown is None or status is not painted):
+                    shown = _without_secrets(status)
+                with self._painting:
+                    while self._notes:
+                        self._face.say(redact(self._notes.popleft()))
+                    if status is not None and shown is not None:
+                        self._face.paint(shown, is_new=status is not painted, monotonic=self._clock.monotonic())
+                        painted = status
+                    if is_over:
+                        self._face.end(shown)
+                        return
         except (OSError, ValueError):
             return  # the stream is closed or its reader is gone
         except Exception:  # noqa: BLE001  a bug in drawing must not end the run

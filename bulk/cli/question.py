@@ -1,0 +1,100 @@
+"""The question before a run begins: on a terminal, where something can't be undone or much is written."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from bulk.cli import output
+from bulk.errors import GateClosed
+
+if TYPE_CHECKING:
+    from bulk.bundle.checked import Checked
+
+_NO = "nothing was sent, and no run directory was left"
+_MOST_JOBS = 20
+
+
+class Question:
+    """Asks, or lets the run begin, or stops it; `approve` of `run_manifest`.
+
+    Args:
+        is_yes: the answer is on the command line.
+        above: most items that are written without a question (count).
+        alone: a block in which nothing else writes to the terminal.
+    """
+
+    def __init__(self, *, is_yes: bool, above: int, alone: Callable[[], AbstractContextManager[None]]) -> None:
+        self._is_yes, self._above, self._alone = is_yes, above, alone
+
+    def __call__(self, checked: "Checked") -> None:
+        """Return where the run may begin.
+
+        Raises:
+            GateClosed: the answer is no, or `limits.confirm: always` and there is no `--yes`.
+        """
+        from bulk.check.reasons_to_ask import reasons_to_ask
+        from bulk.report.render.terminal import is_terminal
+
+        if self._is_yes:
+            return
+        if checked.manifest.limits.confirm == "always":
+            raise GateClosed(f"the manifest says `confirm: always`, so that --yes is needed; {_NO}")
+        if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+            return
+        reasons = reasons_to_ask(checked, self._above)
+        if not reasons:
+            return
+        with self._alone():
+            output.say("\n".join(_summary(checked, reasons)))
+            if not _is_agreed():
+                raise GateClosed(f"not begun: {_NO}")
+
+
+def _summary(checked: "Checked", reasons: list[str]) -> Iterator[str]:
+    manifest = checked.manifest
+    yield f"{manifest.name} on {manifest.platform.base_url}:"
+    rows = [
+        (job.name, job.operation.name, _items(found.items, is_known=job.derivation is None),
+         _requests(found.least_requests, found.most_requests) if job.derivation is None else "")
+        for job, found in zip(manifest.jobs, checked.jobs, strict=True)
+    ]  # fmt: skip
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    for row in rows[:_MOST_JOBS]:
+        yield (
+            "  "
+            + "  ".join((row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2].rjust(widths[2]), row[3])).rstrip()
+        )
+    if len(rows) > _MOST_JOBS:
+        yield f"  and {len(rows) - _MOST_JOBS:,} more jobs"
+    yield ""
+    for reason in reasons:
+        yield f"{reason}."
+
+
+def _items(count: int, *, is_known: bool) -> str:
+    if not is_known:
+        return "items from results"
+    return "1 item" if count == 1 else f"{count:,} items"
+
+
+def _requests(least: int, most: int) -> str:
+    span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{span} request" if most == 1 else f"{span} requests"
+
+
+def _is_agreed() -> bool:
+    """Whether the answer is yes; Ctrl-C and the end of the input are a no."""
+    sys.stderr.write("Begin? [y/N] ")
+    sys.stderr.flush()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # an event loop would wait for the line to end
+    try:
+        answer = sys.stdin.readline()
+    except (KeyboardInterrupt, OSError, UnicodeDecodeError):
+        answer = ""
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if not answer.endswith("\n"):
+        sys.stderr.write("\n")
+    return answer.strip().lower() in ("y", "yes")
