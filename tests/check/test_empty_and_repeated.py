@@ -23,7 +23,7 @@ from tests.manifest.making import ReadThing, a_job, a_manifest, check_in, check_
         ("a_json", "[]", "holds no items"),
         ("a_yaml", "[]", "holds no items"),
         ("a_yaml", "# nothing yet\n", "holds no items"),
-        ("a_jsonl_gz", gzip.compress(b""), "holds no items"),
+        ("a_jsonl_gz", gzip.compress(b"", mtime=0), "holds no items"),
     ],
 )
 def test_a_file_without_items_is_refused(tmp_path, name, data, words):

@@ -8,17 +8,16 @@ in real life; nothing but the sandbox's loopback address is talked to.
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
 
 import click
 
 from bulk.cli import output
+from bulk.cli.examples import copy_examples
 from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS
 from bulk.clock import Clock
@@ -102,10 +101,7 @@ def _folder(keep: Path | None) -> Path:
 
 
 def _copied_examples(folder: Path) -> list[Path]:
-    package = Path(str(resources.files("bulk_jobs")))
-    # a wheel has them in the package, a working copy beside it
-    examples = next(place for place in (package / "examples", package.parent / "examples") if place.is_dir())
-    shutil.copytree(examples, folder / "examples", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    copy_examples(folder / "examples")
     return [folder / "examples" / f"{name}.yaml" for name in MANIFESTS]
 
 

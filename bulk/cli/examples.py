@@ -1,0 +1,27 @@
+"""The manifests that ship, copied to where a user can read, change and run them."""
+
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from bulk.errors import UsageError
+
+
+def copy_examples(folder: Path) -> None:
+    """Copy all of them into `folder`, which is made where it is not there.
+
+    Raises:
+        UsageError: it holds something already, or can't be written.
+    """
+    package = Path(str(resources.files("bulk_jobs")))
+    # a wheel has them in the package, a working copy beside it
+    examples = next(place for place in (package / "examples", package.parent / "examples") if place.is_dir())
+    try:
+        if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+            raise UsageError(f"{folder} exists already, and nothing is overwritten: name a new folder")
+        ignored = shutil.ignore_patterns("*.py", "__pycache__")
+        shutil.copytree(examples, folder, ignore=ignored, dirs_exist_ok=True)
+    except shutil.Error as error:
+        raise UsageError(f"{folder} can't be written: {error.args[0][0][2]}") from None
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder} can't be written: {error.strerror}") from None
