@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from rich.console import Console, ConsoleDimensions, Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 from rich.table import Table
@@ -18,7 +17,7 @@ from rich.text import Text
 from bulk.clock import Clock
 from bulk.model import OutcomeKind
 from bulk.report.render.formatting import count, counted, duration, moment, rate
-from bulk.report.render.status_words import bucket_name, closed, most_first, scarce_first, totals, waited_for
+from bulk.report.render.status_words import bucket_name, closed, failing, most_first, scarce_first, totals, waited_for
 from bulk.report.render.terminal import cut, safe
 from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
 
@@ -41,8 +40,14 @@ _SHOWN_ORDER = (
 REFRESH_S = 0.5
 """How often the picture is drawn (seconds); each time costs some milliseconds of the processor."""
 
-_NARROW = 100
+_WIDE, _MEDIUM = 100, 72
+"""From so many columns on the operations are named; from so many on there are bars (counts)."""
 _MOST_ROWS = 36
+_MOST_FAILURES = 3
+_GAP_FROM = 12
+"""Where more rows than that are left for the jobs, they stand apart from what is below them (count)."""
+
+_HIDE, _SHOW, _ERASE_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"
 
 
 class LiveFace:
@@ -65,25 +70,36 @@ class LiveFace:
             highlight=False,
             emoji=False,
         )
-        self._live = Live(
-            console=self._console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-            vertical_overflow="crop",
-        )
+        self._widths: list[int] = []
+        self._picture = ""
 
     def paint(self, status: RunStatus, *, is_new: bool, monotonic: float) -> None:
         """Draw `status`, twice a second at most; times count down also while nothing new is heard."""
         if monotonic < self._due:
             return
         self._due = monotonic + REFRESH_S
-        if not self._live.is_started:
-            self._live.start()
         width, height = self._size()
         self._console.size = ConsoleDimensions(width, height)
-        self._live.update(picture(status, self._clock.now(), width, height - 1), refresh=True)
+        # the last column stays free, so that no row is full and the cursor never waits behind the last column
+        drawn = picture(status, self._clock.now(), width - 1, height - 1)
+        rows = [_row(line) for line in self._console.render_lines(drawn, self._console.options.update(width=width - 1))]
+        erased = self._erased(width, height)
+        self._widths = [row.cell_len for row in rows]
+        self._picture = self._rendered(Text("\n").join(rows))
+        self._stream.write(erased + _HIDE + self._picture)
+
+    def _rendered(self, text: Text) -> str:
+        with self._console.capture() as captured:
+            self._console.print(text, end="", soft_wrap=True)
+        return captured.get()
+
+    def _erased(self, width: int, height: int) -> str:
+        """What takes the picture away. Where the terminal has become narrower, its rows were broken into more."""
+        if not self._widths:
+            return ""
+        rows = sum(max(1, -(-each // max(1, width))) for each in self._widths)
+        climb = min(rows, max(1, height)) - 1
+        return "\r" + (f"\x1b[{climb}A" if climb else "") + _ERASE_BELOW
 
     def _size(self) -> tuple[int, int]:
         """Of this very terminal: rich would ask the one of standard input."""
@@ -95,72 +111,94 @@ class LiveFace:
 
     def say(self, text: str) -> None:
         """Print a note above the picture."""
-        self._console.print(Text(safe(text)))
+        self._stream.write(self._erased(*self._size()) + self._rendered(Text(safe(text))) + "\n" + self._picture)
 
     def end(self, status: RunStatus | None) -> None:
         """Take the picture away and show the cursor again."""
-        if self._live.is_started:
-            self._live.stop()
+        if self._widths:
+            self._stream.write(self._erased(*self._size()) + _SHOW)
+            self._widths, self._picture = [], ""
+
+
+def _row(line: Sequence[Segment]) -> Text:
+    """A row of the picture, without the blanks at its end."""
+    row = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+    row.rstrip()
+    return row
 
 
 def picture(status: RunStatus, now: float, columns: int, rows: int) -> RenderableType:
-    """The whole picture, at most `rows` high.
+    """The whole picture, at most `rows` high; nothing in it is cut off that finds room.
 
     Args:
         now: UTC epoch seconds.
         columns: of the terminal (count).
         rows: that may be used (count, >= 1).
     """
-    buckets, waits = scarce_first(status.buckets), most_first(status.waits)
-    room = min(rows, _MOST_ROWS) - 2  # the first line and the figures
-    for_waits = min(len(waits), 4, max(0, room // 4))
-    for_buckets = min(len(buckets), 6, max(0, room // 3))
-    for_jobs = max(0, room - for_waits - for_buckets - (2 if room > 12 else 0))
-    parts: list[RenderableType] = [_head(status, now, columns)]
-    if for_jobs:
-        parts.append(_jobs(status.jobs, for_jobs, columns))
-    if room > 12:
-        parts.append(Text())
-    if for_buckets:
-        parts.append(_buckets(buckets, for_buckets, now, columns))
-    parts.append(_figures(status, now))
-    parts += _waits(waits, for_waits, now, columns)
-    return _Cropped(Group(*parts), rows)
+    return _Picture(status, now, columns, rows)
 
 
-class _Cropped:
-    """So many rows of something and no more: the promise holds whatever wraps."""
+class _Picture:
+    """Everything but the jobs first, then as many jobs as find room between."""
 
-    def __init__(self, inner: RenderableType, rows: int) -> None:
-        self._inner, self._rows = inner, rows
+    def __init__(self, status: RunStatus, now: float, columns: int, rows: int) -> None:
+        self._status, self._now, self._columns, self._rows = status, now, columns, max(1, min(rows, _MOST_ROWS))
 
     def __rich_console__(self, console: Console, _: object) -> Iterator[Segment]:
-        lines = console.render_lines(self._inner, pad=False)
-        for place, each in enumerate(lines[: max(1, self._rows)]):
+        status, now, columns, rows = self._status, self._now, self._columns, self._rows
+
+        def lines(part: RenderableType) -> list[list[Segment]]:
+            return console.render_lines(part, console.options.update(width=columns), pad=False)
+
+        head = lines(_head(status, now, columns))
+        foot = lines(_foot(status, now, columns, rows - len(head)))
+        room = rows - len(head) - len(foot)
+        gap = [lines(Text())[0]] if room > _GAP_FROM else []
+        jobs, number = list[list[Segment]](), min(len(status.jobs), room - 2 * len(gap))
+        while number > 0:
+            jobs = lines(_jobs(status.jobs, number, columns))
+            if len(jobs) <= room - 2 * len(gap):
+                break
+            jobs, number = [], number - max(1, (len(jobs) - room) // 3)
+        shown = [*head, *jobs, *(gap if jobs else []), *foot]
+        for place, each in enumerate(shown[:rows]):
             if place:
                 yield Segment.line()
             yield from each
 
 
-def _one_line(*parts: Text) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
-    for part in parts:
-        text.append_text(part)
-    return text
+def _foot(status: RunStatus, now: float, columns: int, rows: int) -> RenderableType:
+    """Buckets, figures, what goes wrong, and what is waited for."""
+    buckets, waits, failures = scarce_first(status.buckets), most_first(status.waits), failing(status.jobs)
+    parts: list[RenderableType] = []
+    for_buckets = min(len(buckets), 6, max(0, rows // 3))
+    if for_buckets:
+        parts.append(_buckets(buckets, for_buckets, now, columns))
+    parts.append(_figures(status, now))
+    for why, names, number in failures[: min(_MOST_FAILURES, max(0, rows // 6))]:
+        parts.append(_labelled("failed", f"{count(number)} × {why} ({', '.join(names)})"))
+    parts += _waits(waits, min(len(waits), 4, max(0, rows // 4)), now)
+    return Group(*parts)
+
+
+def _labelled(label: str, words: str, tail: str = "") -> RenderableType:
+    """`label: words`, of several rows where one is not enough, the further ones indented."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    table.add_row(f"{label}:", Text(words + tail))
+    return table
 
 
 def _head(status: RunStatus, now: float, columns: int) -> Text:
-    parts = [
-        Text(cut(status.name, max(10, columns // 2)), style="bold"),
-        Text("  "),
-        Text(status.state, style=_STATES.get(status.state, "")),
-        Text(f"  {duration(now - status.started_at)}"),
-    ]
+    head = Text(cut(status.name, max(10, columns - 30)), style="bold", overflow="fold")
+    head.append("  ").append(status.state, style=f"not bold {_STATES.get(status.state, '')}")
+    head.append(f"  {duration(now - status.started_at)}", style="not bold")
     if status.why:
-        parts.append(Text(f"  {safe(status.why)}", style="yellow"))
+        head.append(f"  {safe(status.why)}", style="not bold yellow")
     if now - status.at > 10:
-        parts.append(Text(f"  last heard {duration(now - status.at)} ago", style="yellow"))
-    return _one_line(*parts)
+        head.append(f"  last heard {duration(now - status.at)} ago", style="not bold yellow")
+    return head
 
 
 def _jobs(jobs: Sequence[JobStatus], rows: int, columns: int) -> RenderableType:
@@ -168,20 +206,13 @@ def _jobs(jobs: Sequence[JobStatus], rows: int, columns: int) -> RenderableType:
     if len(shown) > rows:
         chosen = sorted(range(len(shown)), key=lambda place: (_ORDER.get(jobs[place].state, 0), place))[: rows - 1]
         shown = [jobs[place] for place in sorted(chosen)]
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(10, columns // 4))
-    if columns >= _NARROW:
-        table.add_column(no_wrap=True, overflow="ellipsis", style="dim")
-    table.add_column(width=_bar_columns(columns))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    table = _grid(columns, has_kind=columns >= _WIDE)
     for job in shown:
-        cells: list[RenderableType] = [Text(safe(job.name, 60))]
-        if columns >= _NARROW:
-            cells.append(Text(safe(job.operation, 40)))
         of = f"/{count(job.items)}" if job.items is not None else ""
-        cells += [_bar(job), Text(f"{count(job.done)}{of}"), _outcomes(job)]
-        table.add_row(*cells)
+        cells: list[RenderableType] = [Text(safe(job.name, 60), overflow="fold")]
+        cells += [Text(safe(job.operation, 40), overflow="fold", style="dim")] if columns >= _WIDE else []
+        cells += [_bar(job)] if columns >= _MEDIUM else []
+        table.add_row(*cells, Text(f"{count(job.done)}{of}"), _outcomes(job))
     hidden = len(jobs) - len(shown)
     if hidden <= 0:
         return table
@@ -192,6 +223,19 @@ def _jobs(jobs: Sequence[JobStatus], rows: int, columns: int) -> RenderableType:
             states[job.state] = states.get(job.state, 0) + 1
     told = ", ".join(f"{number} {state}" for state, number in states.items())
     return Group(table, _dim(f"and {counted(hidden, 'more job')}: {told}"))
+
+
+def _grid(columns: int, *, has_kind: bool = False) -> Table:
+    """Name, kind, bar, number, words: what does not fit goes on in the next row, and rich decides about widths."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold")
+    if has_kind:
+        table.add_column(overflow="fold")
+    if columns >= _MEDIUM:
+        table.add_column(width=_bar_columns(columns))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
 
 
 def _bar_columns(columns: int) -> int:
@@ -209,11 +253,11 @@ def _meter(value: float, whole: float, style: str) -> RenderableType:
 
 
 def _dim(text: str) -> Text:
-    return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
+    return Text(text, style="dim", overflow="fold")
 
 
 def _outcomes(job: JobStatus) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
+    text = Text(overflow="fold")
     if job.state == "waiting":
         waits = ", ".join(safe(name, 30) for name in job.waits_for)
         return text.append(f"waits for {waits}" if waits else "waits", style="dim")
@@ -226,17 +270,14 @@ def _outcomes(job: JobStatus) -> Text:
 def _buckets(buckets: Sequence[BucketStatus], rows: int, now: float, columns: int) -> RenderableType:
     several = len({bucket.credential for bucket in buckets}) > 1
     shown = buckets if len(buckets) <= rows else buckets[: rows - 1]
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(10, columns // 4))
-    table.add_column(width=_bar_columns(columns))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    table = _grid(columns)
     for bucket in shown:
         limit, remaining = bucket.limit or 0, max(0, bucket.remaining or 0)
         style = "red" if remaining <= bucket.reserve else "blue"
+        meter = [_meter(float(remaining), float(max(1, limit)), style)] if columns >= _MEDIUM else []
         table.add_row(
             Text(bucket_name(bucket, several=several)),
-            _meter(float(remaining), float(max(1, limit)), style),
+            *meter,
             Text(f"{count(remaining)}/{count(limit)} left"),
             Text(_bucket_says(bucket, now), style="yellow" if bucket.closed_because else "dim"),
         )
@@ -268,22 +309,21 @@ def _figures(status: RunStatus, now: float) -> Text:
         said.append(f"{count(status.retries)} repeated")
     if status.settled:
         said.append(f"{count(status.settled)} settled")
-    text = Text(" · ".join(said), no_wrap=True, overflow="ellipsis")
+    text = Text(overflow="fold")
     if status.finish_at is not None:
         left = f" (in {duration(status.finish_at - now)})" if status.finish_at > now else ""
-        text = _one_line(Text(f"done about {moment(status.finish_at, now)}{left} · ", style="bold"), text)
-    return text
+        text.append(f"done about {moment(status.finish_at, now)}{left} · ", style="bold")
+    return text.append(" · ".join(said))
 
 
-def _waits(waits: Sequence[Wait], rows: int, now: float, columns: int) -> list[RenderableType]:
+def _waits(waits: Sequence[Wait], rows: int, now: float) -> list[RenderableType]:
     shown = waits if len(waits) <= rows else waits[: max(0, rows - 1)]
     lines: list[RenderableType] = []
     for wait in shown:
-        number = f"  ({counted(wait.count, 'item')})" if wait.count > 1 else ""
-        what = Text(cut(waited_for(wait, now), columns - 9))
-        lines.append(_one_line(_dim("waiting: "), what, Text(number)))
+        number = f" ({counted(wait.count, 'item')})" if wait.count > 1 else ""
+        lines.append(_labelled("waiting", waited_for(wait, now), number))
     if len(shown) < len(waits) and rows:
         rest = waits[len(shown) :]
-        told = f"waiting: {counted(len(rest), 'other thing')} ({counted(sum(wait.count for wait in rest), 'item')})"
-        lines.append(_dim(told))
+        told = f"{counted(len(rest), 'other thing')} ({counted(sum(wait.count for wait in rest), 'item')})"
+        lines.append(_labelled("waiting", told))
     return lines

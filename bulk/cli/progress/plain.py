@@ -8,7 +8,7 @@ import msgspec
 from bulk.model import OutcomeKind
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, rate
 from bulk.report.render.json_data import as_data
-from bulk.report.render.status_words import bucket_name, failure_of, most_first, scarce_first, totals, waited_for
+from bulk.report.render.status_words import bucket_name, failing, most_first, scarce_first, totals, waited_for
 from bulk.report.render.terminal import safe
 from bulk.status import BucketStatus, RunStatus
 
@@ -20,6 +20,7 @@ JSON_S = 1.0
 _WRONG = (OutcomeKind.FAILED, OutcomeKind.UNKNOWN, OutcomeKind.SKIPPED)
 _MOST_BUCKETS = 3
 _MOST_WAITS = 3
+_MOST_FAILURES = 2
 
 
 class Sink(Protocol):
@@ -46,7 +47,7 @@ def _parts(status: RunStatus) -> Iterator[str]:
     yield f"{count(done)}/{count(items)} items" if items is not None else f"{count(done)} items"
     wrong = outcomes(counts, _WRONG)
     if wrong:
-        why = ", ".join(dict.fromkeys(failure_of(job) for job in status.jobs if job.failure))
+        why = ", ".join(f"{count(number)} × {each}" for each, _, number in failing(status.jobs)[:_MOST_FAILURES])
         yield f"{wrong} ({why})" if why else wrong
     is_over = status.state in ("complete", "stopped")
     if is_over:

@@ -40,9 +40,18 @@ def waited_for(wait: Wait, now: float) -> str:
     return f"{safe(wait.what, 60)}{until}{times}{error}"
 
 
-def failure_of(job: JobStatus) -> str:
-    """What went wrong most often in a job: `not_found: Not Found`; empty where nothing did. Safe to print."""
-    return safe(job.failure, 120)
+def failing(jobs: Sequence[JobStatus]) -> list[tuple[str, list[str], int]]:
+    """What goes wrong most often in each job, equal causes once: `not_found: Not Found`, in which jobs, how often.
+
+    The most frequent first; safe to print.
+    """
+    found: dict[str, tuple[list[str], int]] = {}
+    for job in jobs:
+        if job.failure:
+            names, number = found.get(job.failure, ([], 0))
+            found[job.failure] = ([*names, safe(job.name, 60)], number + job.failures)
+    ordered = sorted(found.items(), key=lambda each: -each[1][1])
+    return [(safe(why, 200), names, number) for why, (names, number) in ordered]
 
 
 def bucket_name(bucket: BucketStatus, *, several: bool) -> str:

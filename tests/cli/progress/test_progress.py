@@ -26,7 +26,7 @@ from bulk.clock import Clock
 from bulk.errors import UsageError
 from bulk.report.render.formatting import iso
 from bulk.report.render.json_data import as_data
-from bulk.status import Wait
+from bulk.status import RunStatus, Wait, WaitKind
 from tests.cli.progress.screen import Screen
 from tests.report.ledgers import START, bucket, job_status, status
 
@@ -229,7 +229,7 @@ def test_the_picture_says_what_matters():
         "done about",
     ):
         assert words in printed
-    for words in ("61 of 64 in flight", "1 repeated", "2 settled", "waiting: lane acme/r2 2 ahead  (3 items)", "1 min"):
+    for words in ("61 of 64 in flight", "1 repeated", "2 settled", "waiting: lane acme/r2 2 ahead (3 items)", "1 min"):
         assert words in printed
 
 
@@ -302,6 +302,95 @@ def test_the_live_display_on_a_terminal(monkeypatch):
         assert screen.text == "note [red]x[/] evil"
         assert vars(screen)["is_cursor_shown"]
         assert screen.highest_climb < 24
+
+
+WAITS = (
+    Wait("platform unreachable", START + 70, 61, WaitKind.UNREACHABLE, "can't connect to code:443 (refused)", 12),
+    Wait("lane acme/api 37 ahead", None, 37, WaitKind.LANE),
+)
+
+
+def _full(**fields):
+    """A run with something of everything, each word of which must be seen."""
+    jobs = (
+        job_status(
+            "codeowners",
+            operation="contents.put",
+            items=12_000,
+            outcomes={"succeeded": 3_100, "unchanged": 40, "failed": 12},
+            failure="conflict: somebody else changed it",
+            failures=12,
+        ),
+        job_status("dependency-snapshots", items=100_000, outcomes={"succeeded": 88_000}),
+        job_status("readmes", state="waiting", outcomes={}, waits_for=("codeowners", "dependency-snapshots")),
+    )
+    return msgspec.structs.replace(busy(0, 0), jobs=jobs, waits=WAITS, **fields)
+
+
+WORDS = (
+    "codeowners", "dependency-snapshots", "3,152/12,000", "12 failed", "3,100 succeeded", "40 unchanged",
+    "waits for codeowners, dependency-snapshots", "used up until", "resets", "done about", "8.3/s",
+    "61 of 64 in flight",
+    "99 requests", "12 × conflict: somebody else changed it (codeowners)", "platform unreachable until", "(12 times)",
+    "can't connect to code:443 (refused) (61 items)", "lane acme/api 37 ahead (37 items)",
+)  # fmt: skip
+
+
+def _words(shown: str) -> str:
+    """What is shown, however it was broken into rows and columns: the letters alone."""
+    return "".join(shown.split())
+
+
+def _is_all_there(shown: str) -> list[str]:
+    """The words that are missing. A cell that is broken into rows has other cells between: then each word counts."""
+    letters = _words(shown)
+    return [each for each in WORDS if _words(each) not in letters and not all(word in shown for word in each.split())]
+
+
+@pytest.mark.parametrize("columns", [110, 80, 60])
+def test_nothing_is_cut_that_has_room(columns):
+    """On a terminal of 24 rows everything is told, whatever its width: no ellipsis, and no word is missing."""
+    console = Console(width=columns, height=24, file=io.StringIO(), color_system=None)
+    console.print(live.picture(_full(), START + 61, columns, 23))
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in printed
+    assert _is_all_there(printed) == []
+
+
+def test_nothing_is_cut_where_there_is_no_terminal():
+    """A line for a log has all of it too, however long it becomes."""
+    said = plain.line(_full())
+    assert "…" not in said
+    for words in ("12 × conflict: somebody else changed it", "(12 times): can't connect to code:443 (refused)"):
+        assert words in said
+
+
+def test_nothing_is_left_behind_when_the_terminal_becomes_narrower(monkeypatch, figure):
+    """110 columns, then 80, then 60 and back: after each redraw the screen shows one picture, and no rest of another.
+
+    The terminal breaks the rows that stand there when it becomes narrower, as terminals do."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("LINES", raising=False)
+    screen = Screen(40, 110)
+    with _terminal(110, 40) as (mine, stream):
+        with display("auto", stream, environ={"TERM": "xterm"}) as shown:
+            shown.note("a note above")
+            for number, columns in enumerate((110, 80, 60, 110)):
+                _resize(stream.fileno(), columns, 40)
+                screen.resize(columns)
+                broken = screen.text
+                shown.update(_full(name=f"picture-{number}"))
+                _read_until(mine, f"picture-{number}  running", screen)
+                _read_until(mine, "37 ahead (37 items)", screen)
+                figure(f"{columns} columns, before:\n{broken}\nafter:\n{screen.text}")
+                assert screen.text.startswith(f"a note above\npicture-{number}  running")
+                assert screen.text.count("running") == screen.text.count("done about") == 1
+                assert screen.text.endswith("37 ahead (37 items)")
+                assert all(len(row) <= columns for row in screen.rows)
+                assert _is_all_there(screen.text) == ["resets"]  # that was in the past
+        while select.select([mine], [], [], 0.05)[0]:
+            screen.feed(os.read(mine, 65_536).decode())
+        assert screen.text == "a note above"
 
 
 def test_a_terminal_that_goes_away_breaks_nothing():
