@@ -141,7 +141,8 @@ Where = Callable[[Path], contextlib.AbstractContextManager[str]]
 def test_a_first_contact_that_fails_for_good_ends_the_run(
     tmp_path: Path, where: Where, cause: str, way_out: str, figure: Callable[[str], None]
 ) -> None:
-    """Exit 3 within ten seconds, no item failed; cause and way out are said once on each stream and in the report."""
+    """Exit 3 within ten seconds, no item failed; cause and way out are said once on each stream and in the report
+    (failures.md rows 1, 2)."""
     home = Home(tmp_path)
     home.lines("items.jsonl", [{"owner": "acme", "repo": f"r{number}"} for number in range(40)])
     with where(tmp_path) as base_url:
