@@ -14,6 +14,7 @@ import threading
 import tty
 from contextlib import contextmanager, suppress
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ from bulk.clock import Clock
 from bulk.errors import UsageError
 from bulk.report.render.formatting import iso
 from bulk.report.render.json_data import as_data
-from bulk.status import RunStatus, Wait, WaitKind
+from bulk.status import Wait, WaitKind
 from tests.cli.progress.screen import Screen
 from tests.report.ledgers import START, bucket, job_status, status
 
