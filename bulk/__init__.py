@@ -1,8 +1,8 @@
 """Bulk: an asynchronous bulk operations engine for self-managed code-hosting platforms.
 
-As a library: `Engine`, or `run` and `map` without async, and the words that they speak. Reading order: README, this
-file, `engine/commands.py`, `engine/run.py`, and then the stages in the order of the flow: manifest, dispatch, govern,
-platform, ledger, report.
+A program uses `Engine`, or `run` and `map` without async, and the names beside them. A reader of the code begins with
+the README, `engine/commands.py` and `engine/run.py`, and then follows an item: `manifest/`, `items/`, `check/`,
+`schedule/`, `execute/`, `govern/`, `platform/`, `ledger/`, `report/`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bulk.errors import CredentialMissing as CredentialMissing
     from bulk.errors import CredentialRefused as CredentialRefused
     from bulk.errors import Flaw as Flaw
+    from bulk.errors import GateClosed as GateClosed
     from bulk.errors import Interrupted as Interrupted
     from bulk.errors import ManifestError as ManifestError
     from bulk.errors import RunDirectoryError as RunDirectoryError
@@ -53,6 +54,7 @@ _HOMES = {
         "CredentialMissing",
         "CredentialRefused",
         "Flaw",
+        "GateClosed",
         "Interrupted",
         "ManifestError",
         "RunDirectoryError",

@@ -23,11 +23,11 @@ TEXTS = [
     *sorted((ROOT / "jobs" / "examples").rglob("*.yaml")),
     *SOURCES,
 ]
-MOST_LINES = 415
-MOST_LINES_OF_A_FUNCTION = 71
+MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 60
 MOST_ARGUMENTS = 7
 """Of a constructor, beside itself (count)."""
-RECORDS = ("Request", "Finished", "Call", "Transport")
+RECORDS = ("Request", "Finished", "Call")
 """Plain records whose constructors are written out, because what is compiled fills them faster; all take keywords."""
 MOST_FILES = 15
 """Of one folder, beside its sub-folders (count)."""

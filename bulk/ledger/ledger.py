@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.exit_codes import COMPLETE, SIGNALLED
-from bulk.ledger import chunks, compaction, companion_files, database, results, rows, saved_files, seal
+from bulk.ledger import chunks, companion_files, database, results, rows, saved_files, seal
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, refusing
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
@@ -103,7 +103,7 @@ class Ledger:
             is_sealed = (claim.path / seal.SEAL).exists()
             database.migrate(path)
             generation, end = refuse_changed(path, identity)
-            compaction.settle_rewrite(results_path, generation)
+            results.settle_rewrite(results_path, generation)
             refuse_newer_results(path, results_path, end, writes)
             file = ResultsFile.open(results_path, end)
             undo.callback(file.close)
@@ -325,7 +325,7 @@ class Ledger:
         old = self._file
         try:
             with self._transaction() as connection:
-                generation, new = compaction.rewrite(connection, old)
+                generation, new = results.rewrite(connection, old)
                 chunks.cover_all(connection, new.fd, new.end)
                 self._reached(Point.REWRITTEN)
             # From here on the new file is the one, whatever its name; the next open renames it if this process can't.
@@ -333,7 +333,7 @@ class Ledger:
             self._chunks = chunks.open_chunks(self._connection, new.fd, new.end)
             old.close()
             self._reached(Point.SWITCHED)
-            compaction.rename_rewritten(old.path, generation)
+            results.rename_rewritten(old.path, generation)
             self._reached(Point.RENAMED)
         except OSError as error:
             raise stopped(error, old.path) from error

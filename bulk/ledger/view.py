@@ -18,11 +18,10 @@ import orjson
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger.chunks import refuse_edited
-from bulk.ledger.compaction import rewritten_path
 from bulk.ledger.database import LEDGER, has_table, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, read_holder
 from bulk.ledger.records import Epoch, Minute, RunIdentity, StoredTally
-from bulk.ledger.results import lines_at
+from bulk.ledger.results import lines_at, rewritten_path
 from bulk.ledger.rows import read_counts, read_identity, read_words
 from bulk.model import OutcomeKind
 from bulk.status import RunStatus

@@ -17,7 +17,7 @@ from unittest import mock
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.recorder import Recorder
 from bulk.execute.writes.settle import Settler
-from bulk.ledger import compaction, database
+from bulk.ledger import database, results
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Point, Record
 from bulk.platform import transport
@@ -230,7 +230,7 @@ WHILE_WORKING: dict[str, Callable[[Countdown], None]] = {
 """Work is left after each of these."""
 
 WHILE_RECOVERING: dict[str, Callable[[Countdown], None]] = {
-    "torn tail about to be cut": lambda passed: _around(compaction, "settle_rewrite", after=passed),
+    "torn tail about to be cut": lambda passed: _around(results, "settle_rewrite", after=passed),
     "ledger opened": lambda passed: _around(Ledger, "open", after=passed),
     "doubt taken up": _doubt_taken_up,
     "read back": _read_back,

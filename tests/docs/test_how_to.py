@@ -203,7 +203,12 @@ class _Server:
     def __init__(self, line: str, folder: Path, environ: dict[str, str]) -> None:
         command = line.replace("--port 8750", "--port 0")
         self.process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=folder, env=environ, text=True, stdout=subprocess.PIPE
+            ["bash", "-c", f"exec {command}"],
+            cwd=folder,
+            env=environ,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # the tokens of the sandbox, which no output of a test may hold
         )
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline().split(":")[2].partition("/")[0])

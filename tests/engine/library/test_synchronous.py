@@ -102,7 +102,7 @@ def test_a_reader_may_leave(sandbox: Served) -> None:
     for _ in bulk.map("readme.get", many, base_url=sandbox.base_url, environ=TOKEN, concurrency=2):
         break
     assert len(sandbox.requests()) < before + 20_000
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 MAP = """
