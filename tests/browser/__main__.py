@@ -18,7 +18,7 @@ PACKAGE = "@sparticuz/chromium@^147"
 WHERE = Path(sys.prefix, "browser")
 """Where npm's browser is put."""
 
-NPM_S, TESTS_S = 180, 180
+NPM_S, TESTS_S = 180, 300
 """How long an installation and all tests may take (seconds)."""
 
 _UNPACK = "import('@sparticuz/chromium').then(async found => console.log(await found.default.executablePath()))"
