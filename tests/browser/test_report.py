@@ -19,8 +19,7 @@ LOOKS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
 def test_all_of_a_hundred_thousand_are_searched_and_sorted_at_once(
     pages: Pages, large_report: Path, figure: Callable[[str], None]
 ) -> None:
-    """At most 6 MB, ready within 2 s, what is typed is found within 300 ms, and a column is sorted within half a second:
-    the first sort by names takes most, and machines that test have other work."""
+    """At most 6 MB, ready within 2 s, what is typed is found within 300 ms, a column is sorted within half a second."""
     pages.open(large_report)  # the first page of a browser waits for the browser
     opened = pages.open(large_report)
     typed = (
