@@ -195,16 +195,17 @@ def _read_back(passed: Countdown) -> None:
 
 def _renamed(name: str, *, is_after: bool) -> Callable[[Countdown], None]:
     def put(passed: Countdown) -> None:
-        real = os.rename
+        real = os.replace
 
-        def rename(source: Any, target: Any, **more: Any) -> None:
-            if target == name and not is_after:
+        def replace(source: Any, target: Any, **more: Any) -> None:
+            is_it = Path(target).name == name
+            if is_it and not is_after:
                 passed()
             real(source, target, **more)
-            if target == name and is_after:
+            if is_it and is_after:
                 passed()
 
-        _patch(os, "rename", rename)
+        _patch(os, "replace", replace)
 
     return put
 
