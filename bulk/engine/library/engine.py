@@ -64,7 +64,8 @@ class Engine:
         for feed in self._feeds:
             feed.leave()
         if error is not None and not isinstance(error, anyio.get_cancelled_exc_class()):
-            kind = error = trace = None  # it leaves the block as it is, not inside of an exception group
+            await tasks.__aexit__(None, None, None)  # it leaves the block as it is, not inside of an exception group
+            return None  # whatever the group says: it took the cancelling of its own tasks
         return await tasks.__aexit__(kind, error, trace)
 
     async def run(

@@ -231,6 +231,21 @@ async def test_what_progress_raises_comes_out(sandbox: Served, tmp_path: Path) -
             await engine.run(tmp_path / "manifest.yaml", run_dir=tmp_path / "other", progress=broken)
 
 
+@pytest.mark.parametrize("kind", [LookupError, KeyboardInterrupt])
+async def test_what_is_raised_in_the_block_comes_out(kind: type[BaseException], sandbox: Served) -> None:
+    """An exception of the caller's leaves the engine's block as it is, also while a run is under way; none is lost."""
+    many = [{"owner": "acme-fleet", "repo": f"nowhere-{number}"} for number in range(MANY)]
+
+    async def work() -> None:
+        async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN, concurrency=2) as engine:
+            outcomes = engine.map("readme.get", many)
+            await anext(outcomes)
+            raise kind("the caller's own")
+
+    with pytest.raises(kind, match="the caller's own"):
+        await work()
+
+
 async def test_a_wrong_token_is_an_exception(sandbox: Served) -> None:
     """A refused credential raises CredentialRefused after one request; the token is not in it."""
     before = len(sandbox.journal())

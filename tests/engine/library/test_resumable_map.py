@@ -13,7 +13,7 @@ import bulk
 from tests.e2e.support.platform import ADMIN, Home, Served, wait_for
 
 TOKEN = {"BULK_TOKEN": ADMIN}
-WRITES = 400
+WRITES = 150
 
 PROGRAM = """
 import json, sys
