@@ -7,7 +7,7 @@ shown at all, which whoever adds a flaw sees to. Source: interface.md §2, failu
 import bisect
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bulk.errors import Flaw, ManifestError
 
@@ -20,6 +20,7 @@ end of long lists of names are still found."""
 
 _COMPARED_CHARACTERS = 100
 _SHOWN_CHARACTERS = 60
+_SHORTEST_STEM = 3
 _ORDINARY = re.compile(r"[A-Za-z0-9_.\[\]-]+")
 
 
@@ -70,12 +71,27 @@ def name_shown(name: str) -> str:
     return name if _ORDINARY.fullmatch(name) and len(name) <= _SHOWN_CHARACTERS else shown(name)
 
 
+def _near(name: str, known: Sequence[str]) -> list[str]:
+    """The known names that may have been meant: written otherwise, abbreviated or in full, or with a typing error."""
+    plain = _plain(name)
+    alike = [each for each in known if _plain(each) == plain]
+    if not alike and len(plain) >= _SHORTEST_STEM:
+        stems = [(len(_plain(each)), each) for each in known if len(_plain(each)) >= _SHORTEST_STEM]
+        alike = [each for _, each in sorted(stems) if plain.startswith(_plain(each)) or _plain(each).startswith(plain)]
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+    return list(dict.fromkeys([*alike, *close]))[:2]
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "_").replace(" ", "_")
+
+
 def unknown_name(name: str, known: Iterable[str], kind: str = "field") -> str:
     """`unknown field; did you mean branch?`: what to say about a name that is not among `known`."""
     choices = sorted(known)
     place = bisect.bisect(choices, name)
     around = choices[max(0, place - MOST_COMPARED // 2) : place + MOST_COMPARED // 2]
-    near = difflib.get_close_matches(name, around, n=2, cutoff=0.6) if len(name) <= _COMPARED_CHARACTERS else ()
+    near = _near(name, around) if len(name) <= _COMPARED_CHARACTERS else []
     if near:
         return f"unknown {kind}; did you mean {' or '.join(near)}?"
     if 0 < len(choices) <= 20:

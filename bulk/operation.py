@@ -148,6 +148,6 @@ def _unknown(name: str) -> str:
     import difflib
 
     is_long = len(name) > MOST_NAME_CHARACTERS
-    near = [] if is_long else difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+    near = [] if is_long else difflib.get_close_matches(name, names(), n=2, cutoff=0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else "; `bulk operations` lists them"
     return f"unknown operation {name[:MOST_NAME_CHARACTERS] + '…' if is_long else name!r}{hint}"

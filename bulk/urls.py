@@ -91,6 +91,8 @@ def flaw_of_path(path: str) -> str:
     """Why `path` can't name a file within a repository; empty where it can."""
     if _is_simple_path(path):
         return ""
+    if path.startswith("/"):
+        return "begins with a slash: leave that out, a path counts from the root of the repository"
     for part in path.split("/"):
         flaw = flaw_of_segment(part)
         if flaw:

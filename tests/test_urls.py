@@ -75,7 +75,7 @@ EMPTY = "has an empty segment (a slash at an end, or two in a row)"
     ("path", "flaw"),
     [
         ("a/b.txt", ""), ("a", ""), ("a/../b", "has a segment that would leave its folder"),
-        ("/a", EMPTY),
+        ("/a", "begins with a slash: leave that out, a path counts from the root of the repository"),
         ("a/", EMPTY),
         ("a//b", EMPTY), ("", EMPTY),
         ("a\\b", "holds a backslash"), ("a/\x01", "has a segment that holds a control character"),

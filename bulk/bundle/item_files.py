@@ -13,6 +13,7 @@ from typing import Any
 
 from bulk.capabilities import FileError, TakesFiles
 from bulk.flaws import shown
+from bulk.items.sources import near_names
 from bulk.manifest.manifest import Entry
 from bulk.operation import AnyOperation, Item, ItemFlaw
 
@@ -69,7 +70,8 @@ def read_inside(folder: Path, name: str) -> bytes:
                 )
             data = file.read(MOST_FILE_BYTES + 1)
     except FileNotFoundError:
-        raise FileError(f"there is no file {shown(name)} below the manifest's folder") from None
+        near = near_names(root / name)
+        raise FileError(f"there is no file {shown(name)} below the manifest's folder{near}") from None
     except OSError as error:
         raise FileError(f"{shown(name)} can't be read: {error.strerror}") from None
     except RuntimeError:

@@ -211,7 +211,7 @@ class _JobChecking:
         if job.items_path == STDIN:
             keep_stdin(self._whole.stdin, path)
         with contextlib.ExitStack() as stack:
-            file = stack.enter_context(ItemsFile(path, self._operation))
+            file = stack.enter_context(ItemsFile(path, self._operation, defaults=job.defaults))
             if not self._operation.is_read and not file.is_plain:
                 self._spool = stack.enter_context(replacing(spool_path(job, workspace)))
             marks = Marks() if file.is_plain else None

@@ -7,7 +7,7 @@ else than what was meant; only a cell of JSON may hold quotes as it stands. Sour
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import accumulate, chain
 from typing import Any
 
@@ -35,8 +35,15 @@ MOST_DEPTH = 64
 csv.field_size_limit(MOST_LINE_BYTES)
 
 
-def rows(batches: Iterable[list[Row]], operation: AnyOperation) -> Iterator[list[Row]]:
-    """The rows of the CSV text whose lines are `batches` (see `lines.lines`), as mappings for `operation`."""
+def rows(
+    batches: Iterable[list[Row]], operation: AnyOperation, defaults: Collection[str] | None = None
+) -> Iterator[list[Row]]:
+    """The rows of the CSV text whose lines are `batches` (see `lines.lines`), as mappings for `operation`.
+
+    Args:
+        defaults: fields that items need not give; a required one that has no column either is told once, of the
+            header. None: that is not looked at.
+    """
     text = _Text(chain.from_iterable(batches))
     columns: _Columns | None = None
     found: list[Row] = []
@@ -51,6 +58,8 @@ def rows(batches: Iterable[list[Row]], operation: AnyOperation) -> Iterator[list
             found.append((line, 0, columns.value(cells, line)))
         else:
             columns = _Columns(cells, operation)
+            if defaults is not None:
+                columns.refuse_missing(operation, defaults)
             if columns.flaws:  # no row can be understood without its header
                 yield [*found, (line, 0, Bad(tuple((line, flaw) for flaw in columns.flaws)))]
                 return
@@ -144,6 +153,15 @@ class _Columns:
         for number, name in enumerate(self._names, 1):
             self._add(number, name, item_type, given, seen)
             seen.add(name)
+
+    def refuse_missing(self, operation: AnyOperation, defaults: Collection[str]) -> None:
+        """Note a flaw for each required field that no column can give."""
+        if self.flaws:
+            return  # a column with a wrong name may have been meant
+        given = {name.partition(".")[0] for name in self._names} | set(defaults)
+        for field in msgspec.structs.fields(operation.Item):
+            if field.required and field.encode_name not in given:
+                self.flaws.append(ItemFlaw(field.encode_name, "is missing; the header needs a column of this name"))
 
     def _add(self, number: int, name: str, item_type: inspect.Type, given: frozenset[str], seen: set[str]) -> None:
         """One column; `given` are the names of all, `seen` those of the columns before it."""

@@ -4,16 +4,19 @@ The hash is of the file as it lies there, compressed or not, and of all of it, e
 Only regular files are read: a run must be able to read them again. Source: interface.md §2, failures.md rows 53 and 55.
 """
 
+import contextlib
 import hashlib
+import itertools
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import zstandard
 
+from bulk.flaws import shown
 from bulk.items import csv_rows, json_array, lines
 from bulk.items.lines import CHUNK_BYTES, Read, Row, SourceFlaw
 from bulk.items.yaml_text import stream_list
@@ -25,11 +28,14 @@ STDIN = Path("-")
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".yaml": "yaml", ".yml": "yaml"}
 COMPRESSIONS = (".gz", ".zst")
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 _STEP_BYTES = 512
 """Compressed bytes that are expanded at once: at zstd's densest (4 bytes for 128 KiB) they make 16 MiB."""
 _GZIP = 16 + zlib.MAX_WBITS
 _MOST_WINDOW_BYTES = 128 * 1024 * 1024
+_MOST_NAMES = 1_000
+"""Files of a folder that a wrong name is compared with (count)."""
 
 
 def format_of(path: Path) -> tuple[str, str]:
@@ -42,6 +48,8 @@ def format_of(path: Path) -> tuple[str, str]:
         return "jsonl", ""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
+    if suffixes and suffixes[-1] in SPREADSHEETS:
+        raise ValueError("is a spreadsheet; save it as CSV and name that file")
     if not suffixes or suffixes[-1] not in FORMATS:
         raise ValueError(
             "expected the name of a .jsonl, .ndjson, .json, .csv or .yaml file (also with .gz or .zst), or -"
@@ -52,16 +60,24 @@ def format_of(path: Path) -> tuple[str, str]:
 class ItemsFile:
     """One reading of an items file. `rows` first, then `finish`, which knows the hash."""
 
-    def __init__(self, path: Path, operation: AnyOperation, *, is_hashed: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        operation: AnyOperation,
+        *,
+        is_hashed: bool = True,
+        defaults: Collection[str] | None = None,
+    ) -> None:
         """Open `path`, whose name says what it holds; `operation` says what the cells of CSV become.
 
         Args:
+            defaults: see `csv_rows.rows`.
             is_hashed: whether `finish` will be asked.
 
         Raises:
             SourceFlaw: it is missing, no regular file, or can't be read.
         """
-        self._operation = operation
+        self._operation, self._defaults = operation, defaults
         self._format, self._compression = format_of(path)
         self._file = open_regular(path)
         self._hash = hashlib.sha256()
@@ -97,7 +113,7 @@ class ItemsFile:
             case "json":
                 return json_array.elements(read)
             case "csv":
-                return csv_rows.rows(lines.lines(read), self._operation)
+                return csv_rows.rows(lines.lines(read), self._operation, self._defaults)
             case _:
                 return stream_list(read)
 
@@ -157,14 +173,44 @@ def open_regular(path: Path) -> BinaryIO:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        what = "there is no such file" if isinstance(error, FileNotFoundError) else f"can't be opened: {error.strerror}"
+        is_missing = isinstance(error, FileNotFoundError)
+        what = f"there is no such file{near_names(path)}" if is_missing else f"can't be opened: {error.strerror}"
         raise SourceFlaw(what) from error
     except ValueError:
         raise SourceFlaw("can't be opened: its name holds a NUL character") from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
         os.close(fd)
+        if stat.S_ISDIR(mode):
+            raise SourceFlaw("is a folder; expected a file")
         raise SourceFlaw("is not a regular file; a run must be able to read it again")
     return open(fd, "rb", buffering=0)
+
+
+def refuse_folder(path: Path) -> None:
+    """Refuse a folder where an items file is expected, and name a file in it.
+
+    Raises:
+        SourceFlaw: it is a folder.
+    """
+    if path.is_dir():
+        with contextlib.suppress(OSError):
+            for name in itertools.islice(sorted(entry.name for entry in path.iterdir()), _MOST_NAMES):
+                if Path(name).suffix.lower() in FORMATS:
+                    raise SourceFlaw(f"is a folder; name one file, such as {shown(f'{path.name}/{name}')}")
+        raise SourceFlaw("is a folder; expected a file")
+
+
+def near_names(path: Path) -> str:
+    """`; did you mean 'repos.csv'?`, where a file of nearly that name lies in the same folder."""
+    import difflib
+
+    try:
+        names = [entry.name for entry in itertools.islice(path.parent.iterdir(), _MOST_NAMES)]
+    except (OSError, ValueError):
+        return ""
+    near = difflib.get_close_matches(path.name, sorted(names), n=1, cutoff=0.75) if len(path.name) < 256 else []
+    return f"; did you mean {shown(near[0])}?" if near else ""
 
 
 def digest_of(path: Path) -> tuple[int, int, str]:

@@ -221,6 +221,9 @@ def _events(text: _Text) -> Iterator[Any]:
         raise
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        if "'\\t'" in str(error.problem):
+            message = f"a tab stands in column {mark.column + 1 if mark else 1}; YAML is indented with spaces alone"
+            raise SourceFlaw(message, mark.line + 1 if mark else text.line) from None
         context = f"{error.context}: " if error.context else ""
         raise SourceFlaw(f"not YAML: {context}{error.problem}", mark.line + 1 if mark else text.line) from None
     except (YAMLError, ValueError, OverflowError):

@@ -83,13 +83,16 @@ class Fields:
         node = self.node(field)
         return default if node is None else self._read(field, node.plain(), default, read)
 
+    def unasked(self) -> list[str]:
+        """The names that were given and that nobody asked for yet."""
+        return [name for name in self._fields if name not in self._known]
+
     def finish(self) -> None:
         """Note a flaw for each field that nobody asked for."""
-        for field, node in self._fields.items():
-            if field not in self._known:
-                # an explanation takes time, and nobody would read it
-                why = "unknown field" if self.flaws.is_full else unknown_name(field, self._known)
-                self.flaw(field, why, node.line)
+        for field in self.unasked():
+            # an explanation takes time, and nobody would read it
+            why = "unknown field" if self.flaws.is_full else unknown_name(field, self._known)
+            self.flaw(field, why, self._fields[field].line)
 
     def _read(self, field: str, given: object, default: T, read: Callable[[Any], R]) -> R | T:
         try:

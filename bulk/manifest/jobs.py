@@ -10,6 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bulk import quantities
 from bulk.capabilities import secret_fields
 from bulk.flaws import shown, unknown_name
@@ -95,6 +97,7 @@ class _JobReader:
         allow_overwrites = fields.flag("allow_overwrites", False)
         allow_empty = fields.flag("allow_empty", False)
         defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
+        self._refuse_fields_of_items(operation)
         fields.finish()
         if not fields.is_object:
             return None
@@ -121,6 +124,15 @@ class _JobReader:
             except SaveFlaw as flaw:
                 fields.flaw("save", str(flaw))
         return self._with_items(job, items)
+
+    def _refuse_fields_of_items(self, operation: AnyOperation | None) -> None:
+        known = {field.encode_name for field in msgspec.structs.fields(operation.Item)} if operation else set()
+        for name in self._fields.unasked():
+            if name in known:
+                self._fields.node(name)
+                self._fields.flaw(
+                    name, f"is a field of the items: write it into `items`, or into `with: {{{name}: …}}`"
+                )
 
     def _operation(self) -> AnyOperation | None:
         name = self._fields.text("operation", None)
@@ -160,16 +172,18 @@ class _JobReader:
             case str(text) if text:
                 try:
                     path = platform_section.absolute(text, self._folder)
+                    sources.refuse_folder(path)
                     sources.format_of(path)
                     sources.open_regular(path).close()
                 except ValueError as error:
-                    self._fields.flaw("items", f"{error} ({shown(text)})")
+                    self._fields.flaw("items", f"{shown(text)}: {error}")
                     return False
                 return True
             case _ if node is None:
                 self._fields.flaw("items", f"is missing; {expected}")
             case value:
-                self._fields.flaw("items", f"{expected}; got {quantities.kind_of(value)}")
+                hint = " (one item is a list too: [{…}])" if isinstance(value, dict) else ""
+                self._fields.flaw("items", f"{expected}; got {quantities.kind_of(value)}{hint}")
         return False
 
     def _with_items(self, job: Job, node: Node) -> Job:

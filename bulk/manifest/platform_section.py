@@ -38,8 +38,10 @@ def base_url(text: str, *, allow_insecure_http: bool = False) -> str:
     except ValueError:
         raise ValueError(f"{_EXPECTED}, got something that is no URL") from None
     scheme = parts.scheme.lower()
+    if "://" not in text:
+        raise ValueError(f"{_EXPECTED}, got no https:// in front of the host")
     if scheme not in _DEFAULT_PORTS:
-        raise ValueError(f"{_EXPECTED} (or http:), got another scheme or none")
+        raise ValueError(f"{_EXPECTED} (or http:), got another scheme")
     if "@" in parts.netloc:
         raise ValueError(f"{_EXPECTED}, got a user name or password in it; a token goes into `credentials`")
     if parts.query or "?" in text:

@@ -76,7 +76,7 @@ def _manifest(
     platform = platform_of(fields.inner("platform"), folder, overrides, environ)
     limits = limits_of(fields.inner("limits"), overrides)
     limit = item_limit(overrides)
-    if "jobs" not in fields:
+    if fields.node("jobs") is None:
         fields.flaw("jobs", "is missing; expected at least one job")
     credentials = platform.credentials if platform else _credential_names(root, overrides)
     chosen = chosen_of(root, overrides.jobs, with_needs=overrides.with_needs)
@@ -122,6 +122,8 @@ def _content(path: Path, shown: str) -> bytes:
 
 
 def _version(given: object) -> int:
+    if given == str(VERSION):
+        raise ValueError(f"expected the number {VERSION}, got a string: write it without quotes")
     if given is True or given != VERSION or not isinstance(given, int):
         raise ValueError(f"expected {VERSION}, the only version of manifests there is")
     return VERSION

@@ -117,7 +117,7 @@ def test_a_platform_may_add_events():
         ({**HOOK, "config": {"url": URL, "secret": MASK}}, "config.secret", "mask"),
         ({**HOOK, "config": {"url": URL, "secret": "s", "insecure_ssl": "1"}}, "config.insecure_ssl", "insists"),
         ({**DROPS, "org": "a/b"}, "org", "letters"),
-        ({**DROPS, "events": ["a b"]}, "events[0]", "name of an event"),
+        ({**DROPS, "events": ["a b"]}, "events[0]", "unknown event"),
     ],
 )
 def test_update_checks(item, field, words):

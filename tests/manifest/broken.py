@@ -118,7 +118,9 @@ MANIFESTS = (
     # the manifest as a text
     manifest("empty", "", (1, "", "is empty")),
     manifest("not-yaml", "version: 1\njobs: [a, b\n", (3, "", "not YAML")),
-    manifest("tab", "version: 1\njobs:\n\tx: 1\n", (3, "", "not YAML")),
+    manifest(
+        "tab", "version: 1\njobs:\n\tx: 1\n", (3, "", "a tab stands in column 1; YAML is indented with spaces alone")
+    ),
     manifest("list", "- a\n", (1, "", "expected an object")),
     manifest("invalid-utf-8", b"version: 1\nname: caf\xe9\n", (2, "", "not UTF-8: the byte 0xE9")),
     manifest("nul", b"version: 1\nname: a\0b\n", (2, "", "a NUL character")),
@@ -220,7 +222,7 @@ MANIFESTS = (
     Broken(
         "folder-as-items",
         {"m.yaml": HEAD + "jobs:\n  x:\n" + READ + "    items: a.jsonl\n", "a.jsonl/inner": ""},
-        (Expected("m.yaml", 6, "jobs.x.items", "is not a regular file"),),
+        (Expected("m.yaml", 6, "jobs.x.items", "is a folder; expected a file"),),
     ),
     job("unknown-credential", READ + ONE + "    credential: admim\n", (7, "jobs.x.credential", "unknown credential")),
     job("needs-unknown", READ + ONE + "    needs: [y]\n", (7, "jobs.x.needs", "unknown job")),
@@ -319,7 +321,7 @@ MANIFESTS = (
     items(
         "csv-cell-types",
         "a.csv",
-        "owner,repo,version,metadata.a,manifests\nacme,api,five,x,{no}\n",
+        "owner,repo,version,metadata.a,manifests,job,sha,ref,detector,scanned\nacme,api,five,x,{no}\n",
         (2, "version", "expected a whole number, got 'five'"),
         (2, "manifests", "expected JSON"),
         operation="snapshot.create",

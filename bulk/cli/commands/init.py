@@ -25,8 +25,8 @@ from bulk.errors import UsageError
 def init(*, operations: tuple[str, ...], folder: Path) -> int:
     """Write a manifest and CSV files to fill in.
 
-    There is a job and a file for each OPERATION. Comments explain each column. Nothing that exists is overwritten.
-    `bulk operations` lists the operations.
+    There is a job and a file for each OPERATION; `bulk operations` lists them. Comments explain each column. Nothing
+    that exists is overwritten.
     """
     from bulk import operation
     from bulk.cli.catalog.beginnings import MANIFEST, beginnings, files_of

@@ -38,15 +38,13 @@ def flaws_of_events(events: Sequence[str] | None, *, may_be_unknown: bool) -> It
     for number, event in enumerate(events or ()):
         if event == ALL_EVENTS or event in KNOWN or (may_be_unknown and _is_event(event)):
             continue
-        way = "expected the name of an event, such as push, or *"
-        if _is_event(event):
-            way += "; allow_unknown_events: true insists on one that your platform has"
-        yield ItemFlaw(f"events[{number}]", f"unknown event {event[:_MOST_SHOWN]!r}{_near(event)} {way}")
+        insists = " (allow_unknown_events: true insists on it)" if _is_event(event) else ""
+        yield ItemFlaw(f"events[{number}]", f"unknown event {event[:_MOST_SHOWN]!r}; {_expected(event)}{insists}")
 
 
-def _near(event: str) -> str:
-    """The names that may have been meant."""
+def _expected(event: str) -> str:
+    """The names that may have been meant, or what a name looks like."""
     import difflib
 
     near = difflib.get_close_matches(event[:_MOST_SHOWN].lower(), sorted(KNOWN), n=2)
-    return f"; did you mean {' or '.join(near)}?" if near else ";"
+    return f"did you mean {' or '.join(near)}?" if near else "expected a name such as push, or *"

@@ -135,7 +135,7 @@ def flaw_of_content(text: str) -> str:
     try:
         size_bytes = len(blobs.decode(text))
     except ValueError as flaw:
-        return f"expected Base64 ({flaw})"
+        return f"expected Base64: plain text goes into a file that content_file names ({flaw})"
     return f"has {size_bytes:,} bytes; {LARGEST}" if size_bytes > RAW_BODY_BYTES else ""
 
 
