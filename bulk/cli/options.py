@@ -86,7 +86,8 @@ def _names_in(ctx: click.Context, section: str) -> list[str]:
     from bulk.items.lines import SourceFlaw
     from bulk.items.yaml_text import read_document
 
-    path = ctx.params.get("manifest")
+    # where an option lacks its value, as the one that is being completed, click leaves words as they are
+    path = ctx.params.get("manifest") or next(iter(ctx.args), None)
     try:
         with open(path or "", "rb") as file:
             root, _ = read_document(file.read)

@@ -179,13 +179,19 @@ def test_completion_is_printed_for_each_shell(shell: str) -> None:
         ("bulk diff runs/one ", {"runs/one"}),
         ("bulk run --pro", {"--progress"}),
         ("bulk sandbox --fault drop", {"drop-before=", "drop-after="}),
+        ("bulk init webhook.cr", {"webhook.create"}),
+        ("bulk run --ye", {"--yes"}),
+        ("bulk run m.yaml --job re", {"readmes", "repos"}),
+        ("bulk plan m.yaml --var ", {"team=", "org="}),
+        ("bulk check gone.yaml --job ", set()),
     ],
 )
 def test_commands_operations_formats_and_runs_complete(words: str, expected: set[str], tmp_path: Path) -> None:
-    """A shell is offered commands, options, choices, installed operations and run directories."""
+    """A shell is offered commands, options, choices, operations, run directories, a manifest's jobs and variables."""
     (tmp_path / "runs" / "one").mkdir(parents=True)
     (tmp_path / "runs" / "one" / "ledger.db").touch()
     (tmp_path / "runs" / "no-run").mkdir()
+    (tmp_path / "m.yaml").write_text("vars: {team: a, org: b}\njobs: {readmes: {}, repos: {}, hooks: {}}\n")
     count = len(words.split()) - (not words.endswith(" "))
     done = bulk(cwd=tmp_path, _BULK_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count))
     offered = {line.partition(",")[2] for line in done.stdout.splitlines()}
