@@ -207,3 +207,12 @@ def test_always_needs_yes(home: Home, sandbox: Served) -> None:
     assert len(sandbox.journal()) == before
     assert not (home.folder / "run").exists()
     assert home.run("run", "manifest.yaml", "--run-dir", "run", "--yes").exit_code == 0
+
+
+@pytest.mark.soak
+def test_the_demo_asks_nothing(home: Home) -> None:
+    """`bulk demo` goes on by itself on a terminal too: what it can't undo is in a sandbox of its own."""
+    with on_terminal(home, "demo") as terminal:
+        while terminal.read(60.0):
+            assert QUESTION not in terminal.seen
+        assert terminal.process.wait(20) == 0

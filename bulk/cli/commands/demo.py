@@ -133,7 +133,7 @@ def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[tuple[str, Callable
 
 
 def _bulk_run(manifest: Path, folder: Path, base_url: str, progress: str) -> int:
-    command = [*_bulk("run"), str(manifest), "--run-dir", str(folder / "runs" / manifest.stem)]
+    command = [*_bulk("run"), str(manifest), "--yes", "--run-dir", str(folder / "runs" / manifest.stem)]
     command += ["--base-url", base_url, "--cache", str(folder / "cache"), "--progress", progress]
     return subprocess.run(command, env={**os.environ, "BULK_TOKEN": TOKEN}, check=False).returncode
 
