@@ -20,6 +20,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
+from bulk.cli.commands.steering import resume
 
 EPILOG = """\b
 Exit codes:
@@ -68,6 +69,7 @@ for command in (
     check.check,
     status.status,
     report.report,
+    resume.resume,
     retry.retry,
     diff.diff,
     operations.operations,

@@ -13,7 +13,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from bulk.clock import Clock
-from bulk.engine.commands import execute, new_run_dir, run_manifest
+from bulk.engine.commands import execute, new_run_dir, remove_if_empty, run_manifest
 from bulk.engine.origin import Origin
 from bulk.engine.run import Surroundings
 from bulk.errors import BulkError, CredentialRefused, RunStopped, UsageError
@@ -80,19 +80,23 @@ class Engine:
         Raises:
             BulkError: nothing could be run.
         """
-        path = Path(manifest)
+        path, made = Path(manifest), None
         if run_dir is None:
             name = read_manifest(path, self._overrides, self._environ).name
-            run_dir = new_run_dir(name, Clock())
-        return await run_manifest(
-            path,
-            overrides=self._overrides,
-            run_dir=Path(run_dir),
-            cache=self._cache,
-            display=Silence(),
-            environ=self._environ,
-            surroundings=Surroundings(),
-        )
+            run_dir = made = new_run_dir(name, Clock())
+        try:
+            return await run_manifest(
+                path,
+                overrides=self._overrides,
+                run_dir=Path(run_dir),
+                cache=self._cache,
+                display=Silence(),
+                environ=self._environ,
+                surroundings=Surroundings(),
+            )
+        finally:
+            if made is not None:
+                remove_if_empty(made)
 
     async def map(
         self, operation: str, items: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]

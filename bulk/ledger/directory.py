@@ -27,6 +27,8 @@ RESULTS = "results.jsonl"
 
 BEFORE_LEDGER = (
     "manifest.yaml*",
+    "origin.json*",
+    "control.sock",
     "index.db*",
     "copies.db*",
     "check.json*",
@@ -66,11 +68,12 @@ class Claim:
 
     Attributes:
         path: of the directory.
+        is_new: it was made for this claim.
         fd: the directory itself, for names that must not be reached through links.
     """
 
-    def __init__(self, path: Path, fd: int, lock_fd: int) -> None:
-        self.path, self.fd = path, fd
+    def __init__(self, path: Path, fd: int, lock_fd: int, *, is_new: bool = False) -> None:
+        self.path, self.fd, self.is_new = path, fd, is_new
         self._lock_fd = lock_fd
 
     @classmethod
@@ -82,12 +85,12 @@ class Claim:
             RunStopped: the disk is full.
         """
         try:
-            _make(run_dir)
+            is_new = _make(run_dir)
             _refuse_foreign(run_dir)
             fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise unusable(run_dir, error) from error
-        claim = cls(run_dir, fd, -1)
+        claim = cls(run_dir, fd, -1, is_new=is_new)
         try:
             claim._lock_fd = _lock(run_dir, fd)
             _make_private(run_dir)
@@ -98,6 +101,24 @@ class Claim:
             claim.release()
             raise
         return claim
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / LEDGER).exists()
+
+    def undo(self) -> None:
+        """Leave nothing behind of a run that can't begin: what it made before its ledger, and the directory if it is
+        new. Where there is a ledger, everything stays.
+        """
+        if self.has_ledger:
+            return
+        with contextlib.suppress(OSError):
+            for path in self.path.iterdir():
+                if any(fnmatch(path.name, pattern) for pattern in BEFORE_LEDGER):
+                    path.unlink()
+            if self.is_new:
+                self.path.rmdir()
 
     def release(self) -> None:
         """Let the next process in; may be called twice."""
@@ -145,14 +166,16 @@ def read_holder(run_dir: Path) -> Holder | None:
         os.close(fd)
 
 
-def _make(run_dir: Path) -> None:
+def _make(run_dir: Path) -> bool:
+    """Whether the directory had to be made."""
     if run_dir.is_dir():
-        return
+        return False
     run_dir.parent.mkdir(parents=True, exist_ok=True)
     run_dir.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     run_dir.chmod(DIRECTORY_MODE)
     with contextlib.suppress(PermissionError):  # a parent that lets names through and is not to be listed
         sync_directory(run_dir.parent)
+    return True
 
 
 def _refuse_foreign(run_dir: Path) -> None:

@@ -8,7 +8,6 @@ run stands), `tally.py` (what the items say), then this.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
@@ -43,15 +42,12 @@ _MANY = 20
 _ACCESS = frozenset((ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND, ErrorCode.UNAUTHORIZED))
 
 
-def fold(
-    view: LedgerView, *, manifest: Path | None = None, notes: Iterable[str] = (), now: float | None = None
-) -> Report:
+def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = None) -> Report:
     """How the run of `view` went, or goes.
 
     A process that folds its own run ends its epoch in the ledger first (`Ledger.finish`); else it counts as running.
 
     Args:
-        manifest: where the manifest is, for the command that goes on.
         notes: what else a person should know, such as what the check found.
         now: UTC epoch seconds; None: this machine's clock.
 
@@ -108,7 +104,7 @@ def fold(
         epochs=tuple(_epoch(epoch, span) for epoch, span in zip(standing.epochs, spans, strict=True))[-MOST_EPOCHS:],
         slowest=tally.slowest,
         timeline=tally.timeline if spans else None,
-        next_command=next_command(standing, view.run_dir, manifest),
+        next_command=next_command(standing, view.run_dir),
         notes=(*_notes(standing, jobs), *notes),
     )
     data = msgspec.json.encode(found)

@@ -77,6 +77,13 @@ class Standing:
         return sum(known) if len(known) == len(self.jobs) else None
 
     @property
+    def is_to_retry(self) -> bool:
+        """Whether some items failed, are unknown, or were skipped for another reason than that a later one does it."""
+        found = self.outcomes
+        skipped = found[OutcomeKind.SKIPPED] > self.superseded
+        return skipped or bool(found[OutcomeKind.FAILED] or found[OutcomeKind.UNKNOWN])
+
+    @property
     def superseded(self) -> int:
         """Skipped items that don't count against the exit code (count)."""
         return sum(job.superseded for job in self.jobs)
@@ -149,21 +156,20 @@ def _is_running(last: Epoch, holder: Holder | None, now: float) -> bool:
     return holder.host == socket.gethostname() or now - heard < SILENCE_S
 
 
-def next_command(standing: Standing, run_dir: Path, manifest: Path | None) -> str:
-    """The command that goes on, ready for a shell; empty where nothing is left to do.
-
-    Args:
-        manifest: where the manifest is; None where only the run directory is known.
-    """
-    place = shlex.quote(str(run_dir))
+def next_command(standing: Standing, run_dir: Path) -> str:
+    """The command that goes on, ready for a shell; empty where nothing is left to do."""
     if standing.state == "running":
-        return f"bulk status {place}"
+        return f"bulk status {_quoted(run_dir)}"
     if standing.state != "complete":
-        return f"bulk run {shlex.quote(str(manifest)) if manifest else 'MANIFEST'} --run-dir {place}"
-    outcomes = standing.outcomes
-    is_fine = not (
-        outcomes[OutcomeKind.FAILED]
-        or outcomes[OutcomeKind.UNKNOWN]
-        or outcomes[OutcomeKind.SKIPPED] > standing.superseded
-    )
-    return "" if is_fine else f"bulk retry {place}"
+        return resuming(run_dir)
+    return f"bulk retry {_quoted(run_dir)}" if standing.is_to_retry else ""
+
+
+def resuming(run_dir: Path) -> str:
+    """The command that goes on with a run that has work left, ready for a shell."""
+    return f"bulk resume {_quoted(run_dir)}"
+
+
+def _quoted(run_dir: Path) -> str:
+    place = str(run_dir)
+    return shlex.quote(f"./{place}" if place.startswith("-") else place)

@@ -1,7 +1,6 @@
 """`bulk run`: check a manifest, run it, print its report."""
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,26 +21,26 @@ if TYPE_CHECKING:
 @click.option("--run-dir", metavar="DIR", type=RunDirectory(), help="Default: runs/NAME-TIME. An existing one resumes.")
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
-@click.pass_obj
-def run(
-    arguments: tuple[str, ...], /, *, manifest: Path, run_dir: Path | None, overrides: "Overrides", **showing: Any
-) -> int:
+def run(*, manifest: Path, run_dir: Path | None, overrides: "Overrides", **showing: Any) -> int:
     """Check MANIFEST, run it, print its report.
 
     With the run directory of an earlier run it goes on with that run: nothing is lost, nothing is done twice.
     """
     from bulk.engine import commands
 
-    if run_dir is None:
-        run_dir = _new_run_dir(manifest, overrides)
-        arguments = (*arguments[:1], "--run-dir", str(run_dir), *arguments[1:])
+    made = run_dir is None
+    place = _new_run_dir(manifest, overrides) if run_dir is None else run_dir
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         return await commands.run_manifest(
-            manifest, overrides=overrides, run_dir=run_dir, cache=cache, display=display, environ=os.environ
+            manifest, overrides=overrides, run_dir=place, cache=cache, display=display, environ=os.environ
         )
 
-    return foreground.run(start, shlex.join(["bulk", *arguments]), **showing)
+    try:
+        return foreground.run(start, place, **showing)
+    finally:
+        if made:
+            commands.remove_if_empty(place)
 
 
 def _new_run_dir(manifest: Path, overrides: "Overrides") -> Path:

@@ -4,7 +4,6 @@ What the ledger counts is certain; what the running process last said (rates, bu
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,14 +25,11 @@ _MOST_WAITS = 8
 _MOST_JOBS = 60
 
 
-def render(
-    view: LedgerView, *, now: float, manifest: Path | None = None, is_coloured: bool = False, columns: int = 80
-) -> str:
+def render(view: LedgerView, *, now: float, is_coloured: bool = False, columns: int = 80) -> str:
     """Where the run of `view` stands; ends in a line break, safe to print.
 
     Args:
         now: UTC epoch seconds.
-        manifest: where the manifest is, for the command that goes on.
         columns: width of the terminal (count, >= 40).
 
     Raises:
@@ -45,13 +41,13 @@ def render(
         list(_jobs(standing, ink, columns)),
         list(_live(standing, now, columns)) if standing.state == "running" else [],
     ]
-    command = next_command(standing, view.run_dir, manifest)
+    command = next_command(standing, view.run_dir)
     if command and standing.state != "running":
         parts.append([f"Go on:   {ink('strong', safe(command))}"])
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
-def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[str, Any]:
+def data(view: LedgerView, *, now: float) -> dict[str, Any]:
     """The same as JSON values: state, exit code, counts, jobs, and the last `status` as its process wrote it.
 
     Raises:
@@ -93,7 +89,7 @@ def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> dict[
         },
         "is_stale": _is_stale(standing, now),
         "status": None if standing.last is None else status_data(standing.last),
-        "next_command": next_command(standing, view.run_dir, manifest),
+        "next_command": next_command(standing, view.run_dir),
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 
 from bulk.exit_codes import MEANINGS
 from bulk.model import OutcomeKind
@@ -196,7 +197,8 @@ def _facts(report: Report, columns: int) -> Iterator[str]:
 
 
 def _way_on(report: Report, ink: Ink) -> Iterator[str]:
-    yield f"Report:  {safe(report.run_dir)}/report.html"
+    if (Path(report.run_dir) / "report.html").is_file():  # of a run that was killed there is none yet
+        yield f"Report:  {safe(report.run_dir)}/report.html"
     if report.next_command:
         yield f"Go on:   {ink('strong', safe(report.next_command))}"
 
