@@ -18,7 +18,8 @@ from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.execution import MANIFEST, beside, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
-from bulk.engine.run import ASK_LIMITS, Surroundings
+from bulk.engine.run import ASK_LIMITS
+from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunDirectoryError, RunStopped
 from bulk.forecast import window_length
 from bulk.govern.server_clock import ServerClock
@@ -80,7 +81,7 @@ async def run_manifest(
     Raises:
         BulkError: nothing could be run: see its exit code.
     """
-    around = surroundings or Surroundings(handles_signals=True)
+    around = surroundings or Surroundings(handles_signals=True, is_steered=True)
     around.cache = cache
     manifest = await beside(around.disk, lambda: read_manifest(path, overrides, environ))
     origin = Origin.of(manifest, overrides, cache)
@@ -141,7 +142,7 @@ async def _again(
     is_retry: bool = False,
     overwrites: bool = False,
 ) -> Report:
-    around = surroundings or Surroundings(handles_signals=True)
+    around = surroundings or Surroundings(handles_signals=True, is_steered=True)
     around.cache = cache
     origin = Origin.load(run_dir)
     path, overridden = Path(origin.manifest), origin.overrides(overrides)

@@ -5,17 +5,22 @@ the check, so that a process that is killed at any moment leaves a directory fro
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+import anyio
 import anyio.to_thread
 
 from bulk.check.checking import Checked, check, load_checked
 from bulk.clock import Clock
+from bulk.control.server import ControlServer
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin, write_private
-from bulk.engine.run import Ended, Run, Surroundings
+from bulk.engine.run import Run
+from bulk.engine.steering import Steering
+from bulk.engine.surroundings import Ended, Surroundings
 from bulk.errors import BulkError
 from bulk.execute.resume_state import begin
 from bulk.exit_codes import ExitCode
@@ -62,46 +67,104 @@ async def execute(
     credentials = credentials_of(manifest, environ, around.clock)
     around.environ = environ
     with Claim.take(run_dir) as claim:
-        checked = await _checked(manifest, origin, claim, display, around, stdin)
+        steering = Steering(manifest.name, manifest.limits, around.clock)
+        server = ControlServer(run_dir, steering, around.clock)
+        held = _Held(manifest, origin, claim, display, around, steering, server)
+
+        async def body() -> Report:
+            return await held.run(credentials, stdin, is_retry=is_retry, overwrites=overwrites)
+
+        return await _served(server, body) if around.is_steered else await body()
+
+
+async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) -> Report:
+    """What `body` returns, while the control socket of the run is served."""
+    failure: Exception | None = None
+    report: Report | None = None
+    with server:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve)
+            try:
+                report = await body()
+            except Exception as error:  # noqa: BLE001 - raised below, not in a group with what the server does
+                failure = error
+            tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    assert report is not None, "it returns or raises"
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A run directory that this process holds, and what is to be run in it."""
+
+    manifest: Manifest
+    origin: Origin
+    claim: Claim
+    display: Display
+    around: Surroundings
+    steering: Steering
+    server: ControlServer
+
+    async def run(
+        self, credentials: Mapping[str, Credential], stdin: BinaryIO | None, *, is_retry: bool, overwrites: bool
+    ) -> Report:
+        manifest, claim, around = self.manifest, self.claim, self.around
+        run_dir = claim.path
+        checked = await self._checked(stdin)
         identity, now = identity_of(checked), around.clock.now()
         writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
         ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
         with ledger:
-            await beside(around.disk, lambda: _bind(ledger, origin, manifest))
-            if is_retry:
-                ledger.reopen(RETRIED, below=manifest.limit)
-            settle_s, clock = checked.manifest.limits.settle_s, around.clock
-            resume_state, tally = await beside(
-                around.disk,
-                lambda: (
-                    begin(checked, ledger, settle_s, clock.monotonic()),
-                    tally_of_a_running(ledger.view(), now),
-                ),
-            )
-            if overwrites:
-                resume_state = resume_state.without_comparing()
-            run = Run(checked, ledger, resume_state, credentials, display, around, tally)
-            ended, failure = await _to_its_end(run)
-            await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status))
-            if failure is not None:
-                raise failure
-            return await beside(around.disk, lambda: _report(ledger, checked))
+            try:
+                return await self._in(ledger, checked, credentials, is_retry=is_retry, overwrites=overwrites)
+            finally:
+                self.server.close()  # before the ledger lets the next process in, which makes its own
 
+    async def _in(
+        self,
+        ledger: Ledger,
+        checked: Checked,
+        credentials: Mapping[str, Credential],
+        *,
+        is_retry: bool,
+        overwrites: bool,
+    ) -> Report:
+        settle_s, clock, around = checked.manifest.limits.settle_s, self.around.clock, self.around
+        await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest))
+        if is_retry:
+            ledger.reopen(RETRIED, below=self.manifest.limit)
+        resume_state, tally = await beside(
+            around.disk,
+            lambda: (
+                begin(checked, ledger, settle_s, clock.monotonic()),
+                tally_of_a_running(ledger.view(), clock.now()),
+            ),
+        )
+        if overwrites:
+            resume_state = resume_state.without_comparing()
+        run = Run(checked, ledger, resume_state, credentials, self.display, around, tally)
+        self.steering.attach(run)
+        ended, failure = await _to_its_end(run)
+        await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status, run.actions))
+        if failure is not None:
+            raise failure
+        return await beside(around.disk, lambda: _report(ledger, checked))
 
-async def _checked(
-    manifest: Manifest, origin: Origin, claim: Claim, display: Display, around: Surroundings, stdin: BinaryIO | None
-) -> Checked:
-    """The check of a run directory that is held."""
-    run_dir = claim.path
-    is_to_check = await beside(around.disk, lambda: refuse_changed_parts(run_dir))
-    try:
-        if not claim.has_ledger:
-            await beside(around.disk, lambda: _name(run_dir, origin, manifest))
-        return await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
-    except BulkError as flaw:
-        if flaw.exit_code == ExitCode.UNUSABLE:
-            claim.undo()
-        raise
+    async def _checked(self, stdin: BinaryIO | None) -> Checked:
+        manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
+        run_dir = claim.path
+        display = self.steering.follow(self.display)
+        is_to_check = await beside(around.disk, lambda: refuse_changed_parts(run_dir))
+        try:
+            if not claim.has_ledger:
+                await beside(around.disk, lambda: _name(run_dir, origin, manifest))
+            return await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+        except BulkError as flaw:
+            if flaw.exit_code == ExitCode.UNUSABLE:
+                claim.undo()
+            raise
 
 
 def _name(run_dir: Path, origin: Origin, manifest: Manifest) -> None:

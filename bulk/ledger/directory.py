@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from types import TracebackType
+from typing import NoReturn
 
 import msgspec
 
@@ -38,6 +39,9 @@ BEFORE_LEDGER = (
     "ledger.db.new*",
 )
 """Names that a run makes before its ledger exists: a run that was stopped that early starts again."""
+
+LOOKS_MOST = 500
+"""So often a lock is tried that others hold for a moment, because they look whether it is held (count)."""
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 """The disk, the quota or the limit for files is used up."""
@@ -166,6 +170,27 @@ def read_holder(run_dir: Path) -> Holder | None:
         os.close(fd)
 
 
+def is_held(run_dir: Path) -> bool:
+    """Whether a process of this machine holds the directory: exact, however the last one ended."""
+    try:
+        fd = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _is_locked(fd, fcntl.LOCK_SH)
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int, how: int) -> bool:
+    """Lock it, if nobody is in the way."""
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _make(run_dir: Path) -> bool:
     """Whether the directory had to be made."""
     if run_dir.is_dir():
@@ -199,14 +224,14 @@ def _listed(names: Sequence[str]) -> str:
 def _lock(run_dir: Path, fd: int) -> int:
     lock_fd = open_private(LOCK, os.O_RDWR | os.O_CREAT, fd)
     try:
-        try:
-            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = read_holder(run_dir)
-            who = f"process {holder.pid} on {holder.host}" if holder else "another process"
-            raise RunDirectoryError(
-                f"{run_dir} is in use by {who}; wait until it has ended, or name another --run-dir"
-            ) from None
+        for _ in range(LOOKS_MOST):
+            if _is_locked(lock_fd, fcntl.LOCK_EX):
+                break
+            if not _is_locked(lock_fd, fcntl.LOCK_SH):
+                _refuse_held(run_dir)
+            fcntl.flock(lock_fd, fcntl.LOCK_UN)  # others only look whether it is held
+        else:
+            _refuse_held(run_dir)
         name = msgspec.json.encode(Holder(os.getpid(), socket.gethostname()))
         os.pwrite(lock_fd, name, 0)
         os.ftruncate(lock_fd, len(name))
@@ -214,6 +239,12 @@ def _lock(run_dir: Path, fd: int) -> int:
         os.close(lock_fd)
         raise
     return lock_fd
+
+
+def _refuse_held(run_dir: Path) -> NoReturn:
+    holder = read_holder(run_dir)
+    who = f"process {holder.pid} on {holder.host}" if holder else "another process"
+    raise RunDirectoryError(f"{run_dir} is in use by {who}; wait until it has ended, or name another --run-dir")
 
 
 def _make_private(run_dir: Path) -> None:

@@ -20,7 +20,7 @@ from bulk.ledger import chunks, compaction, companion_files, database, results, 
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, unusable
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
-from bulk.ledger.records import Entry, Intent, Point, Record, RunIdentity, StoredTally
+from bulk.ledger.records import Action, Entry, Intent, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
@@ -30,8 +30,6 @@ from bulk.storage.bulk_insert import insert
 from bulk.storage.private_files import stopped
 
 __all__ = ["Intent", "Ledger", "Record", "RunIdentity"]
-
-"""Exit codes of a run without work left, and of one that a person or the system ended (interface.md §4)."""
 
 _COUNT_AGAIN = "INSERT INTO counts SELECT job, outcome, code, count(*), sum(length) FROM outcomes"
 _NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
@@ -135,7 +133,11 @@ class Ledger:
             raise
 
     def commit(
-        self, batch: Sequence[Entry], status: RunStatus | None = None, tallies: Mapping[int, StoredTally] = _NO_TALLIES
+        self,
+        batch: Sequence[Entry],
+        status: RunStatus | None = None,
+        tallies: Mapping[int, StoredTally] = _NO_TALLIES,
+        actions: Sequence[Action] = (),
     ) -> None:
         """Make a group durable: all of it, or none.
 
@@ -146,6 +148,7 @@ class Ledger:
         Args:
             status: stored as the newest one, for `bulk status`.
             tallies: of jobs by their number (-1: of the run), this group included; they replace the stored ones.
+            actions: what people did since the last group.
 
         Raises:
             RunStopped: the disk is full, or fails; the message names the file and the way out.
@@ -177,6 +180,7 @@ class Ledger:
                     connection.executemany(rows.CLOSE_INTENT, closed)
                     connection.executemany(rows.ADD_COUNT, sums)
                     connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
+                    connection.executemany(rows.ADD_ACTION, rows.action_rows(actions))
                     if status is not None:
                         connection.execute(rows.SET_STATUS, (rows.status_json(status),))
             except BaseException:
@@ -270,11 +274,10 @@ class Ledger:
         except OSError as error:
             raise stopped(error, self.run_dir) from error
 
-    def finish(self, exit_code: int, why: str, status: RunStatus) -> None:
+    def finish(self, exit_code: int, why: str, status: RunStatus, actions: Sequence[Action] = ()) -> None:
         """End the epoch at `status.at`, and let `results.jsonl` hold every item once, where lines of it were replaced.
 
-        A run that is stopped with work left may keep replaced lines (always after an interrupt, which should not wait);
-        a later `finish` drops them. No reader of the ledger ever sees them.
+        With work left, replaced lines may stay (always after an interrupt); no reader ever sees them.
 
         Raises:
             RunStopped: the disk is full, or fails; the epoch has no end then. Call it again with exit code 3.
@@ -291,6 +294,7 @@ class Ledger:
             with self._transaction() as connection:
                 self._check_epoch(connection, self._file.end)
                 connection.execute(rows.SET_STATUS, (rows.status_json(status),))
+                connection.executemany(rows.ADD_ACTION, rows.action_rows(actions))
                 reason = redact(why.encode("utf-8", "replace").decode())
                 connection.execute(rows.END_EPOCH, (status.at, exit_code, reason, rows.status_json(status), self.epoch))
         self._reached(Point.ENDED)

@@ -20,6 +20,12 @@ from bulk.model import ErrorCode, OutcomeKind
 TALLIES = "CREATE TABLE IF NOT EXISTS tallies (job INTEGER PRIMARY KEY, items INTEGER NOT NULL, json BLOB NOT NULL)"
 """As schema.sql has it, for runs that were begun without it."""
 
+ACTIONS = (
+    "CREATE TABLE IF NOT EXISTS actions (at REAL NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, args BLOB NOT NULL, "
+    "result TEXT NOT NULL)"
+)
+"""The same."""
+
 _TAIL_BYTES = 64 * 1024 * 1024
 
 _SET_ITEMS = """
@@ -42,6 +48,7 @@ def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: floa
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(TALLIES)
+        connection.execute(ACTIONS)
         words = read_words(connection)
         missing = [word for word in (*OutcomeKind, *ErrorCode) if word not in words]
         first = max(words.values(), default=0) + 1

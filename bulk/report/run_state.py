@@ -1,6 +1,7 @@
-"""Where a run stands by its ledger: complete, stopped, lost or running. The report and `bulk status` agree on it.
+"""Where a run stands by its ledger: complete, stopped, lost, or what the process does that drives it.
 
-A run whose last epoch has no end is `running` while the process that holds its directory lives; of another machine that
+The report, `bulk status` and `bulk runs` agree on it. A run whose last epoch has no end goes on while a process holds
+its directory: it is `running`, `pausing`, `paused` or `draining`, as that process said last. Of another machine that
 can't be known, so when it was last heard decides. Otherwise it is `lost`: killed, or the power went.
 """
 
@@ -13,12 +14,11 @@ from pathlib import Path
 import msgspec
 
 from bulk import exit_codes
-from bulk.ledger.directory import Holder
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.report.record import OUTCOMES
-from bulk.status import RunStatus
+from bulk.status import LIVE, RunStatus
 
 SILENCE_S = 60.0
 """A run on another machine that has said nothing for longer counts as lost (seconds)."""
@@ -45,7 +45,7 @@ class Standing:
     """Where a run stands.
 
     Attributes:
-        state: `complete`, `stopped`, `lost` or `running`.
+        state: one of `status.LIVE`, or `complete`, `stopped`, `lost`.
         exit_code: what the command exited with or would; 3 while it runs and where it was lost.
         last: its last status, None where there never was one.
         epochs: all of them, in order.
@@ -77,6 +77,11 @@ class Standing:
         return sum(known) if len(known) == len(self.jobs) else None
 
     @property
+    def is_live(self) -> bool:
+        """Whether a process drives it."""
+        return self.state in LIVE
+
+    @property
     def is_to_retry(self) -> bool:
         """Whether some items failed, are unknown, or were skipped for another reason than that a later one does it."""
         found = self.outcomes
@@ -89,13 +94,16 @@ class Standing:
         return sum(job.superseded for job in self.jobs)
 
 
-def stand(view: LedgerView, now: float) -> Standing:
+def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standing:
     """Where the run of `view` stands at `now` (UTC epoch seconds).
+
+    Args:
+        live: what its process says at this moment; None: what it wrote down last counts.
 
     Raises:
         RunDirectoryError: the ledger can't be read.
     """
-    identity, epochs = view.identity(), _with_newest(tuple(view.epochs()), view.status())
+    identity, epochs = view.identity(), _with_newest(tuple(view.epochs()), live or view.status())
     counts = view.counts()
     superseded = {name: items for name, code, items in view.error_counts() if code == ErrorCode.SUPERSEDED}
     newest = epochs[-1].status if epochs else None
@@ -112,13 +120,13 @@ def stand(view: LedgerView, now: float) -> Standing:
         for number, (name, operation, items) in enumerate(identity.jobs)
     )
     is_complete = all(job.left == 0 for job in jobs)
-    is_running = bool(epochs) and _is_running(epochs[-1], view.holder(), now)
+    is_running = bool(epochs) and _is_running(epochs[-1], view, now)
     state, stopped_with, why = _ending(epochs, is_complete=is_complete, is_running=is_running)
     outcomes = {kind: sum(job.outcomes[kind] for job in jobs) for kind in OUTCOMES}
     code = exit_codes.of_run(
         outcomes,
         sum(job.superseded for job in jobs),
-        is_complete=is_complete and state != "running",
+        is_complete=is_complete and state not in LIVE,
         stopped_with=stopped_with,
     )
     return Standing(identity.name, state, code, why, jobs, last, epochs)
@@ -139,7 +147,9 @@ def _with_newest(epochs: tuple[Epoch, ...], newest: RunStatus | None) -> tuple[E
 def _ending(epochs: tuple[Epoch, ...], *, is_complete: bool, is_running: bool) -> tuple[str, int | None, str]:
     last = epochs[-1] if epochs else None
     if last is not None and is_running:
-        return "running", None, last.status.why if last.status is not None else ""
+        told = last.status
+        state = told.state if told is not None and told.state in LIVE else "running"
+        return state, None, told.why if told is not None else ""
     if is_complete:
         return "complete", None, ""
     if last is None:
@@ -149,17 +159,20 @@ def _ending(epochs: tuple[Epoch, ...], *, is_complete: bool, is_running: bool) -
     return "stopped", last.exit_code, last.why
 
 
-def _is_running(last: Epoch, holder: Holder | None, now: float) -> bool:
-    if last.ended_at is not None or holder is None or not holder.is_alive:
+def _is_running(last: Epoch, view: LedgerView, now: float) -> bool:
+    if last.ended_at is not None:
         return False
+    holder = view.holder()
+    if holder is None or holder.host == socket.gethostname():
+        return view.is_held()
     heard = last.status.at if last.status is not None else last.started_at
-    return holder.host == socket.gethostname() or now - heard < SILENCE_S
+    return now - heard < SILENCE_S
 
 
 def next_command(standing: Standing, run_dir: Path) -> str:
     """The command that goes on, ready for a shell; empty where nothing is left to do."""
-    if standing.state == "running":
-        return f"bulk status {_quoted(run_dir)}"
+    if standing.is_live and standing.state != "paused":
+        return f"bulk watch {_quoted(run_dir)}"
     if standing.state != "complete":
         return resuming(run_dir)
     return f"bulk retry {_quoted(run_dir)}" if standing.is_to_retry else ""

@@ -13,7 +13,7 @@ from tests.e2e.support.measured import measure
 from tests.e2e.support.platform import BULK
 
 COMMANDS = [
-    "run", "plan", "check", "status", "report", "resume", "retry", "diff",
+    "run", "plan", "check", "status", "report", "runs", "watch", "pause", "resume", "stop", "set", "retry", "diff",
     "operations", "rate-limit", "sandbox", "demo", "completion",
 ]  # fmt: skip
 HELP_S = 0.3

@@ -52,14 +52,14 @@ class Bench:
     def _noting(self, ledger: Ledger) -> Ledger:
         real = ledger.commit
 
-        def commit(batch: Sequence[Intent | Record], status: Any = None, tallies: Any = None) -> None:
+        def commit(batch: Sequence[Intent | Record], *more: Any) -> None:
             if self.full:
                 self.full -= 1
                 raise FULL
-            real(batch, status, tallies)
+            real(batch, *more)
             self.groups.append((self.clock.monotonic(), list(batch)))
 
-        ledger.commit = commit  # type: ignore[method-assign]  # it still writes: the real one is called
+        ledger.commit = commit  # type: ignore[method-assign, assignment]  # it still writes: the real one is called
         return ledger
 
     async def disk(self, call: Callable[[], None]) -> None:

@@ -18,12 +18,13 @@ def status(run_dir: Path, *, as_json: bool) -> int:
     What is done, what is left, what waits for what, when it ends.
     """
     from bulk.clock import Clock
+    from bulk.control import client
     from bulk.ledger.view import LedgerView
     from bulk.report.render import status_text
 
-    view, now = LedgerView(run_dir), Clock().now()
+    view, live, now = LedgerView(run_dir), client.status(run_dir), Clock().now()
     if as_json:
-        output.out_json(status_text.data(view, now=now))
+        output.out_json(status_text.data(view, now=now, live=live))
     else:
-        output.out(status_text.render(view, now=now, **output.look()))
+        output.out(status_text.render(view, now=now, live=live, **output.look()))
     return 0

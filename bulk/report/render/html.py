@@ -15,12 +15,13 @@ from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES, JobReport, Report
 from bulk.report.render import chart, formatting, text
 from bulk.report.render.terminal import safe
+from bulk.status import LIVE
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_TONES = {"running": "same", "lost": "doubt", "stopped": "doubt"}
+_TONES = {**dict.fromkeys(LIVE, "same"), "lost": "doubt", "stopped": "doubt"}
 
 
 def render(report: Report) -> str:

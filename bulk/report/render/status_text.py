@@ -15,52 +15,64 @@ from bulk.report.render.status_words import bucket_name, closed, most_first, wai
 from bulk.report.render.terminal import Ink, column, cut, safe, width
 from bulk.report.render.text import verdict
 from bulk.report.run_state import Standing, next_command, stand
-from bulk.status import BucketStatus, RunStatus
+from bulk.status import LIVE, BucketStatus, RunStatus
 
 STALE_S = 15.0
 """A running process says where it stands about every second; a status older than this is marked (seconds)."""
 
-_TONES = {"complete": "good", "running": "same", "stopped": "doubt", "lost": "bad"}
+_TONES = {
+    "complete": "good",
+    "running": "same",
+    "paused": "doubt",
+    "pausing": "doubt",
+    "draining": "doubt",
+    "stopped": "doubt",
+    "lost": "bad",
+}
+_MOMENTS = frozenset(("at", "started_at", "finish_at", "reset_at", "opens_at", "until"))
 _MOST_WAITS = 8
 _MOST_JOBS = 60
 
 
-def render(view: LedgerView, *, now: float, is_coloured: bool = False, columns: int = 80) -> str:
+def render(
+    view: LedgerView, *, now: float, live: RunStatus | None = None, is_coloured: bool = False, columns: int = 80
+) -> str:
     """Where the run of `view` stands; ends in a line break, safe to print.
 
     Args:
         now: UTC epoch seconds.
+        live: what its process says at this moment.
         columns: width of the terminal (count, >= 40).
 
     Raises:
         RunDirectoryError: the run directory can't be read.
     """
-    standing, ink = stand(view, now), Ink(is_on=is_coloured)
+    standing, ink = stand(view, now, live), Ink(is_on=is_coloured)
     parts = [
         list(_head(standing, view, now, ink, columns)),
         list(_jobs(standing, ink, columns)),
-        list(_live(standing, now, columns)) if standing.state == "running" else [],
+        list(_live(standing, now, columns)) if standing.is_live else [],
     ]
     command = next_command(standing, view.run_dir)
-    if command and standing.state != "running":
+    if command and (not standing.is_live or standing.state == "paused"):
         parts.append([f"Go on:   {ink('strong', safe(command))}"])
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
-def data(view: LedgerView, *, now: float) -> dict[str, Any]:
+def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> dict[str, Any]:
     """The same as JSON values: state, exit code, counts, jobs, and the last `status` as its process wrote it.
 
     Raises:
         RunDirectoryError: the run directory can't be read.
     """
-    standing, identity = stand(view, now), view.identity()
+    standing, identity = stand(view, now, live), view.identity()
     last = standing.epochs[-1] if standing.epochs else None
     return {
         "name": standing.name,
         "base_url": identity.base_url,
         "run_dir": str(view.run_dir),
         "state": standing.state,
-        "exit_code": None if standing.state == "running" else standing.exit_code,
+        "exit_code": None if standing.is_live else standing.exit_code,
         "why": standing.why,
         "items": standing.items,
         "left": standing.left,
@@ -88,24 +100,30 @@ def data(view: LedgerView, *, now: float) -> dict[str, Any]:
             "exit_code": last.exit_code,
         },
         "is_stale": _is_stale(standing, now),
-        "status": None if standing.last is None else status_data(standing.last),
+        "status": None if standing.last is None else status_data(standing.last, standing.state),
         "next_command": next_command(standing, view.run_dir),
     }
 
 
-def status_data(status: RunStatus) -> dict[str, Any]:
-    """A RunStatus as JSON values; moments stay UTC epoch seconds, as its fields are documented."""
+def status_data(status: RunStatus, state: str) -> dict[str, Any]:
+    """A RunStatus as JSON values; moments are RFC 3339 in UTC. `state`: of the run, which its process may not know."""
     built: dict[str, Any] = msgspec.to_builtins(status)
+    built["state"] = state
+    if state not in LIVE:
+        built["pid"] = None
+    for record in (built, *built["buckets"], *built["waits"]):
+        for name in _MOMENTS & record.keys():
+            record[name] = None if record[name] is None else iso(record[name])
     return built
 
 
 def _is_stale(standing: Standing, now: float) -> bool:
-    return standing.state == "running" and standing.last is not None and now - standing.last.at > STALE_S
+    return standing.is_live and standing.last is not None and now - standing.last.at > STALE_S
 
 
 def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: int) -> Iterator[str]:
     last = standing.epochs[-1] if standing.epochs else None
-    if standing.state == "running" and last is not None:
+    if standing.is_live and last is not None:
         doing = standing.last.state if standing.last is not None and standing.last.at >= last.started_at else "starting"
         said = f"{doing}, process {last.pid} on {safe(last.host, 40)}, for {duration(now - last.started_at)}"
     else:
@@ -134,7 +152,7 @@ def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
     for job, number in zip(shown, numbers, strict=True):
         said = outcomes(job.outcomes, OUTCOMES)
         status = live.get(job.name)
-        if standing.state == "running" and status is not None and status.state == "waiting":
+        if standing.is_live and status is not None and status.state == "waiting":
             said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
         room = columns - name_columns - number_columns - 4
         tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"

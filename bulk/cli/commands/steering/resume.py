@@ -9,6 +9,7 @@ import click
 from bulk.cli import foreground, output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
+from bulk.errors import RunDirectoryError
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -22,16 +23,19 @@ if TYPE_CHECKING:
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
 def resume(*, run_dir: Path, overrides: "Overrides", **showing: Any) -> int:
-    """Go on with RUN, as it was started.
+    """Go on with RUN, as it was started, or after `bulk pause`.
 
     The manifest, the platform, the sources of credentials and the limits are those that it was started with; an option
     beats them. Nothing is lost, nothing is done twice.
     """
+    from bulk.cli.commands.steering import asking
     from bulk.engine import commands
 
-    standing = _standing(run_dir)
+    standing = asking.standing_of(run_dir)
     if standing is not None and standing.state == "complete":
         return _say_complete(standing, run_dir)
+    if standing is not None and standing.is_live and _went_on(run_dir):
+        return 0
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
@@ -40,17 +44,23 @@ def resume(*, run_dir: Path, overrides: "Overrides", **showing: Any) -> int:
     return foreground.run(start, run_dir, **showing)
 
 
-def _standing(run_dir: Path) -> "Standing | None":
-    """Where the run stands; None where it ended before it had a ledger."""
-    from bulk.clock import Clock
-    from bulk.engine.origin import NAME
-    from bulk.ledger.database import LEDGER
-    from bulk.ledger.view import LedgerView
-    from bulk.report.run_state import stand
+def _went_on(run_dir: Path) -> bool:
+    """Have the process that drives it go on; False: it has ended meanwhile.
 
-    if (run_dir / NAME).is_file() and not (run_dir / LEDGER).exists():
-        return None
-    return stand(LedgerView(run_dir), Clock().now())
+    Raises:
+        BulkError: it says no, or nothing.
+    """
+    from bulk.cli.commands.steering import asking
+    from bulk.ledger.directory import is_held
+
+    try:
+        answer = asking.ask(run_dir, "resume")
+    except RunDirectoryError:
+        if is_held(run_dir):
+            raise
+        return False
+    output.say(f"{run_dir} is {answer.state}, in the process that drives it")
+    return True
 
 
 def _say_complete(standing: "Standing", run_dir: Path) -> int:
