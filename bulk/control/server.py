@@ -51,14 +51,17 @@ class Steered(Protocol):
 class ControlServer:
     """The socket in `run_dir`, which the caller holds. A context manager: the socket is gone at its end.
 
+    Args:
+        user: whose processes may ask; None: those of this process's user.
+
     Attributes:
         is_open: there is one; elsewhere a warning said why not.
     """
 
-    def __init__(self, run_dir: Path, steered: Steered, clock: Clock) -> None:
+    def __init__(self, run_dir: Path, steered: Steered, clock: Clock, user: int | None = None) -> None:
         self._run_dir, self._steered, self._clock = run_dir, steered, clock
         self._listener: socket.socket | None = None
-        self._connections = 0
+        self._connections, self._user = 0, os.geteuid() if user is None else user
         self.is_open, self._inode = False, 0
 
     def __enter__(self) -> Self:
@@ -126,11 +129,10 @@ class ControlServer:
         finally:
             self._connections -= 1
 
-    @staticmethod
-    def _known(connection: socket.socket) -> str:
+    def _known(self, connection: socket.socket) -> str:
         """Who is at the other end."""
         uid = peer_uid(connection)
-        if uid != os.geteuid():
+        if uid != self._user:
             raise Refused("the run belongs to another user", 5)
         try:
             return pwd.getpwuid(uid).pw_name

@@ -267,7 +267,8 @@ class Recorder:
         while self.failure is None:
             try:
                 await self._disk(lambda: self._commit(group, status, actions))
-                del self.actions[: len(actions)]
+                count = len(actions)
+                del self.actions[:count]
                 self._took_s = self._clock.monotonic() - started
             except RunStopped as refusal:
                 self._stop(refusal)

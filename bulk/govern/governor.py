@@ -113,9 +113,8 @@ class Governor:
     def may_leave(self, permit: Permit) -> bool:
         """Whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was given."""
         account, now = permit.queue.account, self.clock.monotonic()
-        if permit.generation != account.generation or account.trust not in _USABLE:
-            return False
-        if self._is_paused and not permit.is_settling:
+        is_held = self._is_paused and not permit.is_settling
+        if is_held or permit.generation != account.generation or account.trust not in _USABLE:
             return False
         return now >= account.paused_until and now >= self._paused_until
 
@@ -283,8 +282,8 @@ class Governor:
         if failure.is_certificate:
             self._stop(RunStopped(failure.message))
         if self._reachability.failed(self.clock.monotonic(), is_answer=failure.is_answer):
-            span = f"{self.policy.unreachable_s:g} s"
-            self._stop(RunStopped(f"the platform has been out of reach for {span}: {failure.message}"))
+            span = self.policy.unreachable_s
+            self._stop(RunStopped(f"the platform has been out of reach for {span:g} s: {failure.message}"))
         self._wake_all()
 
     def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
@@ -340,11 +339,8 @@ class Governor:
     def observe(self, queue: PermitQueue, limits: Limits, overlap: int, now: float, *, is_asked: bool = False) -> None:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         queue.heard_at = now
-        is_first = queue.bucket is None
-        if (
-            stated_limits.take(queue, limits, overlap, now, self.time, self.policy.reserve, is_asked=is_asked)
-            or is_first
-        ):
+        is_first, reserve = queue.bucket is None, self.policy.reserve
+        if stated_limits.take(queue, limits, overlap, now, self.time, reserve, is_asked=is_asked) or is_first:
             self.refresh_pace(queue, now)
             queue.wake()
         if queue.hopeless and unusable.is_hopeless(queue, now):
@@ -382,7 +378,7 @@ class Governor:
         self._wake_all()
 
     def set_concurrency(self, most: int) -> None:
-        """At most so many requests are in flight from now on (count); what is above that ends by itself."""
+        """At most so many requests are in flight from now on (count)."""
         self.concurrency.set_most(most)
         self._wake_all()
 

@@ -148,7 +148,7 @@ class Ledger:
         Args:
             status: stored as the newest one, for `bulk status`.
             tallies: of jobs by their number (-1: of the run), this group included; they replace the stored ones.
-            actions: what people did since the last group.
+            actions: what people did.
 
         Raises:
             RunStopped: the disk is full, or fails; the message names the file and the way out.
@@ -276,8 +276,6 @@ class Ledger:
 
     def finish(self, exit_code: int, why: str, status: RunStatus, actions: Sequence[Action] = ()) -> None:
         """End the epoch at `status.at`, and let `results.jsonl` hold every item once, where lines of it were replaced.
-
-        With work left, replaced lines may stay (always after an interrupt); no reader ever sees them.
 
         Raises:
             RunStopped: the disk is full, or fails; the epoch has no end then. Call it again with exit code 3.

@@ -138,7 +138,7 @@ def test_a_run_in_another_process_is_running(new_run):
         ledger.commit([run.record(finished(0))])
         report = fold(run.view, now=START + 30)
         assert (report.state, report.active_s) == ("running", 30.0)
-        assert report.next_command.startswith("bulk status")
+        assert report.next_command.startswith("bulk watch")
 
 
 def test_epochs_add_up(new_run):
@@ -225,9 +225,9 @@ def test_report_json_comes_back(new_run):
     assert from_json(data) == report
     fields = msgspec.json.decode(data)
     assert " ".join(sorted(fields)) == (
-        "active_s base_url buckets ended_at epochs exit_code items jobs left meaning name next_command not_modified "
-        "notes outcomes per_second requests retries run_dir settled slowest started_at state superseded timeline "
-        "vendor version waits wall_s why"
+        "actions active_s base_url buckets ended_at epochs exit_code items jobs left meaning name next_command "
+        "not_modified notes outcomes per_second requests retries run_dir settled slowest started_at state superseded "
+        "timeline vendor version waits wall_s why"
     )
     assert (fields["version"], fields["started_at"]) == (1, "2026-11-21T08:00:00Z")
     assert set(fields["outcomes"]) == set(OUTCOMES)
