@@ -128,8 +128,10 @@ class TakesFiles(Operation[ItemT]):
 
 
 class HoldsSecrets(Operation[ItemT]):
-    """Attributes:
-    secret_fields: dotted fields that hold a secret; `env:NAME` or `file:PATH` in a manifest, never reported.
+    """An operation whose items hold secrets, which are read when an item is sent and never written anywhere.
+
+    Attributes:
+        secret_fields: dotted fields that hold a secret; `env:NAME` or `file:PATH` in a manifest, never reported.
     """
 
     secret_fields: ClassVar[frozenset[str]]

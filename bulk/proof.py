@@ -13,9 +13,11 @@ Check = Callable[[Any], str]
 
 
 class Proof:
-    """Attributes:
-    shape: checks that the answer is of the kind that the specification shows.
-    identity: checks that it speaks of this item; None where nothing in it names the item.
+    """What an answer of success must show to be believed.
+
+    Attributes:
+        shape: checks that the answer is of the kind that the specification shows.
+        identity: checks that it speaks of this item; None where nothing in it names the item.
     """
 
     __slots__ = ("identity", "shape")

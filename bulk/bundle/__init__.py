@@ -1,1 +1,7 @@
-"""A checked manifest on disk: what the check found, the index of its lanes, and its items, read again one by one."""
+"""A bundle is a checked manifest on disk, from which items are read again one by one.
+
+The check writes it: `checked.py` is what it found, `index.py` knows which items share a lane, and `duplicate_reads.py`
+which reads ask for the same. The run reads it: `streams.py` gives items in their order and by lane, `reread.py` each
+at its place. `item_files.py` reads files that items name, `secret_fields.py` their secrets; `item_secrets.py` keeps
+secrets out of copies of items.
+"""

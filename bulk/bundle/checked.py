@@ -20,6 +20,7 @@ from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
 from bulk.redaction import redact_json
+from bulk.storage.private_files import replacing
 
 SUMMARY = "check.json"
 _FORM = 3
@@ -153,10 +154,25 @@ def index_name(job: Job) -> str:
     return f"from-{job.name}.db" if job.derivation is not None else INDEX
 
 
-def is_still(fd: int, source: SourceCheck | None) -> bool:
-    """Whether the open file has the size and time that it had when it was checked."""
+def needs_index(manifest: Manifest) -> bool:
+    """Whether there is an `index.db`: of items that write, and of files that items name."""
+    return any(not job.operation.is_read or file_fields(job.operation) for job in manifest.jobs)
+
+
+def changed(path: Path | None) -> RunDirectoryError:
+    """What is raised where a source is no longer what was checked."""
+    return RunDirectoryError(f"{path} was edited while it was in use; undo that, or give another --run-dir")
+
+
+def refuse_change(fd: int, source: SourceCheck | None, path: Path | None) -> None:
+    """Look whether the open file has the size and time that it had when it was checked.
+
+    Raises:
+        RunDirectoryError: it has not.
+    """
     status = os.fstat(fd)
-    return source is None or (status.st_size, status.st_mtime_ns) == (source.size, source.mtime_ns)
+    if source is not None and (status.st_size, status.st_mtime_ns) != (source.size, source.mtime_ns):
+        raise changed(path)
 
 
 def digest_over(jobs: Iterable[JobCheck]) -> str:
@@ -177,11 +193,8 @@ def keep(checked: Checked, workspace: Path) -> None:
         notes=checked.notes,
         digest=checked.digest,
     )
-    part = workspace / (SUMMARY + ".part")
-    part.unlink(missing_ok=True)
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+    with replacing(workspace / SUMMARY) as file:
         file.write(redact_json(msgspec.json.encode(summary), _places(checked)) + b"\n")
-    part.replace(workspace / SUMMARY)
 
 
 def _places(checked: Checked) -> frozenset[bytes]:
@@ -216,11 +229,8 @@ def load_checked(
         _current(found, source_path(job, workspace), workspace)
         for job, found in zip(manifest.jobs, summary.jobs, strict=True)
     )
-    needs_index = any(not job.operation.is_read or file_fields(job.operation) for job in manifest.jobs)
-    needs_copies = any(job.copies for job in jobs)
-    if summary.limit != manifest.limit or (needs_index and not (workspace / INDEX).is_file()):
-        return None
-    if needs_copies and not (workspace / COPIES).is_file():
+    needed = {INDEX: needs_index(manifest), COPIES: any(job.copies for job in jobs)}
+    if summary.limit != manifest.limit or not all((workspace / name).is_file() for name in needed if needed[name]):
         return None
     checked = Checked(manifest, jobs, summary.notes, summary.digest)
     if jobs != summary.jobs:

@@ -7,7 +7,6 @@ after the other, so that memory does not grow with the items. What was found is 
 
 import hashlib
 import os
-import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,10 @@ from bulk.operation import Item
 from bulk.storage.private_files import write_all
 
 COPIES = "copies.db"
+SCHEMA = """
+CREATE TABLE copies (job INTEGER NOT NULL, item INTEGER NOT NULL, first INTEGER NOT NULL, PRIMARY KEY (job, item))
+WITHOUT ROWID;
+"""
 
 _PARTS = 256
 _DIGEST_BYTES, _RECORD_BYTES = 16, 24
@@ -107,73 +110,55 @@ class DuplicatesBuilder:
 
     def __init__(self, workspace: Path, name: str = COPIES) -> None:
         self._path, self._part = workspace / name, workspace / (name + ".part")
-        self._part.unlink(missing_ok=True)
         self._path.unlink(missing_ok=True)
-        self._database: sqlite3.Connection | None = None
+        self._database = built(self._part, SCHEMA + "CREATE TEMP TABLE found AS SELECT * FROM copies;")
+        self._count = 0
 
     def __enter__(self) -> "DuplicatesBuilder":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._database is not None:
-            self._database.close()
+        self._database.close()
         self._part.unlink(missing_ok=True)
 
     def add(self, job: int, finder: DuplicateFinder) -> int:
         """What was found in one job; returns how many copies there are."""
-        count = 0
-        rows = finder.found(job)
-        for first in rows:
-            database = self._open()
-            database.execute("INSERT INTO found VALUES (?, ?, ?)", first)
-            count = 1 + database.executemany("INSERT INTO found VALUES (?, ?, ?)", rows).rowcount
+        count = self._database.executemany("INSERT INTO found VALUES (?, ?, ?)", finder.found(job)).rowcount
+        self._count += count
         return count
 
     def finish(self) -> None:
         """Give the file its name, where there is any copy."""
-        if self._database is None:
+        if not self._count:
             return
         # in the order in which they are asked for: a tree that is filled in order is small and quick
         self._database.execute("INSERT INTO copies SELECT * FROM found ORDER BY job, item")
         self._database.execute("COMMIT")
         self._database.close()
-        self._database = None
         self._part.replace(self._path)
-
-    def _open(self) -> sqlite3.Connection:
-        if self._database is None:
-            self._database = built(self._part)
-            columns = "(job INTEGER NOT NULL, item INTEGER NOT NULL, first INTEGER NOT NULL"
-            self._database.execute(f"CREATE TABLE copies {columns}, PRIMARY KEY (job, item)) WITHOUT ROWID")
-            self._database.execute(f"CREATE TEMP TABLE found {columns})")
-            self._database.execute("BEGIN")
-        return self._database
 
 
 class Copies:
     """The copies of a checked manifest. Where there is no `copies.db`, there are none."""
 
     def __init__(self, workspace: Path, name: str = COPIES) -> None:
-        self._database = opened(workspace / name)
+        self._database = opened(workspace / name, SCHEMA)
 
     def bits(self, job: int, items: int) -> bytearray:
         """One bit for each of the first `items` items of a job, as in `Ledger.done_bits`: 1 where it is a copy."""
         bits = bytearray((items + 7) // 8)
-        if self._database is not None:
-            query = "SELECT item FROM copies WHERE job = ? AND item < ? ORDER BY item"
-            for (item,) in self._database.execute(query, (job, items)):
-                bits[item >> 3] |= 1 << (item & 7)
+        query = "SELECT item FROM copies WHERE job = ? AND item < ? ORDER BY item"
+        for (item,) in self._database.execute(query, (job, items)):
+            bits[item >> 3] |= 1 << (item & 7)
         return bits
 
     def firsts(self, job: int, items: Sequence[int]) -> Mapping[int, int]:
         """The first item that asks for the same as each of `items`, which are in their order."""
-        if self._database is None or not items:
+        if not items:
             return {}
         query = "SELECT item, first FROM copies WHERE job = ? AND item BETWEEN ? AND ?"
         return dict(self._database.execute(query, (job, items[0], items[-1])).fetchall())
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._database is not None:
-            self._database.close()
-            self._database = None
+        self._database.close()

@@ -10,14 +10,18 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from bulk.capabilities import Combinable, keeps_only_last
+from bulk.manifest.manifest import Job
 from bulk.operation import AnyOperation, Item
+from bulk.storage.private_files import open_private
 
 INDEX = "index.db"
-SCHEMA = Path(__file__).with_name("index.sql")
+SCHEMA = Path(__file__).with_name("index.sql").read_text(encoding="utf-8")
 
 SUPERSEDED = -1
 """The lane of items that are not sent, because a later one takes their place: no hash is negative."""
@@ -30,18 +34,13 @@ _CACHE_KIB = 16 * 1024
 EntryRow: TypeAlias = tuple[int, int, int, int, int, int, int, str | None]
 
 
-class LongestLane(NamedTuple):
-    """The lane with the most items."""
+class JobCounts(NamedTuple):
+    """What the finished index knows of one job; the names are those of `JobCheck`."""
 
-    label: str
-    items: int
-
-
-class LaneCount(NamedTuple):
-    """Lanes whose first item belongs to one job."""
-
-    lanes: int
-    longest: LongestLane | None
+    lanes: int = 0
+    longest_lane: tuple[str, int] | None = None
+    superseded: int = 0
+    joined: int = 0
 
 
 class Repeats(NamedTuple):
@@ -67,7 +66,7 @@ def short_63(*parts: object) -> int:
     return hash(parts) & _MOST_63
 
 
-def payload_of(operation: AnyOperation, item: Item, salt: bytes = b"") -> int:
+def payload_of(operation: AnyOperation, item: Item, salt: bytes) -> int:
     """63 bits that stand in this process for what an item asks for, its id aside.
 
     Args:
@@ -80,22 +79,25 @@ def payload_of(operation: AnyOperation, item: Item, salt: bytes = b"") -> int:
         return short_63(salt, operation.name, msgspec.json.encode(bare))
 
 
-def built(part: Path) -> sqlite3.Connection:
+def built(part: Path, schema: str) -> sqlite3.Connection:
     """A new database that only this process reads until it gets its name; what an earlier one left there is gone."""
     part.unlink(missing_ok=True)
-    os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    os.close(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL))
     database = sqlite3.connect(part, isolation_level=None, check_same_thread=False)
     for pragma in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", "temp_store=FILE"):
         database.execute(f"PRAGMA {pragma}").fetchall()
+    database.executescript(schema + "BEGIN;")
     return database
 
 
-def opened(path: Path) -> sqlite3.Connection | None:
-    """An index, only to be read; None where none was made."""
-    if not path.is_file():
-        return None
-    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+def opened(path: Path, schema: str) -> sqlite3.Connection:
+    """What was built, only to be read; where nothing was, it is empty."""
+    if path.is_file():
+        uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    database.executescript(schema)
+    return database
 
 
 class IndexBuilder:
@@ -106,19 +108,13 @@ class IndexBuilder:
     def __init__(self, workspace: Path, name: str = INDEX) -> None:
         self._path = workspace / name
         self._part = workspace / (name + ".part")
-        self._database = built(self._part)
-        self._database.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
-        self._database.executescript(SCHEMA.read_text(encoding="utf-8"))
-        self._database.execute("BEGIN")
+        self._database = built(self._part, f"PRAGMA cache_size=-{_CACHE_KIB};" + SCHEMA)
+        self._database.execute("CREATE TEMP TABLE sizes (sequence INTEGER PRIMARY KEY, size INTEGER NOT NULL)")
         self._rows: list[EntryRow] = []
+        self._sizes: list[tuple[int, int]] = []
         self._sequence = 0
         self._seen: set[int] = set()
-        self._sizes: list[tuple[int, int]] = []
-        self._database.execute("CREATE TEMP TABLE sizes (sequence INTEGER PRIMARY KEY, size INTEGER NOT NULL)")
-        self.superseded: dict[int, int] = {}
-        """Items that are not sent, by the number of their job (count), once it is finished."""
-        self.joined: dict[int, int] = {}
-        """Items that share the request of one before them, by the number of their job (count), once it is finished."""
+        self._salt = os.urandom(16)
 
     def __enter__(self) -> "IndexBuilder":
         return self
@@ -127,45 +123,32 @@ class IndexBuilder:
         self._database.close()
         self._part.unlink(missing_ok=True)
 
-    def add(
-        self,
-        lanes: list[int],
-        label: str,
-        job: int,
-        item: int,
-        at: int,
-        size: int,
-        payload: int,
-        *,
-        is_last_kept: bool = False,
-        size_combined: int = 0,
-    ) -> None:
-        """One item.
-
-        Args:
-            lanes: keys of the lanes that it writes; none: nothing else needs to wait for it.
-            label: name of the first.
-            at, size: where its JSON can be read again (bytes).
-            payload: what it asks for (`payload_of`).
-            is_last_kept: of its lane the last item alone may remain, so that each needs the name.
-            size_combined: what it takes of a combined request (count); 0: it is sent alone.
-        """
+    def add(self, job: Job, item: Item, number: int, at: int, size: int) -> int:
+        """The item of that index, whose JSON can be read again there (bytes); returns its `payload_of`."""
+        operation = job.operation
+        names = () if operation.is_read else operation.lanes(item)
+        lanes = [lane_key(operation.resource, name) for name in names]
         self._sequence += 1
         if not lanes:
-            lanes, label = [hash_63(b"#%d:%d" % (job, item))], f"#{item}"
+            lanes = [hash_63(b"#%d:%d" % (job.number, number))]
         elif len(lanes) > 1:
             self._join(lanes)
         lane = lanes[0]
-        is_new = is_last_kept or lane not in self._seen
-        if is_new and not is_last_kept:
+        # of its lane the last item alone may remain, so that each needs the name
+        is_named = keeps_only_last(operation)
+        if not is_named and lane not in self._seen:
+            is_named = True
             if len(self._seen) >= _REMEMBERED_LANES:
                 self._seen.clear()
             self._seen.add(lane)
-        self._rows.append((self._sequence, lane, job, item, at, size, payload, label if is_new else None))
-        if size_combined:
+        label = (names[0] if names else f"#{number}") if is_named else None
+        payload = payload_of(operation, item, self._salt)
+        self._rows.append((self._sequence, lane, job.number, number, at, size, payload, label))
+        if isinstance(operation, Combinable) and (size_combined := operation.size_combined(item)):
             self._sizes.append((self._sequence, size_combined))
         if len(self._rows) >= _BATCH_ROWS:
             self._flush()
+        return payload
 
     def add_flaw(self, item: int, message: str, given: str) -> None:
         """An item that can't be used, of a job whose items are made while the run goes on."""
@@ -191,26 +174,26 @@ class IndexBuilder:
     def repeats(self) -> dict[int, Repeats]:
         """Writes that were asked for before in the same words, by the number of their job."""
         self._flush()
-        found: dict[int, Repeats] = {}
         query = """
             SELECT entries.job, count(*), firsts.job, firsts.item, min(entries.sequence), entries.item
             FROM (SELECT payload, min(sequence) AS sequence, job, item FROM entries
                   GROUP BY payload HAVING count(*) > 1) AS firsts
             JOIN entries ON entries.payload = firsts.payload AND entries.sequence > firsts.sequence
             GROUP BY entries.job"""
-        for job, count, first_job, first_item, _, item in self._database.execute(query):
-            found[job] = Repeats(count, (first_job, first_item), (job, item))
-        return found
+        return {
+            job: Repeats(count, (first_job, first_item), (job, item))
+            for job, count, first_job, first_item, _, item in self._database.execute(query)
+        }
 
     def finish(
-        self, keep_last: Mapping[int, int] | None = None, most_combined: Mapping[int, int] | None = None
-    ) -> dict[int, LaneCount]:
-        """Make the lanes and give the file its name; returns the lanes of each job that has some.
+        self, keep_last: Mapping[int, int], most_combined: Mapping[int, int] = MappingProxyType({})
+    ) -> dict[int, JobCounts]:
+        """Make the lanes and give the file its name; returns what is known of each job that has items in it.
 
         Args:
             keep_last: for each job of which only the last item of a lane is sent, a number: jobs of one number count
                 as one.
-            most_combined: `Operation.most_combined` of each job whose items are combined.
+            most_combined: `Combinable.most_combined` of each job whose items are combined.
         """
         self._flush()
         database = self._database
@@ -219,15 +202,9 @@ class IndexBuilder:
             "UPDATE entries SET lane = (SELECT root FROM joined WHERE joined.lane = entries.lane) "
             "WHERE lane IN (SELECT lane FROM joined)"
         )
-        if keep_last:
-            self._supersede(keep_last)
+        superseded = self._supersede(keep_last) if keep_last else {}
         database.execute("CREATE INDEX entries_by_lane ON entries (lane)")
-        if most_combined:
-            self._count_joined(most_combined)
-        database.execute(
-            "CREATE TABLE lanes (rank INTEGER PRIMARY KEY, lane INTEGER NOT NULL, label TEXT NOT NULL, "
-            "job INTEGER NOT NULL, items INTEGER NOT NULL)"
-        )
+        joined = self._count_joined(most_combined) if most_combined else {}
         database.execute(
             "INSERT INTO lanes (lane, label, job, items) SELECT lane, label, job, items FROM "
             "(SELECT lane, label, job, count(*) AS items, min(sequence) AS first FROM entries "
@@ -235,16 +212,19 @@ class IndexBuilder:
             "ORDER BY job, items DESC, first",
             (SUPERSEDED,),
         )
-        found = {
-            job: LaneCount(lanes, LongestLane(label, items))
-            for job, lanes, _, label, items in database.execute(
+        lanes = {
+            job: JobCounts(number, (label, items))
+            for job, number, _, label, items in database.execute(
                 "SELECT job, count(*), min(rank), label, items FROM lanes GROUP BY job"
             )
         }
         database.execute("COMMIT")
         database.close()
         self._part.replace(self._path)
-        return found
+        return {
+            job: lanes.get(job, JobCounts())._replace(superseded=superseded.get(job, 0), joined=joined.get(job, 0))
+            for job in {**lanes, **superseded, **joined}
+        }
 
     def _flush(self) -> None:
         self._database.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
@@ -252,8 +232,12 @@ class IndexBuilder:
         self._database.executemany("INSERT INTO sizes VALUES (?, ?)", self._sizes)
         self._sizes.clear()
 
-    def _count_joined(self, most_combined: Mapping[int, int]) -> None:
-        """As `dispatch.lanes.Lane.take` will: neighbours of one job in a lane, as long as they fit."""
+    def _count_joined(self, most_combined: Mapping[int, int]) -> dict[int, int]:
+        """Items that share the request of one before them, by the number of their job (count).
+
+        As `schedule.lanes` will: neighbours of one job in a lane, as long as they fit.
+        """
+        joined: dict[int, int] = {}
         query = """
             SELECT lane, job, sizes.size FROM entries LEFT JOIN sizes USING (sequence)
             WHERE lane IN (SELECT lane FROM entries JOIN sizes USING (sequence)) ORDER BY lane, sequence"""
@@ -262,12 +246,14 @@ class IndexBuilder:
         for lane, job, size in self._database.execute(query):
             if size is not None and before == (lane, job) and size <= room:
                 room -= size
-                self.joined[job] = self.joined.get(job, 0) + 1
+                joined[job] = joined.get(job, 0) + 1
             else:
                 room = most_combined.get(job, 0) - (size or 0)
             before = lane, job
+        return joined
 
-    def _supersede(self, keep_last: Mapping[int, int]) -> None:
+    def _supersede(self, keep_last: Mapping[int, int]) -> dict[int, int]:
+        """Take those out of their lanes; returns how many, by the number of their job (count)."""
         database = self._database
         database.execute("CREATE TEMP TABLE kept (job INTEGER PRIMARY KEY, together INTEGER NOT NULL)")
         database.executemany("INSERT INTO kept VALUES (?, ?)", keep_last.items())
@@ -277,7 +263,7 @@ class IndexBuilder:
             (SUPERSEDED,),
         )
         counts = database.execute("SELECT job, count(*) FROM entries WHERE lane = ? GROUP BY job", (SUPERSEDED,))
-        self.superseded = dict(counts.fetchall())
+        return dict(counts.fetchall())
 
     def _join(self, lanes: list[int]) -> None:
         first = self._root(lanes[0])

@@ -15,6 +15,15 @@ CREATE TABLE entries (
 -- Lanes that an item with several names joins: every name points to the one that stands for all.
 CREATE TABLE joined (lane INTEGER PRIMARY KEY, root INTEGER NOT NULL);
 
+-- The lanes, most items first within the job of the first item; made from `entries` in the end.
+CREATE TABLE lanes (
+    rank INTEGER PRIMARY KEY,
+    lane INTEGER NOT NULL,
+    label TEXT NOT NULL,
+    job INTEGER NOT NULL,
+    items INTEGER NOT NULL
+);
+
 -- Files that items name, as they were when they were checked.
 CREATE TABLE files (name TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID;
 

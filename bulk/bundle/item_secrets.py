@@ -11,11 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from bulk.bundle.checked import JobCheck, is_still
+from bulk.bundle.checked import JobCheck, changed, refuse_change
 from bulk.bundle.secret_fields import replaced
 from bulk.capabilities import secret_fields
 from bulk.items.decoding import SECRET_PLACES, ItemReader
-from bulk.items.lines import SourceFlaw
 from bulk.items.sources import ItemsFile
 from bulk.manifest.manifest import Job
 from bulk.operation import AnyOperation, Item
@@ -64,7 +63,7 @@ class Withheld:
         """The item of that index as it was given.
 
         Raises:
-            SourceFlaw: the items file is not what was checked.
+            RunDirectoryError: the items file is not what was checked.
             OSError, UNREADABLE: it can't be read.
         """
         if not secrets_in(item, self._job.operation):
@@ -73,7 +72,7 @@ class Withheld:
             self._found = self._read()
         secrets = self._found.get(number)
         if secrets is None:
-            raise SourceFlaw("changed since it was checked")
+            raise changed(self._path)
         return _with(item, secrets)
 
     def _read(self) -> dict[int, dict[str, str]]:
@@ -81,8 +80,7 @@ class Withheld:
         found: dict[int, dict[str, str]] = {}
         number = 0
         with ItemsFile(self._path, self._job.operation) as file:
-            if not is_still(file.fileno(), self._check.source):
-                raise SourceFlaw("changed since it was checked")
+            refuse_change(file.fileno(), self._check.source, self._path)
             for _, _, row in chain.from_iterable(file.rows()):
                 if isinstance(row, bytes) and (not row or row.isspace()):
                     continue

@@ -9,8 +9,17 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
-from bulk.bundle.checked import Checked, derived_path, index_name, is_spooled, is_still, source_path, spool_path
-from bulk.bundle.index import opened
+from bulk.bundle.checked import (
+    Checked,
+    changed,
+    derived_path,
+    index_name,
+    is_spooled,
+    refuse_change,
+    source_path,
+    spool_path,
+)
+from bulk.bundle.index import SCHEMA, opened
 from bulk.bundle.item_secrets import Withheld
 from bulk.capabilities import file_fields
 from bulk.errors import RunDirectoryError
@@ -83,7 +92,7 @@ class Place:
         try:
             item = self._item(number, at, size)
         except (*UNREADABLE, OSError) as error:
-            raise self._changed() from error
+            raise changed(self._path) from error
         return Entry(self._job.number, number, item, self._files.digests(item))
 
     def _item(self, number: int, at: int, size: int) -> Item:
@@ -110,12 +119,9 @@ class Place:
         self._unlooked += 1
         if self._unlooked > LOOK_ITEMS:
             self._unlooked = 0
-            if not self._is_spooled and not is_still(self._fd, self._check.source):
-                raise self._changed()
+            if not self._is_spooled:
+                refuse_change(self._fd, self._check.source, self._path)
         return self._block[start : start + size]
-
-    def _changed(self) -> RunDirectoryError:
-        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
 
     def close(self) -> None:
         """Let go of the source; it is opened again when it is needed."""
@@ -138,9 +144,7 @@ class Files:
         if not self._fields:
             return _NO_FILES
         if self._database is None:
-            self._database = opened(self._path)
-        if self._database is None:
-            return _NO_FILES
+            self._database = opened(self._path, SCHEMA)
         found: dict[str, str] = {}
         for field in self._fields:
             name = getattr(item, field)

@@ -5,7 +5,6 @@ A source that is no longer what was checked stops the run; it is never read as s
 """
 
 import bisect
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -13,8 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from bulk.bundle.checked import Checked, is_still, source_path
-from bulk.bundle.index import INDEX, SUPERSEDED, opened
+from bulk.bundle.checked import Checked, changed, refuse_change, source_path
+from bulk.bundle.index import INDEX, SCHEMA, SUPERSEDED, opened
 from bulk.bundle.reread import Files, Places
 from bulk.errors import RunDirectoryError
 from bulk.items.decoding import UNREADABLE, ItemReader
@@ -69,7 +68,7 @@ class EntryStream:
         if self._rows is None:
             self._rows = self._open()
         elif self._file is not None:
-            self._refuse_change(self._file)
+            refuse_change(self._file.fileno(), self._check.source, self._path)
         found: list[Entry] = []
         items, rows, size = self._check.items, 0, 0
         wanted = next_left(self._next)
@@ -91,7 +90,7 @@ class EntryStream:
                     break
                 wanted = next_left(wanted + 1)
         except UNREADABLE as error:
-            raise self._changed() from error
+            raise changed(self._path) from error
         if not found:
             self._next = items
             self.close()
@@ -115,7 +114,7 @@ class EntryStream:
             if type(data) is not bytes or (data and not data.isspace()):
                 self._next += 1
                 return data
-        raise self._changed()
+        raise changed(self._path)
 
     def close(self) -> None:
         """Let go of the source; done by itself at the end, and when nobody needs the stream any more."""
@@ -136,17 +135,10 @@ class EntryStream:
             return iter([(0, 0, Given(item)) for item in self._job.items or ()])
         try:
             self._file = ItemsFile(self._path, self._job.operation, is_hashed=False)
-            self._refuse_change(self._file)
+            refuse_change(self._file.fileno(), self._check.source, self._path)
             return chain.from_iterable(self._file.rows())
         except SourceFlaw as flaw:
             raise RunDirectoryError(f"{self._path}: its items are needed to go on: {flaw}") from flaw
-
-    def _refuse_change(self, file: ItemsFile) -> None:
-        if not is_still(file.fileno(), self._check.source):
-            raise self._changed()
-
-    def _changed(self) -> RunDirectoryError:
-        return RunDirectoryError(f"{self._path} was edited while it was in use; undo that, or give another --run-dir")
 
 
 class LaneIndex:
@@ -154,13 +146,11 @@ class LaneIndex:
 
     def __init__(self, checked: Checked, workspace: Path, name: str = INDEX) -> None:
         self._checked, self._workspace = checked, workspace
-        self._database = opened(workspace / name)
+        self._database = opened(workspace / name, SCHEMA)
         self._places = Places(checked, workspace)
         self._is_whole = name == INDEX
-        self._first_ranks: dict[int, int] = {}
+        self._first_ranks = self._ranks()
         self._short: dict[int, list[_Row]] = {}
-        if self._database is not None:
-            self._first_ranks = self._ranks(self._database)
 
     def __enter__(self) -> Self:
         return self
@@ -168,31 +158,31 @@ class LaneIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ranks(self, database: sqlite3.Connection) -> dict[int, int]:
+    def _ranks(self) -> dict[int, int]:
         """The rank of the first lane of each job: they stand in the order of the jobs."""
         if not self._is_whole:
-            return dict(database.execute("SELECT job, min(rank) FROM lanes GROUP BY job").fetchall())
+            return dict(self._database.execute("SELECT job, min(rank) FROM lanes GROUP BY job").fetchall())
         lanes = [found.lanes for found in self._checked.jobs]
         ranks = accumulate(lanes, initial=1)
         return {number: rank for number, (count, rank) in enumerate(zip(lanes, ranks, strict=False)) if count}
 
     def lanes(self, job_number: int, *, after: int, count: int) -> list[Lane]:
         """Lanes whose first item belongs to that job, most items first: `count` of them behind the first `after`."""
-        if self._database is None or job_number not in self._first_ranks:
+        first = self._first_ranks.get(job_number)
+        if first is None:
             return []
-        first = self._first_ranks[job_number]
         query = "SELECT lane, label, items FROM lanes WHERE rank >= ? AND job = ? ORDER BY rank LIMIT ?"
         found = [Lane(*row) for row in self._database.execute(query, (first + after, job_number, count))]
         if found and found[-1].items <= SHORT_ITEMS:
-            self._look_up_short(self._database, first + after, first + after + len(found), job_number)
+            self._look_up_short(first + after, first + after + len(found), job_number)
         return found
 
-    def _look_up_short(self, database: sqlite3.Connection, first: int, end: int, job_number: int) -> None:
+    def _look_up_short(self, first: int, end: int, job_number: int) -> None:
         """Note the items of lanes of these ranks that have few, all of each, until `entries` is asked for them."""
         query = """
             SELECT lane, sequence, job, item, at, size FROM entries WHERE lane IN
             (SELECT lane FROM lanes WHERE rank >= ? AND rank < ? AND job = ? AND items <= ?) ORDER BY lane, sequence"""
-        for lane, *row in database.execute(query, (first, end, job_number, SHORT_ITEMS)):
+        for lane, *row in self._database.execute(query, (first, end, job_number, SHORT_ITEMS)):
             self._short.setdefault(lane, []).append((row[0], row[1], row[2], row[3], row[4]))
 
     def entries(
@@ -207,8 +197,6 @@ class LaneIndex:
         Raises:
             RunDirectoryError: a source is gone or not what was checked.
         """
-        if self._database is None:
-            return []
         query = """
             SELECT sequence, job, item, at, size FROM entries WHERE lane = ? AND sequence > ?
             ORDER BY sequence LIMIT ?"""
@@ -228,15 +216,11 @@ class LaneIndex:
 
     def holds(self, lane_key: int) -> frozenset[int]:
         """The keys of all names that a lane stands for: other indexes may know them one by one."""
-        if self._database is None:
-            return frozenset((lane_key,))
         rows = self._database.execute("SELECT lane FROM joined WHERE root = ?", (lane_key,)).fetchall()
         return frozenset((lane_key, *(row[0] for row in rows)))
 
     def in_order(self, *, after: int, count: int) -> list[tuple[int, int, int, int, int]]:
         """(sequence number, job, index, offset, size) of the next items behind sequence number `after`."""
-        if self._database is None:
-            return []
         query = "SELECT sequence, job, item, at, size FROM entries WHERE sequence > ? ORDER BY sequence LIMIT ?"
         return self._database.execute(query, (after, count)).fetchall()
 
@@ -246,8 +230,6 @@ class LaneIndex:
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
         """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
-        if self._database is None:
-            return []
         query = "SELECT item, message, given FROM flaws WHERE item > ? ORDER BY item LIMIT ?"
         return self._database.execute(query, (after, count)).fetchall()
 
@@ -258,9 +240,7 @@ class LaneIndex:
     def close(self) -> None:
         """Let go of the index and of the sources."""
         self._places.close()
-        if self._database is not None:
-            self._database.close()
-            self._database = None
+        self._database.close()
 
 
 def _size_of(row: bytes | Given | Bad) -> int:

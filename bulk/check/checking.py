@@ -14,23 +14,25 @@ from typing import BinaryIO
 
 import msgspec
 
-from bulk.bundle import checked as summary
 from bulk.bundle import item_secrets
-from bulk.bundle.checked import Checked, JobCheck, Marks, SourceCheck, load_checked
-from bulk.bundle.duplicate_reads import DuplicateFinder, DuplicatesBuilder, has_copies
-from bulk.bundle.index import IndexBuilder, lane_key, payload_of
-from bulk.bundle.item_files import file_check_of
-from bulk.capabilities import (
-    Combinable,
-    CreatesNames,
-    DecidesState,
-    file_fields,
-    keeps_only_last,
-    secret_fields,
+from bulk.bundle.checked import (
+    SUMMARY,
+    Checked,
+    JobCheck,
+    Marks,
+    SourceCheck,
+    digest_over,
+    keep,
+    needs_index,
+    source_path,
+    spool_path,
 )
+from bulk.bundle.duplicate_reads import DuplicateFinder, DuplicatesBuilder, has_copies
+from bulk.bundle.index import IndexBuilder, JobCounts
+from bulk.bundle.item_files import file_check_of
+from bulk.capabilities import Combinable, secret_fields
 from bulk.check import request_savings
 from bulk.check.conflicts import ConflictFinder, Spot, conflicts, decides, notes_on_names, told
-from bulk.check.request_savings import Indexed
 from bulk.check.saved_names import SavedPaths, same_file
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.flaws import Flaws
@@ -41,8 +43,7 @@ from bulk.items.sources import STDIN, ItemsFile, keep_stdin
 from bulk.manifest import save_template
 from bulk.manifest.manifest import Job, Manifest
 from bulk.operation import Item, ItemFlaw, Operation
-
-__all__ = ["Checked", "JobCheck", "SourceCheck", "check", "load_checked"]
+from bulk.storage.private_files import replacing
 
 _TELL_ITEMS = 5_000
 _TELL_BATCHES = 16
@@ -68,7 +69,8 @@ def check(
         RunDirectoryError: the workspace can't be written.
     """
     try:
-        return _Checking(manifest, workspace, stdin, progress).run()
+        with contextlib.ExitStack() as stack:
+            return _Checking(manifest, workspace, stdin, progress or (lambda _: None), stack).run()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunStopped(f"{workspace}: the disk is full") from error
@@ -79,63 +81,49 @@ def check(
         raise RunDirectoryError(f"{workspace} can't be written: {error}") from error
 
 
-def shown_path(manifest: Manifest, path: Path) -> str:
-    """`path` as the user would name it: seen from where the manifest was named."""
-    if path == STDIN:
-        return "<stdin>"
-    folder = manifest.path.parent
-    relative = os.path.relpath(path, folder.absolute())
-    return str(path) if relative.startswith("..") else str(folder / relative)
-
-
 class _Checking:
-    """One check of all jobs. `told` and `items` count for the progress."""
+    """One check of all jobs. `stack` closes what is opened here."""
 
     def __init__(
         self,
         manifest: Manifest,
         workspace: Path,
         stdin: BinaryIO | None,
-        progress: Callable[[int], None] | None,
+        progress: Callable[[int], None],
+        stack: contextlib.ExitStack,
     ) -> None:
         self.manifest, self.workspace, self.stdin = manifest, workspace, stdin
         self.flaws = Flaws()
-        self._progress = progress or (lambda _: None)
+        self._progress = progress
         self._items = self._told = self._batches = 0
-        self.salt = os.urandom(16)
-        self.index: IndexBuilder | None = None
-        self.saved: SavedPaths | None = None
-        self.crossings: ConflictFinder | None = None
-        self.copies: DuplicatesBuilder | None = None
+        self.index = stack.enter_context(IndexBuilder(workspace))
+        self.saved = stack.enter_context(SavedPaths())
+        self.crossings = stack.enter_context(ConflictFinder())
+        self.copies = stack.enter_context(DuplicatesBuilder(workspace))
 
     def run(self) -> Checked:
         jobs = self.manifest.jobs
-        laned = Indexed()
-        alike: tuple[str, ...] = ()
-        (self.workspace / summary.SUMMARY).unlink(missing_ok=True)
-        with contextlib.ExitStack() as stack:
-            if any(not job.operation.is_read or file_fields(job.operation) for job in jobs):
-                self.index = stack.enter_context(IndexBuilder(self.workspace))
-            if any(job.save is not None for job in jobs):
-                self.saved = stack.enter_context(SavedPaths())
-            if any(decides(job) for job in jobs):
-                self.crossings = stack.enter_context(ConflictFinder())
-            self.copies = stack.enter_context(DuplicatesBuilder(self.workspace))
-            found = [_JobChecking(self, job).run() for job in jobs]
-            self._progress(self._items)
-            self._note_collisions()
-            self.flaws.raise_if_any()
-            if self.crossings is not None:
-                self._note_conflicts(self.crossings, Checked(self.manifest, tuple(found), (), ""))
-                self.flaws.raise_if_any()
-                alike = tuple(notes_on_names(self.crossings, jobs))
-            if self.index is not None:
-                laned = request_savings.indexed(self.index, jobs)
-            self.copies.finish()
-        counted = tuple(request_savings.counted(job, one, laned) for job, one in zip(jobs, found, strict=True))
-        notes = (*request_savings.notes_on(jobs, counted, laned.repeats), *alike)
-        checked = Checked(self.manifest, counted, notes, summary.digest_over(counted))
-        summary.keep(checked, self.workspace)
+        (self.workspace / SUMMARY).unlink(missing_ok=True)
+        found = tuple(_JobChecking(self, job).run() for job in jobs)
+        self._progress(self._items)
+        self._note_collisions()
+        self.flaws.raise_if_any()
+        self._note_conflicts(Checked(self.manifest, found, (), ""))
+        self.flaws.raise_if_any()
+        alike = notes_on_names(self.crossings, jobs)
+        repeats = self.index.repeats()
+        indexed: Mapping[int, JobCounts] = {}
+        if needs_index(self.manifest):
+            most = {job.number: job.operation.most_combined for job in jobs if isinstance(job.operation, Combinable)}
+            indexed = self.index.finish(request_savings.kept_together(jobs), most)
+        self.copies.finish()
+        counted = tuple(
+            request_savings.counted(job, one, indexed.get(job.number, JobCounts()))
+            for job, one in zip(jobs, found, strict=True)
+        )
+        notes = (*request_savings.notes_on(jobs, counted, repeats), *alike)
+        checked = Checked(self.manifest, counted, notes, digest_over(counted))
+        keep(checked, self.workspace)
         return checked
 
     def count(self, items: int) -> None:
@@ -147,28 +135,35 @@ class _Checking:
             self._progress(self._items)
 
     def _note_collisions(self) -> None:
-        if self.saved is None:
-            return
         jobs = self.manifest.jobs
         for collision in self.saved.collisions():
-            job, (number, index, _) = jobs[collision.job], collision.earlier
-            other = f"item {index:,}" if number == job.number else f"item {index:,} of job {jobs[number].name}"
-            self.flaws.add(_place(self.manifest, job), collision.line, "save", same_file(other))
+            job, (earlier, index, _) = jobs[collision.job], collision.earlier
+            place = _place(self.manifest, job)
+            self.flaws.add(place, collision.line, "save", same_file(_other(job, jobs[earlier], index)))
 
-    def _note_conflicts(self, crossings: ConflictFinder, checked: Checked) -> None:
+    def _note_conflicts(self, checked: Checked) -> None:
         jobs = self.manifest.jobs
-        for earlier, later, found in conflicts(crossings, checked, self.workspace):
-            job, other = jobs[later.job], f"item {earlier.item:,}"
-            if earlier.job != later.job:
-                other = f"{other} of job {jobs[earlier.job].name}"
+        for earlier, later, found in conflicts(self.crossings, checked, self.workspace):
+            job, other = jobs[later.job], _other(jobs[later.job], jobs[earlier.job], earlier.item)
             self.flaws.add(_place(self.manifest, job), later.line, "", told(found, other))
             if self.flaws.is_full:
                 return
 
 
+def _other(job: Job, earlier: Job, index: int) -> str:
+    """An item that came before one of `job`."""
+    return f"item {index:,}" if earlier is job else f"item {index:,} of job {earlier.name}"
+
+
 def _place(manifest: Manifest, job: Job) -> str:
-    """The file that flaws of a job's items name."""
-    return str(manifest.path) if job.items_path is None else shown_path(manifest, job.items_path)
+    """The file that flaws of a job's items name, as the user would: seen from where the manifest was named."""
+    if job.items_path is None:
+        return str(manifest.path)
+    if job.items_path == STDIN:
+        return "<stdin>"
+    folder = manifest.path.parent
+    relative = os.path.relpath(job.items_path, folder.absolute())
+    return str(job.items_path) if relative.startswith("..") else str(folder / relative)
 
 
 class _JobChecking:
@@ -182,16 +177,14 @@ class _JobChecking:
         self._files = file_check_of(whole.manifest.path.parent, job.operation)
         self._template = save_template.Template(job.save, job.operation) if job.save is not None else None
         self._decides = decides(job)
-        self._resource = job.operation.resource
         self._copies: DuplicateFinder | None = None
         self._spool: BinaryIO | None = None
         self._spooled_bytes = self._withheld = 0
 
     def run(self) -> JobCheck:
-        source = None
         if self._job.derivation is not None:
             return JobCheck(items=0)
-        copies = 0
+        source, copies = None, 0
         with contextlib.ExitStack() as stack:
             if has_copies(self._job):
                 self._copies = stack.enter_context(DuplicateFinder(self._whole.workspace))
@@ -202,20 +195,20 @@ class _JobChecking:
                     source = self._check_source()
                 except SourceFlaw as flaw:
                     self._flaws.add(self._place, flaw.line, flaw.field, flaw.message)
-            if self._copies is not None and self._whole.copies is not None and not len(self._flaws):
+            if self._copies is not None and not len(self._flaws):
                 copies = self._whole.copies.add(self._job.number, self._copies)
         return JobCheck(items=self._count, copies=copies, source=source)
 
     def _check_source(self) -> SourceCheck:
         job, workspace = self._job, self._whole.workspace
-        path = summary.source_path(job, workspace)
+        path = source_path(job, workspace)
         assert path is not None, "not inline"
         if job.items_path == STDIN:
             keep_stdin(self._whole.stdin, path)
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(ItemsFile(path, self._operation))
             if not self._operation.is_read and not file.is_plain:
-                self._spool = stack.enter_context(_private(summary.spool_path(job, workspace)))
+                self._spool = stack.enter_context(replacing(spool_path(job, workspace)))
             marks = Marks() if file.is_plain else None
             self._check_rows(file.rows(), marks)
             digest = file.finish()
@@ -231,15 +224,14 @@ class _JobChecking:
             yield batch
 
     def _check_rows(self, batches: Iterator[list[Row]], marks: Marks | None = None) -> None:
-        index = self._whole.index
         for batch in batches:
             before = self._count
             if marks is not None and batch:
                 marks.add(before, batch[0][1])
             self._check_batch(batch)
             self._whole.count(self._count - before)
-            if self._files is not None and self._files.new and index is not None:
-                index.add_files(self._files.new)
+            if self._files is not None and self._files.new:
+                self._whole.index.add_files(self._files.new)
                 self._files.new.clear()
             if self._count == self._whole.manifest.limit:
                 return
@@ -301,45 +293,25 @@ class _JobChecking:
             flaws = self._files.flaws(item)
             if flaws:
                 self._refuse(line, data, flaws)
-        if self._template is not None and whole.saved is not None:
+        if self._template is not None:
             try:
                 whole.saved.add(self._template.fill(item), self._job.number, count, line)
             except save_template.SaveFlaw as error:
                 self._refuse(line, data, [ItemFlaw(error.field, str(error))])
-        if not self._operation.is_read and whole.index is not None and not len(self._flaws):
-            self._index(whole.index, item, count, line, offset, len(data) if isinstance(data, bytes) else 0)
+        if not self._operation.is_read and not len(self._flaws):
+            self._index(item, count, line, offset, len(data) if isinstance(data, bytes) else 0)
 
-    def _index(self, index: IndexBuilder, item: Item, count: int, line: int, offset: int, size: int) -> None:
-        operation, whole = self._operation, self._whole
-        lanes = operation.lanes(item)
+    def _index(self, item: Item, count: int, line: int, offset: int, size: int) -> None:
         if self._spool is not None:
             text = msgspec.json.encode(item)
-            kept = self._without_secrets(item, line, text) if secret_fields(operation) else text
+            kept = self._without_secrets(item, line, text) if secret_fields(self._operation) else text
             self._spool.write(kept + b"\n")
             offset, size = self._spooled_bytes, len(kept)
             self._spooled_bytes += size + 1
-        keys = [lane_key(self._resource, lane) for lane in lanes]
-        label = lanes[0] if lanes else ""
-        payload = payload_of(operation, item, whole.salt)
-        number, crossings = self._job.number, whole.crossings
-        size_combined = operation.size_combined(item) if isinstance(operation, Combinable) else 0
-        index.add(
-            keys,
-            label,
-            number,
-            count,
-            offset,
-            size,
-            payload,
-            is_last_kept=keeps_only_last(operation),
-            size_combined=size_combined,
-        )
-        if crossings is not None and self._decides:
-            spot = Spot(number, count, offset, size, line, payload)
-            if isinstance(operation, DecidesState):
-                crossings.add(self._resource, operation.identities(item), spot)
-            if isinstance(operation, CreatesNames):
-                crossings.add_names(self._resource, operation.new_names(item), number)
+        payload = self._whole.index.add(self._job, item, count, offset, size)
+        if self._decides:
+            spot = Spot(self._job.number, count, offset, size, line, payload)
+            self._whole.crossings.add(self._operation, item, spot)
 
     def _explain_json(self, line: int, raw: bytes) -> None:
         if self._flaws.is_full:
@@ -374,8 +346,3 @@ class _JobChecking:
             )
             self._flaws.add(self._place, line, min(secrets), message)
         return msgspec.json.encode(item_secrets.without(item, secrets))
-
-
-def _private(path: Path) -> BinaryIO:
-    path.unlink(missing_ok=True)
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")

@@ -6,26 +6,27 @@ Source: failures.md rows 54 and 56, operations.md.
 """
 
 import contextlib
-import sqlite3
+import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from bulk.bundle.checked import Checked
 from bulk.bundle.index import short_63
 from bulk.bundle.reread import Places
 from bulk.capabilities import Conflict, CreatesNames, DecidesState
-from bulk.check.lookalikes import skeleton
 from bulk.flaws import shown
 from bulk.manifest.manifest import Job
+from bulk.operation import AnyOperation, Item
+from bulk.storage.temporary_rows import TemporaryRows
 
 MOST_ALIKE = 5
 """Pairs of names that look alike and are told one by one (count)."""
 
-_BATCH_ROWS = 5_000
 
-_Row: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+_SINGLE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "_": "-"})
+_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
 class Spot(NamedTuple):
@@ -39,54 +40,32 @@ class Spot(NamedTuple):
     payload: int
 
 
-class Alike(NamedTuple):
-    """Two names that look alike, and the number of the job that brings the later one."""
-
-    job: int
-    earlier: str
-    later: str
-
-
-class ConflictFinder:
+class ConflictFinder(TemporaryRows):
     """Takes what every item decides; `pairs` and `alike` tell. A context manager."""
 
     def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode=OFF", "temp_store=FILE"):
-            self._database.execute(f"PRAGMA {pragma}").fetchall()
-        self._database.execute(
+        super().__init__(
             "CREATE TABLE decided (thing INTEGER, number INTEGER, job INTEGER, item INTEGER, at INTEGER, size INTEGER, "
-            "line INTEGER, payload INTEGER)"
+            "line INTEGER, payload INTEGER); CREATE TABLE names (looks INTEGER, same INTEGER, job INTEGER, name TEXT);",
+            "decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         )
-        self._database.execute("CREATE TABLE names (looks INTEGER, same INTEGER, job INTEGER, name TEXT)")
-        self._database.execute("BEGIN")
-        self._rows: list[_Row] = []
         self._number = 0
 
-    def __enter__(self) -> "ConflictFinder":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
-
-    def add(self, resource: str, things: tuple[str, ...], spot: Spot) -> None:
-        """The things that one item decides about. Items come in running order."""
+    def add(self, operation: AnyOperation, item: Item, spot: Spot) -> None:
+        """What one item decides about, and the names that it makes. Items come in running order."""
         self._number += 1
-        for thing in things:
-            self._rows.append((short_63(resource, thing), self._number, *spot))
-        if len(self._rows) >= _BATCH_ROWS:
-            self._flush()
-
-    def add_names(self, resource: str, names: tuple[str, ...], job: int) -> None:
-        """New names."""
-        for name in names:
-            looks, same = (short_63(resource, text) for text in (skeleton(name), name.casefold()))
-            shown = name.encode("utf-8", "replace").decode()
-            self._database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", (looks, same, job, shown))
+        resource = operation.resource
+        if isinstance(operation, DecidesState):
+            for thing in operation.identities(item):
+                self.keep((short_63(resource, thing), self._number, *spot))
+        if isinstance(operation, CreatesNames):
+            for name in operation.new_names(item):
+                looks, same = (short_63(resource, text) for text in (skeleton(name), name.casefold()))
+                shown = name.encode("utf-8", "replace").decode()
+                self._database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", (looks, same, spot.job, shown))
 
     def pairs(self) -> Iterator[tuple[Spot, Spot]]:
         """Neighbours: an item, and the next one that decides about the same thing and asks for something else."""
-        self._flush()
         columns = "{0}.job, {0}.item, {0}.at, {0}.size, {0}.line, {0}.payload"
         query = f"""
             SELECT DISTINCT earlier.number, later.number, {columns.format("earlier")}, {columns.format("later")}
@@ -94,22 +73,18 @@ class ConflictFinder:
                   WHERE thing IN (SELECT thing FROM decided GROUP BY thing HAVING count(*) > 1)) AS later
             JOIN decided AS earlier ON earlier.rowid = later.before
             WHERE earlier.payload != later.payload ORDER BY later.number, earlier.number"""
-        for _, _, *values in self._database.execute(query):
+        for _, _, *values in self.select(query):
             yield Spot(*values[:6]), Spot(*values[6:])
 
-    def alike(self, count: int) -> tuple[list[Alike], int]:
-        """Up to `count` pairs of names that look alike and are not the same, and how many more names are concerned."""
+    def alike(self) -> Iterator[tuple[int, str, str]]:
+        """(job of the later one, a name, a later one) of names that look alike and are not the same."""
         query = """
             SELECT looks, min(job), min(name), min(rowid) FROM names
             WHERE looks IN (SELECT looks FROM names GROUP BY looks HAVING count(DISTINCT same) > 1)
             GROUP BY looks, same ORDER BY looks, min(rowid)"""
-        pairs = pairwise(self._database.execute(query))
-        alike = (Alike(later[1], earlier[2], later[2]) for earlier, later in pairs if earlier[0] == later[0])
-        return list(islice(alike, count)), sum(1 for _ in alike)
-
-    def _flush(self) -> None:
-        self._database.executemany("INSERT INTO decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
-        self._rows.clear()
+        for (looks, _, earlier, _), (same_looks, job, later, _) in pairwise(self.select(query)):
+            if looks == same_looks:
+                yield job, earlier, later
 
 
 def decides(job: Job) -> bool:
@@ -157,13 +132,22 @@ def _before(jobs: Sequence[Job]) -> list[int]:
     return found
 
 
+def skeleton(name: str) -> str:
+    """What is the same for names that people take for one another in ordinary fonts: `acme-web` and `acrne-web`."""
+    folded = unicodedata.normalize("NFKC", name).casefold().translate(_SINGLE)
+    for several, one in _PAIRS:
+        folded = folded.replace(several, one)
+    return folded
+
+
 def notes_on_names(crossings: ConflictFinder, jobs: Sequence[Job]) -> Iterator[str]:
-    """A sentence for each pair of new names that look alike."""
-    found, more = crossings.alike(MOST_ALIKE)
-    for pair in found:
+    """A sentence for each pair of new names that look alike; never more than a note, because both may be meant."""
+    alike = crossings.alike()
+    for job, earlier, later in islice(alike, MOST_ALIKE):
         yield (
-            f"job {jobs[pair.job].name}: {shown(pair.later)} looks like {shown(pair.earlier)}, "
+            f"job {jobs[job].name}: {shown(later)} looks like {shown(earlier)}, "
             "another new name of this manifest: see that both are meant"
         )
+    more = sum(1 for _ in alike)
     if more:
         yield f"{more:,} more new names look like others"

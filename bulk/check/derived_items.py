@@ -16,10 +16,10 @@ import msgspec
 
 from bulk.bundle.checked import derived_path, index_name
 from bulk.bundle.duplicate_reads import DuplicateFinder, DuplicatesBuilder, copies_name, has_copies
-from bulk.bundle.index import IndexBuilder, lane_key, payload_of
+from bulk.bundle.index import IndexBuilder
 from bulk.bundle.item_files import file_check_of
 from bulk.bundle.streams import LaneIndex
-from bulk.capabilities import DecidesState, keeps_only_last, secret_fields
+from bulk.capabilities import DecidesState, secret_fields
 from bulk.check.conflicts import ConflictFinder, Spot, decides, told
 from bulk.check.request_savings import kept_together
 from bulk.check.saved_names import SavedPaths, same_file
@@ -28,6 +28,7 @@ from bulk.manifest.derived_jobs import mapped
 from bulk.manifest.manifest import Entry, Job, Manifest
 from bulk.manifest.save_template import SaveFlaw, Template
 from bulk.operation import AnyOperation, Item
+from bulk.storage.private_files import replacing
 
 _HEAD = b'{"source":%d,"item":'
 _PAGE = 500
@@ -51,9 +52,7 @@ def make(
         OSError, sqlite3.Error: the workspace can't be written.
     """
     path = derived_path(job, workspace)
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b") as file:
+    with replacing(path) as file:
         seen = _copy(path, file)
         for line in lines:
             source = line["index"]
@@ -63,11 +62,9 @@ def make(
                 merged = {**job.defaults, **item}
                 file.write(_HEAD % source + msgspec.json.encode(merged) + b"}\n")
         file.flush()
-        os.fsync(file.fileno())
         file.seek(0)
         with contextlib.ExitStack() as stack:
             items = _Indexing(job, manifest, workspace, stack).run(file)
-    part.replace(path)
     return items
 
 
@@ -155,16 +152,11 @@ class _Indexing:
 
     def _add(self, item: Item, count: int, at: int, size: int) -> None:
         """An item that is good by itself."""
-        operation, number = self._operation, self._job.number
-        lanes = () if operation.is_read else operation.lanes(item)
-        keys = [lane_key(operation.resource, lane) for lane in lanes]
-        payload, label = payload_of(operation, item), lanes[0] if lanes else ""
-        self._index.add(keys, label, number, count, at, size, payload, is_last_kept=keeps_only_last(operation))
+        payload, number = self._index.add(self._job, item, count, at, size), self._job.number
         if self._template is not None:
             self._saved.add(self._template.fill(item), number, count, count)
-        if self._crossings is not None and isinstance(operation, DecidesState):
-            spot = Spot(number, count, at, size, count, payload)
-            self._crossings.add(operation.resource, operation.identities(item), spot)
+        if self._crossings is not None:
+            self._crossings.add(self._operation, item, Spot(number, count, at, size, count, payload))
         if self._finder is not None:
             self._finder.add(item, count)
 

@@ -147,7 +147,7 @@ def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, laten
     jobs = tuple(_job(job, found) for job, found in pairs)
     known = {(bucket.credential, bucket.category): bucket for bucket in buckets}
     used = _buckets(jobs, known, manifest.limits, now)
-    ends = predict(manifest.jobs, checked.jobs, known, manifest.limits, latency_s, now)
+    least_at, most_at, lossy_at = predict(manifest.jobs, checked.jobs, known, manifest.limits, latency_s, now)
     lanes = [(lane_units(found) * item_s(job, found, found.most_requests, latency_s), found) for job, found in pairs]
     longest_s, longest = max(lanes, key=lambda lane: lane[0], default=(0.0, None))
     lane = longest.longest_lane if longest is not None else None
@@ -163,9 +163,9 @@ def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, laten
         longest_lane=lane[0] if lane is not None else None,
         longest_lane_items=lane[1] if lane is not None else 0,
         longest_lane_s=longest_s,
-        least_finish_at=ends.least_at,
-        most_finish_at=ends.most_at,
-        lossy_finish_at=ends.lossy_at,
+        least_finish_at=least_at,
+        most_finish_at=most_at,
+        lossy_finish_at=lossy_at,
         lossy_share=LOST_SHARE,
         latency_s=latency_s,
         notes=tuple(_notes(checked, jobs, used)),

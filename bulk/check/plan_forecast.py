@@ -4,7 +4,6 @@ Nothing was sent yet, so that an item's time is judged by what `GET /rate_limit`
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from bulk.bundle.checked import JobCheck
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length, with_losses
@@ -21,19 +20,6 @@ RESEND_S, LOOKS_S = 0.2, 3.0
 """A lost read is sent again after so long; a lost write is believed not to be there so long after `limits.settle`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Predicted:
-    """When the run would end (UTC epoch seconds); None: never.
-
-    Attributes:
-        least_at: where all is already as asked. most_at: where everything is sent. lossy_at: and some answers are lost.
-    """
-
-    least_at: float | None
-    most_at: float | None
-    lossy_at: float | None
-
-
 def predict(
     jobs: Sequence[Job],
     checks: Sequence[JobCheck],
@@ -41,8 +27,9 @@ def predict(
     limits: Limits,
     latency_s: float,
     now: float,
-) -> Predicted:
-    """When these jobs would end, begun `now`. A payer that `buckets` lacks has no limit.
+) -> tuple[float | None, float | None, float | None]:
+    """When these jobs would end where all is already as asked, where everything is sent, and where some answers are
+    lost besides (UTC epoch seconds); None: never. A payer that `buckets` lacks has no limit.
 
     Args:
         latency_s: from a request to its answer (seconds).
@@ -78,9 +65,8 @@ def predict(
         )
         for job, each in zip(jobs, most, strict=True)
     ]
-    return Predicted(
-        end([_work(job, found, found.least_requests, latency_s) for job, found in pairs]), end(most), end(lossy)
-    )
+    least = [_work(job, found, found.least_requests, latency_s) for job, found in pairs]
+    return end(least), end(most), end(lossy)
 
 
 def item_s(job: Job, found: JobCheck, requests: int, latency_s: float) -> float:

@@ -4,32 +4,13 @@ That content which is already so is only read is known when it is read; an opera
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
 from bulk.bundle.checked import JobCheck
-from bulk.bundle.index import IndexBuilder, LaneCount, Repeats
-from bulk.capabilities import Combinable, keeps_only_last
+from bulk.bundle.index import JobCounts, Repeats
+from bulk.capabilities import keeps_only_last
 from bulk.manifest.manifest import Job
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """What the index knows, by the number of the job; see `IndexBuilder`."""
-
-    repeats: Mapping[int, Repeats] = field(default_factory=dict)
-    lanes: Mapping[int, LaneCount] = field(default_factory=dict)
-    superseded: Mapping[int, int] = field(default_factory=dict)
-    joined: Mapping[int, int] = field(default_factory=dict)
-
-
-def indexed(index: IndexBuilder, jobs: Sequence[Job]) -> Indexed:
-    """Finish the index; what it knows."""
-    repeats = index.repeats()
-    most_combined = {job.number: job.operation.most_combined for job in jobs if isinstance(job.operation, Combinable)}
-    lanes = index.finish(kept_together(jobs), most_combined)
-    return Indexed(repeats, lanes, index.superseded, index.joined)
 
 
 def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
@@ -46,16 +27,9 @@ def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
     return kept
 
 
-def counted(job: Job, found: JobCheck, laned: Indexed) -> JobCheck:
+def counted(job: Job, found: JobCheck, indexed: JobCounts) -> JobCheck:
     """`found` with its lanes, what is saved, and what it costs."""
-    lanes = laned.lanes.get(job.number)
-    found = msgspec.structs.replace(
-        found,
-        superseded=laned.superseded.get(job.number, 0),
-        joined=laned.joined.get(job.number, 0),
-        lanes=lanes.lanes if lanes is not None else 0,
-        longest_lane=(lanes.longest.label, lanes.longest.items) if lanes is not None and lanes.longest else None,
-    )
+    found = msgspec.structs.replace(found, **indexed._asdict())
     least, most = found.sent * job.operation.least_requests, found.sent * job.operation.most_requests
     return msgspec.structs.replace(found, least_requests=least, most_requests=most)
 

@@ -5,16 +5,13 @@ that memory does not grow with the items.
 """
 
 import hashlib
-import sqlite3
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from bulk.manifest.save_template import folded
+from bulk.storage.temporary_rows import TemporaryRows
 
-_BATCH_ROWS = 5_000
 _REMEMBERED_FOLDERS = 100_000
-
-_Row: TypeAlias = tuple[bytes, bool, int, int, int]
 
 
 class Collision(NamedTuple):
@@ -26,42 +23,30 @@ class Collision(NamedTuple):
     earlier: tuple[int, int, int]
 
 
-class SavedPaths:
+class SavedPaths(TemporaryRows):
     """Takes the path of every item; `collisions` tells. A context manager."""
 
     def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._database.execute("PRAGMA journal_mode=OFF").fetchall()
-        self._database.execute(
-            "CREATE TABLE paths (hash BLOB, is_folder INTEGER, job INTEGER, item INTEGER, line INTEGER)"
+        super().__init__(
+            "CREATE TABLE paths (hash BLOB, is_folder INTEGER, job INTEGER, item INTEGER, line INTEGER);",
+            "paths VALUES (?, ?, ?, ?, ?)",
         )
-        self._database.execute("BEGIN")
-        self._rows: list[_Row] = []
         self._folders: set[str] = set()
-
-    def __enter__(self) -> "SavedPaths":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
 
     def add(self, path: str, job: int, index: int, line: int) -> None:
         """The path below `saved/` of one item."""
         path = folded(path)
-        self._rows.append((_hash(path), False, job, index, line))
+        self.keep((_hash(path), False, job, index, line))
         folder = path.rpartition("/")[0]
         while folder and folder not in self._folders:
             if len(self._folders) >= _REMEMBERED_FOLDERS:
                 self._folders.clear()
             self._folders.add(folder)
-            self._rows.append((_hash(folder), True, job, index, line))
+            self.keep((_hash(folder), True, job, index, line))
             folder = folder.rpartition("/")[0]
-        if len(self._rows) >= _BATCH_ROWS:
-            self._flush()
 
     def collisions(self) -> Iterator[Collision]:
         """Every item that is in the way of an earlier one, in the order in which they were added."""
-        self._flush()
         query = """
             SELECT paths.job, paths.item, paths.line, firsts.job, firsts.item, firsts.line
             FROM (SELECT hash, min(rowid) AS first, job, item, line FROM paths GROUP BY hash
@@ -69,12 +54,8 @@ class SavedPaths:
             JOIN paths ON paths.hash = firsts.hash AND paths.rowid > firsts.first
             WHERE paths.job != firsts.job OR paths.item != firsts.item
             GROUP BY paths.job, paths.item ORDER BY min(paths.rowid)"""
-        for job, index, line, *earlier in self._database.execute(query):
+        for job, index, line, *earlier in self.select(query):
             yield Collision(job, index, line, (earlier[0], earlier[1], earlier[2]))
-
-    def _flush(self) -> None:
-        self._database.executemany("INSERT INTO paths VALUES (?, ?, ?, ?, ?)", self._rows)
-        self._rows.clear()
 
 
 def _hash(path: str) -> bytes:

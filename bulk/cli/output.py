@@ -89,13 +89,10 @@ def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: froz
     Args:
         right: columns that stand to the right (counted from 0), such as numbers.
     """
-    from bulk.report.render.terminal import column, safe, width
+    from bulk.report.render.terminal import aligned, line_of
 
-    lines = [list(head), *([safe(redacted(cell)) for cell in row] for row in rows)]
-    widths = [max(width(line[number]) for line in lines) for number in range(len(head))]
-    for line in lines:
-        cells = (column(cell, widths[number], is_right=number in right) for number, cell in enumerate(line))
-        out("  ".join(cells).rstrip())
+    for cells in aligned([head, *([redacted(cell) for cell in row] for row in rows)], 0, names=0, right=right):
+        out(line_of(cells))
 
 
 def say(text: str) -> None:

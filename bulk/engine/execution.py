@@ -13,11 +13,12 @@ from typing import BinaryIO, TypeVar
 import anyio
 import anyio.to_thread
 
-from bulk.check.checking import Checked, check, load_checked
+from bulk.bundle.checked import Checked, load_checked
+from bulk.check.checking import check
 from bulk.clock import Clock
 from bulk.control.server import ControlServer
 from bulk.engine.origin import NAME as ORIGIN
-from bulk.engine.origin import Origin, write_private
+from bulk.engine.origin import Origin
 from bulk.engine.run import Run
 from bulk.engine.steering import Steering
 from bulk.engine.surroundings import Ended, Surroundings
@@ -36,6 +37,7 @@ from bulk.report.fold import Report, fold, tally_of_a_running
 from bulk.report.report_files import write_reports
 from bulk.status import Display, JobStatus, RunStatus
 from bulk.storage.disk_threads import Disk
+from bulk.storage.private_files import replacing
 
 T = TypeVar("T")
 
@@ -175,7 +177,8 @@ def _name(run_dir: Path, origin: Origin, manifest: Manifest) -> None:
             path = run_dir / name
             if path.is_symlink() or not path.is_file() or path.read_bytes() != text:
                 note_making(run_dir, is_naming=True)
-                write_private(path, text)
+                with replacing(path) as file:
+                    file.write(text)
     except OSError as error:
         raise unusable(run_dir, error) from error
 

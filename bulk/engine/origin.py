@@ -4,7 +4,6 @@ A small file beside the ledger. It holds names of places (`env:BULK_TOKEN`), nev
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -15,7 +14,6 @@ from bulk.errors import RunDirectoryError
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
 from bulk.redaction import redact_json
-from bulk.storage.private_files import open_private, write_all
 
 NAME = "origin.json"
 LIMITS = ("concurrency", "reserve", "failures", "max_duration")
@@ -24,12 +22,14 @@ MASK = "***"
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Attributes:
-    manifest: absolute path; items and content files are relative to its folder.
-    base_url, vendor, credentials: as the run used them, wherever they were given.
-    limit: first so many items of each job only; None: all.
-    limits: what the command line gave of concurrency, reserve, failures and max_duration, as texts.
-    cache: folder of stored validators and bodies; None: none are kept; empty: that is not known.
+    """Says where a run came from, so that it can be resumed and retried.
+
+    Attributes:
+        manifest: absolute path; items and content files are relative to its folder.
+        base_url, vendor, credentials: as the run used them, wherever they were given.
+        limit: first so many items of each job only; None: all.
+        limits: what the command line gave of concurrency, reserve, failures and max_duration, as texts.
+        cache: folder of stored validators and bodies; None: none are kept; empty: that is not known.
     """
 
     manifest: str
@@ -90,15 +90,3 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             limit=given.limit if given.limit is not None else self.limit,
             **{name: text for name, text in self.limits.items() if name in LIMITS and not getattr(given, name)},
         )
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file of the run directory: 0600, whole or not at all, replacing a link instead of following it."""
-    temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)
-    fd = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        write_all(fd, data)
-    finally:
-        os.close(fd)
-    temporary.replace(path)

@@ -18,7 +18,7 @@ from dataclasses import replace
 import anyio
 
 from bulk import exit_codes
-from bulk.check.checking import Checked
+from bulk.bundle.checked import Checked
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.tuning import quiet_collector

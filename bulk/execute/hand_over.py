@@ -25,8 +25,10 @@ RESULT_BYTES = 1_500
 
 
 class HandOver:
-    """Args:
-    on_ended: called with (job, outcome) for each item, before it is durable.
+    """Hands outcomes to the recorder and to the scheduler.
+
+    Args:
+        on_ended: called with (job, outcome) for each item, before it is durable.
     """
 
     def __init__(

@@ -13,9 +13,11 @@ from bulk.schedule.queues import Stream
 
 
 class JobStreams:
-    """Attributes:
-    index: the lanes of the items that the manifest names.
-    copies: for each job, in running order.
+    """Opens the items of each job as a stream, and knows the lanes of all of them.
+
+    Attributes:
+        index: the lanes of the items that the manifest names.
+        copies: for each job, in running order.
     """
 
     def __init__(self, checked: Checked, workspace: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import orjson
 
-from bulk.check.checking import Checked
+from bulk.bundle.checked import Checked
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations, names_made
 from bulk.execute.writes.recent_writes import RecentWrites

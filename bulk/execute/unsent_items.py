@@ -15,11 +15,10 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from bulk.bundle.checked import index_name
+from bulk.bundle.checked import Checked, index_name
 from bulk.bundle.duplicate_reads import Copies, copies_name
 from bulk.bundle.streams import LaneIndex
 from bulk.check import derived_items
-from bulk.check.checking import Checked
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.hand_over import HandOver
 from bulk.execute.job_streams import JobStreams
@@ -43,8 +42,10 @@ SUPERSEDED_BATCH = 16
 
 
 class UnsentItems:
-    """Args:
-    streams: is told of items that are made. stop: called when something can't be read or kept.
+    """Gives outcomes to items that are never sent: skipped and superseded ones, and copies; makes derived items.
+
+    Args:
+        streams: is told of items that are made. stop: called when something can't be read or kept.
     """
 
     def __init__(

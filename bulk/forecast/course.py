@@ -8,7 +8,7 @@ Source: design.md §4 and §5; sandbox.md (a window begins with the first reques
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bulk.forecast.flow import NONE_LEFT, BudgetFlow, JobFlow, level
 from bulk.forecast.work import Budget, Capacity, Forecast, Key, Work
@@ -117,12 +117,12 @@ class _Course:
         wanted = [min(self._capacity.each, sum(job.most_in_flight for job in jobs)) for jobs in running.values()]
         shares = level(wanted, [1.0] * len(wanted), self._in_flight())
         for (key, jobs), share in zip(running.items(), shares, strict=True):
-            _fill(jobs, share)
+            _spread(jobs, share, lambda job: job.most_per_s, lambda job: job.work.item_s)
             # what waits for other jobs counts too: the governor paces for all that is left
             requests = self._requests_waiting[key] + sum(job.requests for job in jobs)
             pace = self._budgets[key].pace(requests, self._now)
             if pace is not None:
-                _slow(jobs, pace)
+                _spread(jobs, pace, lambda job: job.rate, lambda job: job.work.cost)
         self._keep_to_capacity(running)
         for key, budget in self._budgets.items():
             budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)
@@ -176,19 +176,17 @@ def _tiers(jobs: Sequence[JobFlow]) -> Iterator[list[JobFlow]]:
         yield [job for job in jobs if job.work.priority == priority]
 
 
-def _fill(jobs: Sequence[JobFlow], in_flight: float) -> None:
-    """Those of one priority take turns: each begins as many items in a second, as far as its lanes allow."""
-    for tier in _tiers(jobs):
-        rates = level([job.most_per_s for job in tier], [job.work.item_s for job in tier], in_flight)
-        for job, rate in zip(tier, rates, strict=True):
-            job.rate = rate
-            in_flight -= rate * job.work.item_s
+def _spread(
+    jobs: Sequence[JobFlow], whole: float, most: Callable[[JobFlow], float], weight: Callable[[JobFlow], float]
+) -> None:
+    """Share `whole` among jobs, higher priorities first; those of one priority begin as many items in a second.
 
-
-def _slow(jobs: Sequence[JobFlow], per_second: float) -> None:
-    """Keep their requests in a second to `per_second`, those of a higher priority first."""
+    Args:
+        most: items of a job that may begin in a second (count). weight: what one of them takes of `whole`.
+    """
     for tier in _tiers(jobs):
-        rates = level([job.rate for job in tier], [job.work.cost for job in tier], max(0.0, per_second))
-        for job, rate in zip(tier, rates, strict=True):
+        weights = [weight(job) for job in tier]
+        rates = level([most(job) for job in tier], weights, whole)
+        for job, rate, taken in zip(tier, rates, weights, strict=True):
             job.rate = rate
-            per_second -= rate * job.work.cost
+            whole -= rate * taken

@@ -8,9 +8,12 @@ from bulk.forecast.work import Budget, Work
 NONE_LEFT = 1e-6
 TAIL_SHARE, TAIL_S, TAIL_MOST_S = 0.01, 0.02, 1.0
 """The last request of a window that is spread leaves this much before its end, as `govern/pacing.py` has it."""
+AMPLE_SHARE = 0.999
+"""Where less than this share of a window is spent, the budget holds nothing up."""
 WINDOWS_TOGETHER = 12
 WINDOWS_ALONE = 6
 """Of so many windows that are spent to the end all but the last ones are one step."""
+UNLIMITED = Budget(limit=math.inf, left=math.inf, window_s=math.inf, is_even=False)
 
 
 def level(most: Sequence[float], weights: Sequence[float], whole: float) -> list[float]:
@@ -122,12 +125,14 @@ class BudgetFlow:
     """What is left of one budget; None: there is no limit. `began`: when the forecast begins (UTC epoch seconds)."""
 
     def __init__(self, budget: Budget | None, began: float) -> None:
-        self._budget, self._began = budget, began
-        self._left = budget.left if budget is not None else math.inf
-        self._reset_at = math.inf if budget is None or budget.reset_at is None else budget.reset_at - began
-        self._opens_at = budget.opens_at - began if budget is not None else 0.0
+        self._budget = budget or UNLIMITED
+        self._began = began
+        self._left = self._budget.left
+        self._reset_at = math.inf if self._budget.reset_at is None else self._budget.reset_at - began
+        self._opens_at = self._budget.opens_at - began
         self._together_since = math.inf
         self._per_second = 0.0
+        self._is_ample = False
 
     def _whole_second(self, now: float) -> float:
         """The beginning of a window whose first request leaves `now`."""
@@ -140,8 +145,6 @@ class BudgetFlow:
     def pace(self, requests: float, now: float) -> float | None:
         """Requests in a second, where they are spread (count); None: full speed. `requests`: that are left (count)."""
         budget = self._budget
-        if budget is None:
-            return None
         if self._together_since < math.inf:
             return budget.limit / budget.window_s
         reset_at = self._reset_at if self._reset_at < math.inf else self._whole_second(now) + budget.window_s
@@ -154,19 +157,24 @@ class BudgetFlow:
     def spend(self, per_second: float, now: float) -> None:
         """So many requests leave in a second until the next event; the first one opens a window, at a whole second."""
         self._per_second = per_second
-        if self._budget is not None and per_second > 0.0 and self._reset_at == math.inf:
+        if per_second > 0.0 and self._reset_at == math.inf:
             self._reset_at = self._whole_second(now) + self._budget.window_s
-        if self._budget is not None and self._together_since < math.inf:
+        if self._together_since < math.inf:
             usual = self._budget.limit / self._budget.window_s
             if per_second < usual * 0.999:
                 self.part(now)
+        # no window is spent to its end at this rate, so their ends are no events: there may be thousands of them
+        self._is_ample = (
+            0.0 < per_second * self._budget.window_s < self._budget.limit * AMPLE_SHARE
+            and per_second * (self._reset_at - now) < self._left - NONE_LEFT
+        )
 
     def moments(self, now: float) -> Iterator[float]:
         """When it changes next."""
-        if self._budget is None:
-            return
         if now < self._opens_at:
             yield self._opens_at
+        if self._is_ample:
+            return
         if self._reset_at < math.inf and (self._budget.limit > NONE_LEFT or self._left > NONE_LEFT):
             yield self._reset_at
         if self._per_second > 0.0:
@@ -175,10 +183,12 @@ class BudgetFlow:
     def pass_time(self, seconds: float, until: float, requests: float, reset_s: float) -> None:
         """So much time has passed, and it is `until` now; `requests` are left of running jobs (count)."""
         budget = self._budget
-        if budget is None:
-            return
         self._left = max(0.0, self._left - self._per_second * seconds)
         if until < self._reset_at:
+            return
+        if self._is_ample:
+            began = self._reset_at + (until - self._reset_at) // budget.window_s * budget.window_s
+            self._left, self._reset_at = budget.limit - self._per_second * (until - began), began + budget.window_s
             return
         is_spent = self._left <= max(NONE_LEFT, 0.001 * budget.limit)
         self._left, self._reset_at, self._together_since = budget.limit, math.inf, math.inf
@@ -193,7 +203,7 @@ class BudgetFlow:
     def part(self, now: float) -> None:
         """What comes is no longer alike in all windows of a step: go on with the one that is open."""
         budget = self._budget
-        if budget is None or self._together_since == math.inf:
+        if self._together_since == math.inf:
             return
         over = max(1, math.ceil((now - self._together_since) / budget.window_s))
         self._reset_at = self._together_since + over * budget.window_s

@@ -13,10 +13,12 @@ RETRY_FIRST_S, RETRY_MOST_S = 0.1, 5.0
 
 @dataclass(slots=True)
 class Reachability:
-    """Attributes:
-    limit_s: how long a silent platform is asked (seconds).
-    unanswered: requests in a row without an answer (count), the first of them at `since`.
-    retry_at: when the next may ask.
+    """Knows whether the platform can be reached, and since when it can't.
+
+    Attributes:
+        limit_s: how long a silent platform is asked (seconds).
+        unanswered: requests in a row without an answer (count), the first of them at `since`.
+        retry_at: when the next may ask.
     """
 
     limit_s: float

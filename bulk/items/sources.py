@@ -18,6 +18,7 @@ from bulk.items import csv_rows, json_array, lines
 from bulk.items.lines import CHUNK_BYTES, Read, Row, SourceFlaw
 from bulk.items.yaml_text import stream_list
 from bulk.operation import AnyOperation
+from bulk.storage.private_files import replacing
 
 STDIN = Path("-")
 """`items: -`."""
@@ -221,14 +222,9 @@ def keep_stdin(stdin: BinaryIO | None, path: Path) -> None:
         return
     if stdin is None:
         raise SourceFlaw("there is no standard input to read items from")
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+    with replacing(path) as file:
         while chunk := _read_stdin(stdin):
             file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def _read_stdin(stdin: BinaryIO) -> bytes:

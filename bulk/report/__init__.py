@@ -1,5 +1,7 @@
-"""What people and programs are told about a run that has ended, or that goes on in another process.
+"""What people and programs are told about a run that has ended, or that another process drives.
 
-Reading order: `record.py` is a report, `fold.py` makes one from a ledger with `run_state.py` and `tally.py`.
-`report_files.py` writes it, `render/` turns it into text, HTML and tables, and `diff/` compares two runs.
+`fold.py` makes one Report (`record.py`) from a ledger: `run_state.py` says where the run stands, `tally.py` what its
+items say (`tally_rows.py` is how that is stored, `active_time.py` the time in which the run was at work).
+`report_files.py` writes it beside the ledger. `render/` shows reports, plans and states as text, HTML and tables;
+`diff/` compares two runs.
 """

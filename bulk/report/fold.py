@@ -61,24 +61,14 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
     spans = list(_spans(standing, now))
     time = ActiveTime(spans)
     names = [job.name for job in standing.jobs]
-    try:
-        tally = _stored(view, names, time)
-        if tally is None:
-            tally = Tally(names, time)
-            tally.read(view.lines())
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        place = view.run_dir / RESULTS
-        raise RunDirectoryError(
-            f"{place} is damaged: {error}; restore it from a copy, or run with another --run-dir"
-        ) from error
+    tally = _tally(view, names, time)
     codes: dict[str, list[tuple[str, int]]] = {}
     for name, code, items in view.error_counts():
         codes.setdefault(name, []).append((code, items))
     jobs = tuple(_job(job, tally, time, codes.get(job.name, ())) for job in standing.jobs)
     identity = view.identity()
     started_at, ended_at = (spans[0][0], spans[-1][1]) if spans else (now, now)
-    totals = standing.outcomes
-    found = Report(
+    report = Report(
         name=identity.name,
         base_url=identity.base_url,
         vendor=identity.vendor,
@@ -92,11 +82,11 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
         wall_s=round(max(0.0, ended_at - started_at), 3),
         active_s=round(time.total_s, 3),
         items=standing.items,
-        outcomes=totals,
+        outcomes=standing.outcomes,
         left=standing.left,
         superseded=standing.superseded,
         not_modified=sum(job.not_modified for job in jobs),
-        per_second=_per_second(sum(totals.values()), time.total_s),
+        per_second=_per_second(sum(standing.outcomes.values()), time.total_s),
         requests=_sum(standing, "requests"),
         retries=_sum(standing, "retries"),
         settled=_sum(standing, "settled"),
@@ -110,17 +100,17 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
         next_command=next_command(standing, view.run_dir),
         notes=(*_notes(standing, jobs), *notes),
     )
-    data = msgspec.json.encode(found)
-    clean = redact_json(data, _own_words(found))
-    return found if clean is data else msgspec.json.decode(clean, type=Report)
+    return _redacted(report)
 
 
-def _own_words(report: Report) -> frozenset[bytes]:
-    """What a report says that is no text of somebody else's, and what later commands must find as it is."""
+def _redacted(report: Report) -> Report:
+    """`report` without secrets; what is no text of somebody else's stays, because later commands must find it."""
     given = (report.run_dir, report.base_url, report.vendor, *(job.name for job in report.jobs))
     kinds = (job.operation for job in report.jobs)
     words = (*OutcomeKind, *ErrorCode, *STATES, *MEANINGS.values(), *given, *kinds)
-    return frozenset(msgspec.json.encode(str(word))[1:-1] for word in words)
+    data = msgspec.json.encode(report)
+    clean = redact_json(data, frozenset(msgspec.json.encode(str(word))[1:-1] for word in words))
+    return report if clean is data else msgspec.json.decode(clean, type=Report)
 
 
 def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
@@ -141,6 +131,21 @@ def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
 def _stored(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally | None:
     tallies = view.tallies()
     return Tally(names, time, tallies) if tallies is not None else None
+
+
+def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
+    """What the run kept, or else what its lines say."""
+    try:
+        tally = _stored(view, names, time)
+        if tally is None:
+            tally = Tally(names, time)
+            tally.read(view.lines())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        place = view.run_dir / RESULTS
+        raise RunDirectoryError(
+            f"{place} is damaged: {error}; restore it from a copy, or run with another --run-dir"
+        ) from error
+    return tally
 
 
 def _spans(standing: Standing, now: float) -> Iterator[tuple[float, float]]:

@@ -1,11 +1,8 @@
 """Where the report files come from: `report.json` and `report.html` appear whole or not at all (failures.md row 49).
 
-A link that somebody has put in their place is replaced, never followed; what it pointed to stays as it was. What a
-killed process left half-written has a name of its own, and the next process takes it away.
+A link that somebody has put in their place is replaced, never followed; what it pointed to stays as it was.
 """
 
-import contextlib
-import os
 from pathlib import Path
 
 import msgspec
@@ -13,7 +10,7 @@ import msgspec
 from bulk.errors import RunDirectoryError
 from bulk.report.record import Report
 from bulk.report.render import html
-from bulk.storage.private_files import open_private, write_all
+from bulk.storage.private_files import replacing, sync_directory
 
 JSON_NAME = "report.json"
 HTML_NAME = "report.html"
@@ -27,13 +24,10 @@ def write_reports(report: Report, run_dir: Path) -> None:
     """
     contents = {JSON_NAME: as_json(report), HTML_NAME: html.render(report).encode("utf-8", "replace")}
     try:
-        directory = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for name, content in contents.items():
-                _write(directory, name, content)
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        for name, content in contents.items():
+            with replacing(run_dir / name) as file:
+                file.write(content)
+        sync_directory(run_dir)
     except OSError as error:
         why = error.strerror or str(error)
         raise RunDirectoryError(
@@ -44,29 +38,3 @@ def write_reports(report: Report, run_dir: Path) -> None:
 def as_json(report: Report) -> bytes:
     """The report's stable JSON, indented, with a line break at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
-
-
-def from_json(data: bytes) -> Report:
-    """The report that `as_json` wrote.
-
-    Raises:
-        msgspec.DecodeError: it is none.
-    """
-    return msgspec.json.decode(data, type=Report)
-
-
-def _write(directory: int, name: str, content: bytes) -> None:
-    fresh = f"{name}.new"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(fresh, dir_fd=directory)
-    target = open_private(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, directory)
-    try:
-        try:
-            write_all(target, content)
-            os.fsync(target)
-        finally:
-            os.close(target)
-        os.rename(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except BaseException:
-        os.unlink(fresh, dir_fd=directory)
-        raise

@@ -7,7 +7,7 @@ can't be known, so when it was last heard decides. Otherwise it is `lost`: kille
 
 import shlex
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,18 @@ import msgspec
 from bulk import exit_codes
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
-from bulk.model import ErrorCode, OutcomeKind
+from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
 from bulk.status import LIVE, RunStatus
 
 SILENCE_S = 60.0
 """A run on another machine that has said nothing for longer counts as lost (seconds)."""
+
+
+def sum_known(counts: Iterable[int | None]) -> int | None:
+    """Their sum (count); None where one is not known."""
+    found = list(counts)
+    return None if None in found else sum(filter(None, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +52,14 @@ class Standing:
 
     Attributes:
         state: one of `status.LIVE`, or `complete`, `stopped`, `lost`.
-        exit_code: what the command exited with or would; 3 while it runs and where it was lost.
+        stopped_with: the exit code of the process that stopped; None where none was told.
         last: its last status, None where there never was one.
         epochs: all of them, in order.
     """
 
     name: str
     state: str
-    exit_code: int
+    stopped_with: int | None
     why: str
     jobs: tuple[JobStanding, ...]
     last: RunStatus | None
@@ -67,14 +73,12 @@ class Standing:
     @property
     def items(self) -> int | None:
         """Items of all jobs (count); None where a job's are not known."""
-        known = [job.items for job in self.jobs if job.items is not None]
-        return sum(known) if len(known) == len(self.jobs) else None
+        return sum_known(job.items for job in self.jobs)
 
     @property
     def left(self) -> int | None:
         """Items without an outcome (count)."""
-        known = [job.left for job in self.jobs if job.left is not None]
-        return sum(known) if len(known) == len(self.jobs) else None
+        return sum_known(job.left for job in self.jobs)
 
     @property
     def is_live(self) -> bool:
@@ -83,15 +87,21 @@ class Standing:
 
     @property
     def is_to_retry(self) -> bool:
-        """Whether some items failed, are unknown, or were skipped for another reason than that a later one does it."""
-        found = self.outcomes
-        skipped = found[OutcomeKind.SKIPPED] > self.superseded
-        return skipped or bool(found[OutcomeKind.FAILED] or found[OutcomeKind.UNKNOWN])
+        """Whether it is complete, and some items did not succeed that no later one does."""
+        return self.state == "complete" and self.exit_code != 0
 
     @property
     def superseded(self) -> int:
         """Skipped items that don't count against the exit code (count)."""
         return sum(job.superseded for job in self.jobs)
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exited with or would; 3 while it runs and where it was lost."""
+        is_complete = self.state == "complete"
+        return exit_codes.of_run(
+            self.outcomes, self.superseded, is_complete=is_complete, stopped_with=self.stopped_with
+        )
 
 
 def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standing:
@@ -121,15 +131,8 @@ def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standi
     )
     is_complete = all(job.left == 0 for job in jobs)
     is_running = bool(epochs) and _is_running(epochs[-1], view, now)
-    state, stopped_with, why = _ending(epochs, is_complete=is_complete, is_running=is_running)
-    outcomes = {kind: sum(job.outcomes[kind] for job in jobs) for kind in OUTCOMES}
-    code = exit_codes.of_run(
-        outcomes,
-        sum(job.superseded for job in jobs),
-        is_complete=is_complete and state not in LIVE,
-        stopped_with=stopped_with,
-    )
-    return Standing(identity.name, state, code, why, jobs, last, epochs)
+    ending = _ending(epochs, is_complete=is_complete, is_running=is_running)
+    return Standing(identity.name, *ending, jobs, last, epochs)
 
 
 def _known(seen: int | None, recorded: int) -> int | None:

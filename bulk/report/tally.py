@@ -6,22 +6,21 @@ iterator it is given. How many ended how is not counted here: that is the ledger
 """
 
 import bisect
-import heapq
 import math
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from operator import attrgetter
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from bulk.finished import Finished
 from bulk.ledger.records import StoredTally
-from bulk.model import SUCCESSFUL
+from bulk.model import SUCCESSFUL, ItemError
 from bulk.redaction import redact
 from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline
-from bulk.report.tally_rows import JobState, Line, RunState, read_line
+from bulk.report.tally_rows import JobState, Line, LineError, RunState, read_line
 
 MOST_PROBLEMS = 20
 MOST_SLOW = 5
@@ -37,20 +36,8 @@ _PLACES = {kind: place for place, kind in enumerate(OUTCOMES)}
 _GRAVITY = {"failed": 0, "unknown": 1, "skipped": 2}
 
 
-class _Wrong(Protocol):
-    """What `tallied.LineError` and `model.ItemError` have in common."""
-
-    @property
-    def code(self) -> str: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def http_status(self) -> int | None: ...
-    @property
-    def attempts(self) -> int: ...
-
-
 _Ended: TypeAlias = Line | Finished
+_Wrong: TypeAlias = LineError | ItemError
 
 
 class JobTally:
@@ -71,11 +58,11 @@ class JobTally:
         self.not_modified = 0
         self.examples: dict[str, ProblemItem] = {}
         self._problems: dict[str, list[ProblemItem]] = {}
-        self._slow: list[tuple[float, int, SlowItem]] = []
+        self._slow: list[SlowItem] = []
         self._steps = [0] * (_MOST_STEP + 1)
         self._slow_from_ms = -1.0
 
-    def add(self, line: "_Ended", started_at: float, ended_at: float) -> None:
+    def add(self, line: _Ended, started_at: float, ended_at: float) -> None:
         """Take in one item."""
         self.items += 1
         if self.first_at is None or started_at < self.first_at:
@@ -93,7 +80,7 @@ class JobTally:
         if line.error is not None and line.outcome not in SUCCESSFUL:
             self._keep_problem(line, line.error)
 
-    def _keep_slow(self, line: "_Ended", elapsed_ms: float) -> None:
+    def _keep_slow(self, line: _Ended, elapsed_ms: float) -> None:
         slow = SlowItem(
             job=self.name,
             index=line.index,
@@ -103,13 +90,15 @@ class JobTally:
             elapsed_ms=round(elapsed_ms, 1),
             attempts=line.attempts,
         )
-        heapq.heappush(self._slow, (elapsed_ms, -line.index, slow))
-        if len(self._slow) > MOST_SLOW:
-            heapq.heappop(self._slow)
-        if len(self._slow) == MOST_SLOW:
-            self._slow_from_ms = self._slow[0][0]
+        bisect.insort(self._slow, slow, key=_haste)
+        self._cut_slow()
 
-    def _keep_problem(self, line: "_Ended", error: "_Wrong") -> None:
+    def _cut_slow(self) -> None:
+        del self._slow[MOST_SLOW:]
+        if len(self._slow) == MOST_SLOW:
+            self._slow_from_ms = self._slow[-1].elapsed_ms
+
+    def _keep_problem(self, line: _Ended, error: _Wrong) -> None:
         code, index = str(error.code), line.index
         kept = self._problems.setdefault(str(line.outcome), [])
         example = self.examples.get(code)
@@ -138,9 +127,8 @@ class JobTally:
     def state(self) -> bytes:
         """All of it as JSON, for `restore`."""
         steps = {step: seen for step, seen in enumerate(self._steps) if seen}
-        slow = [entry[2] for entry in self._slow]
         return msgspec.json.encode(
-            JobState(self.first_at, self.last_at, self.not_modified, steps, slow, self._problems, self.examples)
+            JobState(self.first_at, self.last_at, self.not_modified, steps, self._slow, self._problems, self.examples)
         )
 
     def restore(self, stored: StoredTally) -> None:
@@ -154,10 +142,8 @@ class JobTally:
         self.not_modified, self._problems, self.examples = found.not_modified, found.problems, found.examples
         for step, seen in found.steps.items():
             self._steps[min(step, _MOST_STEP)] = seen
-        self._slow = [(slow.elapsed_ms, -slow.index, slow) for slow in found.slow]
-        heapq.heapify(self._slow)
-        if len(self._slow) == MOST_SLOW:
-            self._slow_from_ms = self._slow[0][0]
+        self._slow = sorted(found.slow, key=_haste)
+        self._cut_slow()
 
     @property
     def problems(self) -> tuple[ProblemItem, ...]:
@@ -168,14 +154,14 @@ class JobTally:
     @property
     def slowest(self) -> tuple[SlowItem, ...]:
         """Up to 5, the slowest first."""
-        return tuple(slow for _, _, slow in sorted(self._slow, key=lambda entry: (-entry[0], -entry[1])))
+        return tuple(self._slow)
 
     @property
     def elapsed(self) -> Elapsed | None:
         """Percentiles; None where nothing was sent."""
         if not any(self._steps):
             return None
-        longest_ms = max(entry[0] for entry in self._slow)
+        longest_ms = self._slow[0].elapsed_ms
         median_ms, p95_ms, p99_ms = (min(self._below(share), longest_ms) for share in (0.5, 0.95, 0.99))
         return Elapsed(median_ms, p95_ms, p99_ms, longest_ms)
 
@@ -257,6 +243,10 @@ class Tally:
         """Up to 5 of all jobs, the slowest first."""
         every = [slow for job in self.jobs.values() for slow in job.slowest]
         return tuple(sorted(every, key=lambda slow: -slow.elapsed_ms)[:MOST_SLOW])
+
+
+def _haste(slow: SlowItem) -> tuple[float, int]:
+    return -slow.elapsed_ms, slow.index
 
 
 def label(item: msgspec.Raw | Mapping[str, object]) -> str:

@@ -1,8 +1,9 @@
 """The sandbox as a whole: put together, opened, served.
 
-Reading order: this file, `pipeline.py` (what happens to every request), then an area, for example `organizations.py`.
+Reading order: this file, `http/pipeline.py` (what happens to every request), then an area, for example
+`areas/organizations/`.
 
-How an area is added: write one file in this folder with its area functions, each
+How an area is added: write one file in `areas/` with its functions, each
 
     async def get_thing(call: Call) -> Answer:
 
@@ -12,7 +13,7 @@ and a constant that lists them
         Route("GET", "/orgs/{org}/things/{thing_id}", get_thing, access=Access(scopes=("read:org",))),
     ))
 
-and name the file in `served.py`. A function takes what it needs from the call (`call.params`, `call.query`,
+and name the file in `areas/served.py`. A function takes what it needs from the call (`call.params`, `call.query`,
 `call.json_object()`, `call.context.state`), asks `rights.py` who may, raises `Refused` (by the functions of
 `refusals.py`) to refuse, returns an `Answer`, and names in its `effect` what it changed. Latency, limits, validators,
 headers, faults and the journal are the pipeline's. Where two writes to one thing must not overlap, the area does its

@@ -27,16 +27,18 @@ class JobState(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class JobProgress:
-    """Attributes:
-    items: items of the job that this process works on (count): all, or the first ones where there is a `--limit`.
-    beyond: items behind these that ended in an earlier process, which had no such limit (count).
-    done: one bit per item: has an outcome.
-    ended: how many ended how.
-    paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
-    finished: items of it that ended in this process (count). paid: requests that these cost the bucket (count).
-    is_known: its items are known; not yet where they are made from another job's results.
-    copies: one bit per item: it is not offered, because it gets the outcome of an earlier one; None: there are none.
-    copies_left: those without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
+    """Counts the items of one job: ended, in flight, left.
+
+    Attributes:
+        items: items of the job that this process works on (count): all, or the first ones where there is a `--limit`.
+        beyond: items behind these that ended in an earlier process, which had no such limit (count).
+        done: one bit per item: has an outcome.
+        ended: how many ended how.
+        paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
+        finished: items of it that ended in this process (count). paid: requests that these cost the bucket (count).
+        is_known: its items are known; not yet where they are made from another job's results.
+        copies: one bit per item: it is not offered, as it gets the outcome of an earlier one; None: there are none.
+        copies_left: those without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
     """
 
     items: int

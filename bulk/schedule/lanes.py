@@ -53,12 +53,15 @@ class Index(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """Attributes:
-    left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
-    index: where its items are. holds: the keys that no lane of another index may hold while one of its items is sent.
-    next_left: of a job, the first item from an index on that is still to be done.
-    job: of the item that was taken last, at first the job that it begins in (number).
-    alone: so many of the next items are offered one by one, because sending them together did not work (count).
+    """A sequence of items that go one at a time, in the order of the manifest.
+
+    Attributes:
+        left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
+        index: where its items are.
+        holds: the keys that no lane of another index may hold while one of its items is sent.
+        next_left: of a job, the first item from an index on that is still to be done.
+        job: of the item that was taken last, at first the job that it begins in (number).
+        alone: so many of the next items are offered one by one, because sending them together did not work (count).
     """
 
     key: int

@@ -29,16 +29,18 @@ DONE_LANES = 16
 
 
 class Scheduler:
-    """Args:
-    jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
-    index: the lanes on disk. window: lanes in memory, for each of which there are `LANES_FOR_EACH` (count).
+    """Decides which item is next, and what else is to be done.
+
+    Args:
+        jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
+        index: the lanes on disk. window: lanes in memory, for each of which there are `LANES_FOR_EACH` (count).
 
     Attributes:
-    is_paused: nothing is offered for a while, and that is no end.
-    is_passing_by: items that are never offered still get their outcomes, so that nothing in flight is no end.
-    stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
-    finds: feeds whose next item lies far on.
-    numbers: of the jobs, by name. has_several: some lanes come from other indexes, of items that are made on the way.
+        is_paused: nothing is offered for a while, and that is no end.
+        is_passing_by: items that are never offered still get their outcomes: nothing in flight is no end.
+        stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
+        finds: feeds whose next item lies far on.
+        numbers: of the jobs, by name. has_several: some lanes come from other indexes, those of derived items.
     """
 
     def __init__(
@@ -53,9 +55,8 @@ class Scheduler:
         self.states, self.is_skipped = [JobState.WAITING for _ in jobs], [False for _ in jobs]
         self.queues: dict[tuple[str, str], Queue] = {}
         self.in_flight = 0
-        self.is_stopped = self.is_paused = False
+        self.is_stopped = self.is_paused = self.is_passing_by = False
         self.stopped = anyio.Event()
-        self.is_passing_by = False
         self._streams, self._index = streams, index
         self._tasks: TaskQueue[JobTask] = TaskQueue()
         self.finds: TaskQueue[Find] = TaskQueue()

@@ -4,8 +4,11 @@ and what it means that the disk refuses.
 No function here follows a symbolic link in the last part of a name. Source: failures.md rows 49, 64.
 """
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from bulk.errors import RunStopped
 
@@ -27,6 +30,25 @@ def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int
         os.close(fd)
         raise
     return fd
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new private file, to be written and read, that takes the place of `path` when the block ends, or never does.
+
+    A link in its place is replaced, and what a killed process left half-written goes.
+    """
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        with open(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def open_directory(name: str | Path, dir_fd: int | None = None) -> int:

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.bundle import checked as summary
 from bulk.bundle import duplicate_reads
-from bulk.bundle.checked import load_checked
+from bulk.bundle.checked import SUMMARY, load_checked
 from bulk.bundle.duplicate_reads import Copies, DuplicateFinder
 from bulk.check.plan import plan
 from bulk.operation import Item
@@ -85,7 +84,7 @@ def test_a_check_counts_only_with_what_it_found(tmp_path: Path) -> None:
     assert again.jobs[0].copies == 2
     (workspace / duplicate_reads.COPIES).unlink()
     assert load_checked(checked.manifest, workspace) is None
-    assert (workspace / summary.SUMMARY).exists()
+    assert (workspace / SUMMARY).exists()
 
 
 def test_the_plan_says_what_is_saved(tmp_path: Path) -> None:

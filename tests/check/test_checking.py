@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bulk.bundle.checked import keep
-from bulk.check.checking import check, load_checked
+from bulk.bundle.checked import keep, load_checked
+from bulk.check.checking import check
 from bulk.errors import ManifestError, RunDirectoryError, RunStopped
 from bulk.ledger.directory import Claim
 from bulk.manifest.reading import Overrides, read_manifest

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from bulk.bundle.checked import load_checked
 from bulk.bundle.streams import LaneIndex
-from bulk.check.checking import load_checked
-from bulk.check.lookalikes import skeleton
+from bulk.check.conflicts import skeleton
 from bulk.errors import ManifestError
 from bulk.operation import find
 from tests.manifest.making import a_job, check_in, check_text, lanes_of, workspace_in

@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from bulk.bundle.checked import Checked
 from bulk.bundle.streams import EntryStream, LaneIndex
 from bulk.capabilities import FileError, HoldsSecrets, TakesFiles
-from bulk.check.checking import Checked, check
+from bulk.check.checking import check
 from bulk.manifest.manifest import Entry, Job, Limits, Manifest, Platform
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.operation import Item, ItemFlaw, Operation

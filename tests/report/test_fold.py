@@ -18,8 +18,8 @@ from bulk.model import OutcomeKind
 from bulk.report import active_time, tally
 from bulk.report.active_time import ActiveTime
 from bulk.report.fold import fold
-from bulk.report.record import OUTCOMES
-from bulk.report.report_files import as_json, from_json
+from bulk.report.record import OUTCOMES, Report
+from bulk.report.report_files import as_json
 from bulk.report.tally import Tally
 from bulk.report.tally_rows import read_line
 from bulk.status import Wait
@@ -222,7 +222,7 @@ def test_report_json_comes_back(new_run):
     items = [finished(0), finished(1, "failed")]
     report = fold(new_run(readmes=2).epoch(items, exit_code=1, buckets=(bucket(used=2, reset_at=START + 9),)))
     data = as_json(report)
-    assert from_json(data) == report
+    assert msgspec.json.decode(data, type=Report) == report
     fields = msgspec.json.decode(data)
     assert " ".join(sorted(fields)) == (
         "actions active_s base_url buckets ended_at epochs exit_code items jobs left meaning name next_command "

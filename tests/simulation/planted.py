@@ -13,7 +13,6 @@ from unittest import mock
 import aiohttp
 
 from bulk.bundle import index
-from bulk.check import checking
 from bulk.execute import item_run, recorder
 from bulk.execute.requests.request_sender import RequestSender, Tried
 from bulk.execute.writes import recent_writes, settle
@@ -108,7 +107,7 @@ def no_settle_time() -> Iterator[None]:
 
 def lane_not_folded() -> contextlib.AbstractContextManager[None]:
     """`Acme/Api` and `acme/api` are two lanes."""
-    return _patched(checking, "lane_key", lambda resource, lane: index.hash_63(f"{resource}:{lane}".encode()))
+    return _patched(index, "lane_key", lambda resource, lane: index.hash_63(f"{resource}:{lane}".encode()))
 
 
 def conditional_read_back() -> contextlib.AbstractContextManager[None]:

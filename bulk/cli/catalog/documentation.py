@@ -23,6 +23,14 @@ WIDTH = 100
 
 SECRET = "a secret: env:NAME or file:PATH, in an items file also the value itself; it is written nowhere"
 
+_NAMES: Mapping[type[types.Type], str] = {
+    types.StrType: "string",
+    types.IntType: "integer",
+    types.FloatType: "number",
+    types.BoolType: "true or false",
+    types.NoneType: "null",
+    types.StructType: "object",
+}
 _LABELS = ("Requests", "Category", "Lane", "Combined", "Superseded", "Refused", "Result", "Lost answer", "Source")
 _LABEL = re.compile(rf"(?:^|(?<=\.)\s)({'|'.join(_LABELS)}):\s", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {6,}.+)*)", re.MULTILINE)
@@ -177,23 +185,11 @@ def example_manifest(described: OperationDocumentation) -> str:
 
 def as_text(described: OperationDocumentation) -> str:
     """For people: a head, the fields, an example."""
-    effect = "changes nothing" if described.is_read else "writes"
-    rows = [
-        ("requests", described.requests),
-        ("category", described.category),
-        ("lane", ", ".join((described.lane, *(f"here {lane}" for lane in described.lane_of_example)))),
-        ("combined", described.combined),
-        ("superseded", described.superseded),
-        ("refused", described.refused),
-        ("effect", f"{effect}; can't be undone" if described.is_irreversible else effect),
-        ("result", described.result),
-        ("lost answer", described.settled_by),
-        ("source", described.source),
-    ]
     lines = [described.name, *_wrapped(described.summary, 2), ""]
-    for label, text in rows:
-        if text:
-            lines += _wrapped(text, 15, f"  {label:<13}")
+    for label, text in facts(described):
+        if label == "lane":
+            text = ", ".join((text, *(f"here {lane}" for lane in described.lane_of_example)))
+        lines += _wrapped(text, 15, f"  {label:<13}")
     lines += ["", "Fields of an item"]
     for field in described.fields:
         lines.append(f"  {field.name}  ({_kind(field)})")
@@ -201,6 +197,24 @@ def as_text(described: OperationDocumentation) -> str:
     lines += ["", "Example: a manifest"]
     lines += textwrap.indent(example_manifest(described), "  ").splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def facts(described: OperationDocumentation) -> Iterator[tuple[str, str]]:
+    """What is to be known besides the summary and the fields, each with its label; what is empty is left out."""
+    effect = "changes nothing" if described.is_read else "writes"
+    said = {
+        "requests": described.requests,
+        "category": described.category,
+        "lane": described.lane,
+        "combined": described.combined,
+        "superseded": described.superseded,
+        "refused": described.refused,
+        "effect": f"{effect}; can't be undone" if described.is_irreversible else effect,
+        "result": described.result,
+        "lost answer": described.settled_by,
+        "source": described.source,
+    }
+    return ((label, text) for label, text in said.items() if text)
 
 
 def _kind(field: FieldDocumentation) -> str:
@@ -325,22 +339,10 @@ def _plain(kind: types.Type) -> tuple[types.Type, dict[str, Any]]:
 def _type_name(kind: types.Type, *, has_null: bool = True) -> str:
     """A type in JSON's words. `has_null`: whether null means something else than "not given"."""
     match kind:
-        case types.StrType():
-            return "string"
-        case types.IntType():
-            return "integer"
-        case types.FloatType():
-            return "number"
-        case types.BoolType():
-            return "true or false"
-        case types.NoneType():
-            return "null"
         case types.LiteralType(values=values):
             return " | ".join(str(value) for value in values)
         case types.EnumType(cls=cls):
             return " | ".join(str(each.value) for each in cls)
-        case types.StructType():
-            return "object"
         case types.DictType(value_type=value):
             return f"map of {_type_name(_plain(value)[0])}"
         case types.ListType(item_type=entry) | types.VarTupleType(item_type=entry):
@@ -348,7 +350,7 @@ def _type_name(kind: types.Type, *, has_null: bool = True) -> str:
         case types.UnionType(types=several):
             shown = [each for each in several if has_null or not isinstance(each, types.NoneType)]
             return " | ".join(dict.fromkeys(_type_name(_plain(each)[0]) for each in shown))
-    return "any"
+    return _NAMES.get(type(kind), "any")
 
 
 def _limits(kind: types.Type, said: Mapping[str, Any]) -> Iterator[str]:

@@ -4,11 +4,18 @@ It is made from `documentation.py` and nothing else, so that it can't say anythi
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from bulk.cli.catalog import documentation
-from bulk.cli.catalog.documentation import FieldDocumentation, OperationDocumentation, about, example_manifest, shown
+from bulk.cli.catalog.documentation import (
+    FieldDocumentation,
+    OperationDocumentation,
+    about,
+    example_manifest,
+    facts,
+    shown,
+)
 from bulk.operation import find
 
 _HEAD = """\
@@ -46,25 +53,11 @@ def page(names: Sequence[str]) -> str:
 def section(described: OperationDocumentation) -> str:
     """One operation: what it does, costs and writes, its fields, an example; Markdown from a heading of level 3 on."""
     lines = [f"### {described.name}", "", _text(described.summary), ""]
-    lines += [f"- {label}: {_text(text)}" for label, text in _facts(described) if text]
+    lines += [f"- {label}: {_text(text)}" for label, text in facts(described)]
     lines += ["", "| field | type | given | what it is |", "|---|---|---|---|"]
     lines += [_row(field) for field in described.fields]
     lines += ["", "```yaml", example_manifest(described).rstrip(), "```"]
     return "\n".join(lines) + "\n"
-
-
-def _facts(described: OperationDocumentation) -> Iterator[tuple[str, str]]:
-    effect = "changes nothing" if described.is_read else "writes"
-    yield "requests", described.requests
-    yield "category", described.category
-    yield "lane", described.lane
-    yield "combined", described.combined
-    yield "superseded", described.superseded
-    yield "refused", described.refused
-    yield "effect", f"{effect}; can't be undone" if described.is_irreversible else effect
-    yield "result", described.result
-    yield "lost answer", described.settled_by
-    yield "source", described.source
 
 
 def _row(field: FieldDocumentation) -> str:

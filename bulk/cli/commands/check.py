@@ -13,7 +13,7 @@ from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, PLATFORM, as_json, overriding
 
 if TYPE_CHECKING:
-    from bulk.check.checking import Checked
+    from bulk.bundle.checked import Checked
     from bulk.manifest.reading import Overrides
 
 

@@ -6,18 +6,20 @@ from bulk.govern.accounts import Permit, PermitQueue
 
 
 class ItemTally:
-    """Attributes:
-    requests: all requests of the item (count); a bucket has `paid` for so many of them.
-    sends: of the request that is under way or decided (count).
-    retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
-    started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
-    http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
-    may_arrive_late: a write of this item was sent again and its first send may still arrive.
-    is_saved: what it ends with is going to be a file of the user's.
-    has_read: a read of this item was answered since the last start of its steps.
-    result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
-    kept_as: the key under which the newest answer was kept; None: it was not.
-    is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
+    """Counts what the requests of one item come to, and remembers what its outcome needs.
+
+    Attributes:
+        requests: all requests of the item (count); a bucket has `paid` for so many of them.
+        sends: of the request that is under way or decided (count).
+        retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
+        started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
+        http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
+        may_arrive_late: a write of this item was sent again and its first send may still arrive.
+        is_saved: what it ends with is going to be a file of the user's.
+        has_read: a read of this item was answered since the last start of its steps.
+        result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
+        kept_as: the key under which the newest answer was kept; None: it was not.
+        is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
     """
 
     requests: int = 0
@@ -47,11 +49,13 @@ class ItemTally:
 
 
 class RequestContext:
-    """Attributes:
-    queue: the permit queue that all of the requests stand in.
-    permit: the one that the worker brought along, until the first request takes it.
-    tally: what is counted about the item.
-    is_settling: its requests look what became of a lost write, which a pause does not hold.
+    """Holds what the requests of one item, or of items that share theirs, have in common.
+
+    Attributes:
+        queue: the permit queue that all of the requests stand in.
+        permit: the one that the worker brought along, until the first request takes it.
+        tally: what is counted about the item.
+        is_settling: its requests look what became of a lost write, which a pause does not hold.
     """
 
     __slots__ = ("is_settling", "permit", "queue", "tally")

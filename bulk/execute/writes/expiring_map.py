@@ -7,8 +7,10 @@ T = TypeVar("T")
 
 
 class ExpiringMap(Generic[T]):
-    """Args:
-    lasts_s: how long each counts (seconds).
+    """A map that forgets each entry after a while.
+
+    Args:
+        lasts_s: how long each counts (seconds).
     """
 
     def __init__(self, lasts_s: float) -> None:

@@ -22,8 +22,10 @@ _ACCEPTED = VerdictKind.ACCEPTED
 
 
 class WriteLoop:
-    """Attributes:
-    is_to_be_settled: the last write ran into a limit, and is to be looked for before it is sent again.
+    """Sends the writes of one item, or of items that share theirs, again and again until each is decided.
+
+    Attributes:
+        is_to_be_settled: the last write ran into a limit, and is to be looked for before it is sent again.
     """
 
     __slots__ = ("_clock", "_context", "_dice", "_limited", "_sender", "is_to_be_settled")

@@ -66,22 +66,26 @@ _NONE = float("inf")
 
 @dataclass(slots=True)
 class AdaptiveLimit:
-    """Attributes:
-    most: the user's limit, or this machine's (count). machine_most: this machine's.
-    limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
-    whole: what is allowed but for experiments (count, 1..most).
-    mean_s: moving mean of latency; slow_s: the slowest lately; best_s: the best that was seen (seconds).
-    is_busy: it was this process that had too much to serve, when the limit fell last.
-    is_capped: this machine can't hold as many connections as the user allows.
-    is_starting: it grows with each answer, as nothing is known yet. is_known: the knee was found.
-    is_part: an experiment is under way. is_regrowing: it goes back to where it was before the platform suffered.
-    whole_s, whole_n: mean latency and in flight of the whole, in `rounds` rounds. part_s: latency of the last part.
-    hold: rounds until the next experiment; 0: it follows at once.
-    ceiling: where the platform suffered (count), to be passed by the factor `beyond`, first after `patience` rounds.
-    stride, way: factor of the last step, and whether it went up (1) or down (-1); 0: there was none.
-    level: the limit before the fall that is under way; goal: to where it grows back (counts). was_starting: before it.
-    is_doubted: the last experiment was not believed. calm_after: until then it does not fall again (monotonic).
-    round: what is being measured. suffering: what the bad answers say.
+    """Bounds the requests in flight, and finds out by experiments how many are worth while.
+
+    Attributes:
+        most: the user's limit, or this machine's (count). machine_most: this machine's.
+        limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
+        whole: what is allowed but for experiments (count, 1..most).
+        mean_s: moving mean of latency; slow_s: the slowest lately; best_s: the best that was seen (seconds).
+        is_busy: it was this process that had too much to serve, when the limit fell last.
+        is_capped: this machine can't hold as many connections as the user allows.
+        is_starting: it grows with each answer, as nothing is known yet. is_known: the knee was found.
+        is_part: an experiment is under way. is_regrowing: it goes back to where it was before the platform suffered.
+        whole_s, whole_n: mean latency and in flight of the whole, in `rounds` rounds. part_s: latency of the last part.
+        hold: rounds until the next experiment; 0: it follows at once.
+        ceiling: where the platform suffered (count), to be passed by the factor `beyond`, first after `patience`
+            rounds.
+        stride, way: factor of the last step, and whether it went up (1) or down (-1); 0: there was none.
+        level: the limit before the fall that is under way; goal: to where it grows back (counts).
+        was_starting: whether it was starting before that fall.
+        is_doubted: the last experiment was not believed. calm_after: until then it does not fall again (monotonic).
+        round: what is being measured. suffering: what the bad answers say.
     """
 
     most: int

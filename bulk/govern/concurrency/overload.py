@@ -26,11 +26,14 @@ MEMORY = 4.0
 
 @dataclass(slots=True)
 class Overload:
-    """Attributes:
-    tolerated: share of bad answers that is put up with.
-    excess: bad answers beyond it, lately (count). seen, bad: answers, and bad ones, since the limit fell (counts; of
-    long ago they count half). skip: answers still to come to what left before that (count).
-    before: share of bad answers when the limit fell; 0: no experiment is under way.
+    """Judges whether the platform has too much to do, and whether fewer requests in flight help.
+
+    Attributes:
+        tolerated: share of bad answers that is put up with.
+        excess: bad answers beyond it, lately (count).
+        seen, bad: answers, and bad ones, since the limit fell (counts; those of long ago count half).
+        skip: answers still to come to what left before that (count).
+        before: share of bad answers when the limit fell; 0: no experiment is under way.
     """
 
     tolerated: float = USUAL

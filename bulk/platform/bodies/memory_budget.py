@@ -11,8 +11,10 @@ import anyio
 
 
 class MemoryBudget:
-    """Args:
-    total_bytes: what there is room for, but for the one that may go beyond.
+    """Bounds the memory that bodies of answers take together.
+
+    Args:
+        total_bytes: what there is room for, but for the one that may go beyond.
     """
 
     def __init__(self, total_bytes: int) -> None:

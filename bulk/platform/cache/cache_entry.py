@@ -16,11 +16,13 @@ _LINES = 5
 
 
 class CacheEntry:
-    """Attributes:
-    etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
-    content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
-    body: decompressed bytes, as they came; of a result as they stand there.
-    is_clean: it comes from the file, into which no secret is written.
+    """A kept answer and its validators.
+
+    Attributes:
+        etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
+        content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
+        body: decompressed bytes, as they came; of a result as they stand there.
+        is_clean: it comes from the file, into which no secret is written.
     """
 
     __slots__ = ("_result", "body", "content_type", "etag", "is_clean", "key", "last_modified", "link", "media")

@@ -30,25 +30,34 @@ from bulk.report.run_state import Standing, stand
 COMPARED = ("id", "item", "outcome", "error", "result")
 """The parts of a line of `results.jsonl` that are compared."""
 
-BY_ALL, BY_ID, BY_FIELDS, LEFT = range(4)
-"""The passes in which items are matched, and what none of them has matched."""
+_PASSES = (("own, fields", "TRUE", 2), ("own", "own != x''", 2), ("fields", "TRUE", 1))
+"""In what an item is the same in each pass (columns of `entries`), which of those that are left can be in it, and in
+how many runs it must be: the last pass leaves nothing."""
 
 _DONE = "done"
-_BATCH = 2_000
 _HASH_BYTES = 16
 _SCHEMA = """
--- Every item of both runs: hashes of its own id (empty: none), of its fields, and of how it ended.
-CREATE TABLE entries (run INTEGER, job INTEGER, idx INTEGER, own BLOB, fields BLOB, ending BLOB);
--- Items that no pass has matched so far, by the number of the pass that they are left for.
-CREATE TABLE rest (pass INTEGER, run INTEGER, job INTEGER, idx INTEGER, own BLOB, fields BLOB, ending BLOB);
-CREATE TABLE pairs (job INTEGER, old INTEGER, new INTEGER);
--- The lines of one job in RUN_B that have a pair, while its lines in RUN_A are read.
-CREATE TABLE new_lines (idx INTEGER PRIMARY KEY, line BLOB);
+-- Every item that no pass has matched so far: hashes of its own id (empty: none), of its fields, and of how it ended.
+CREATE TABLE entries (
+    run INTEGER, job INTEGER, idx INTEGER, own BLOB, fields BLOB, ending BLOB, PRIMARY KEY (run, job, idx)
+) WITHOUT ROWID;
+-- An item in both runs, by its index there; NULL where it is not. `is_same`: nothing of it can differ.
+CREATE TABLE pairs (pass INTEGER, job INTEGER, old INTEGER, new INTEGER, is_same INTEGER);
+-- The lines of one job that are looked at.
+CREATE TABLE lines (run INTEGER, idx INTEGER, line BLOB, PRIMARY KEY (run, idx));
 CREATE TABLE changes (kind INTEGER, job INTEGER, idx INTEGER, json BLOB, PRIMARY KEY (kind, job, idx)) WITHOUT ROWID;
 """
-
-_Row = tuple[int, int, bytes, bytes, bytes, bytes, bytes]
-"""Job, index, hashes of id, fields and ending, and the key of a pass in two parts."""
+_MATCH = """
+INSERT INTO pairs
+SELECT ?, job, max(idx) FILTER (WHERE run = 0), max(idx) FILTER (WHERE run = 1),
+       count(*) = 2 AND min(own) = max(own) AND min(fields) = max(fields) AND min(ending) = max(ending)
+FROM (SELECT *, row_number() OVER (PARTITION BY job, {key}, run ORDER BY idx) AS nth FROM entries WHERE {possible})
+GROUP BY job, {key}, nth HAVING count(*) >= {least}
+"""
+_UNMATCHED = """
+DELETE FROM entries WHERE (run, job, idx) IN (
+    SELECT 0, job, old FROM pairs WHERE pass = ?1 UNION ALL SELECT 1, job, new FROM pairs WHERE pass = ?1)
+"""
 
 
 class _Line(msgspec.Struct):
@@ -115,7 +124,7 @@ def compare(old: LedgerView, new: LedgerView, *, now: float, ignored: Collection
         try:
             with contextlib.closing(sqlite3.connect(Path(folder) / "diff.db", isolation_level=None)) as connection:
                 connection.executescript(
-                    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32000; BEGIN;" + _SCHEMA
+                    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; BEGIN;" + _SCHEMA
                 )
                 comparison = _Comparison(connection, (old, new), frozenset(ignored))
                 yield Diff(comparison.run(standings), connection)
@@ -148,27 +157,27 @@ class _Comparison:
 
     def run(self, standings: tuple[Standing, Standing]) -> Summary:
         """Compare, and sum up."""
+        execute = self._connection.execute
         for number, job in enumerate(self._jobs):
             job.old_items, job.new_items = self._enter(0, number), self._enter(1, number)
-        self._match(BY_ALL, "entries WHERE TRUE", "own, fields")
-        self._match(BY_ID, f"rest WHERE pass = {BY_ID}", "own, x''")
-        self._match(BY_FIELDS, f"rest WHERE pass = {BY_FIELDS}", "x'', fields")
-        self._connection.execute("CREATE INDEX rest_by_item ON rest (pass, run, job, idx)")
-        self._connection.execute("CREATE INDEX pairs_by_job ON pairs (job)")
-        for number in range(len(self._jobs)):
-            self._tell_new(number)
-            self._tell_old(number)
+        for number, (key, possible, least) in enumerate(_PASSES):
+            execute(_MATCH.format(key=key, possible=possible, least=least), (number,))
+            execute(_UNMATCHED, (number,))
+        execute("CREATE INDEX pairs_by_job ON pairs (job) WHERE NOT is_same")
+        for number, job in enumerate(self._jobs):
+            self._tell(number)
+            for kind, count in execute("SELECT kind, count(*) FROM changes WHERE job = ? GROUP BY kind", (number,)):
+                setattr(job, KINDS[kind], count)
+            job.same = job.old_items - job.removed - job.changed
         sides = self._side(0, standings[0]), self._side(1, standings[1])
+        counts = {name: sum(getattr(job, name) for job in self._jobs) for name in ("same", *KINDS)}
         return Summary(
             old=sides[0],
             new=sides[1],
-            same=sum(job.same for job in self._jobs),
-            added=sum(job.added for job in self._jobs),
-            removed=sum(job.removed for job in self._jobs),
-            changed=sum(job.changed for job in self._jobs),
             jobs=tuple(self._jobs),
             ignored=tuple(sorted(self._ignored)),
             notes=tuple(_notes(self._identities, standings, sides)),
+            **counts,
         )
 
     def _side(self, run: int, standing: Standing) -> Side:
@@ -210,112 +219,73 @@ class _Comparison:
 
     def _enter(self, run: int, job: int) -> int:
         """Take the items of a job in; returns how many (count)."""
-        number = 0
-
-        def rows() -> Iterator[tuple[int, int, int, bytes, bytes, bytes]]:
-            nonlocal number
-            for line, _ in self._lines(run, job):
-                own = b"" if line.id is None else _hash(line.id)
-                ending = _hash([self._outcome(line), line.error, line.result])
-                number += 1
-                yield run, job, line.index, own, _hash(line.item), ending
-
-        self._connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", rows())
-        return number
-
-    def _match(self, number: int, left: str, key: str) -> None:
-        """One pass: match what has the same key, and leave the rest for the next one. `left` and `key` are SQL."""
-        old, new = (
-            self._connection.execute(
-                f"SELECT job, idx, own, fields, ending, {key} FROM {left} AND run = {run} ORDER BY 1, 6, 7, 2"
+        rows = (
+            (
+                run,
+                job,
+                line.index,
+                b"" if line.id is None else _hash(line.id),
+                _hash(line.item),
+                _hash([self._outcome(line), line.error, line.result]),
             )
-            for run in (0, 1)
+            for line, _ in self._lines(run, job)
         )
-        rest: list[tuple[Any, ...]] = []
-        pairs: list[tuple[int, int, int]] = []
-        for before, after in _merged(old, new):
-            if before is None or after is None or (number == BY_ID and not before[2]):
-                rest += [(number + 1, run, *row[:5]) for run, row in ((0, before), (1, after)) if row is not None]
-            elif number == BY_ALL and before[4] == after[4]:
-                self._jobs[before[0]].same += 1
-            else:
-                pairs.append((before[0], before[1], after[1]))
-            if len(rest) + len(pairs) >= _BATCH:
-                self._keep(rest, pairs)
-        self._keep(rest, pairs)
+        return self._connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", rows).rowcount
 
-    def _keep(self, rest: list[tuple[Any, ...]], pairs: list[tuple[int, int, int]]) -> None:
-        self._connection.executemany("INSERT INTO rest VALUES (?, ?, ?, ?, ?, ?, ?)", rest)
-        self._connection.executemany("INSERT INTO pairs VALUES (?, ?, ?)", pairs)
-        rest.clear()
-        pairs.clear()
-
-    def _tell_new(self, job: int) -> None:
-        """Write down what was added, and keep the new lines of what may have changed."""
-        self._connection.execute("DELETE FROM new_lines")
-        wanted = self._connection.execute(
-            f"SELECT idx, 0 FROM rest WHERE pass = {LEFT} AND run = 1 AND job = ?1 "
-            "UNION ALL SELECT new, 1 FROM pairs WHERE job = ?1 ORDER BY 1",
+    def _tell(self, job: int) -> None:
+        """Write down what was added and removed, and what has changed."""
+        execute = self._connection.execute
+        execute("DELETE FROM lines")
+        for run, side in enumerate(("old", "new")):
+            query = f"SELECT {side} FROM pairs WHERE job = ? AND NOT is_same AND {side} IS NOT NULL ORDER BY 1"
+            lines = self._found(run, job, execute(query, (job,)))
+            self._connection.executemany("INSERT INTO lines VALUES (?, ?, ?)", lines)
+        texts = execute(
+            "SELECT a.line, b.line FROM pairs LEFT JOIN lines AS a ON a.run = 0 AND a.idx = old "
+            "LEFT JOIN lines AS b ON b.run = 1 AND b.idx = new WHERE job = ? AND NOT is_same",
             (job,),
         )
-        name = self._jobs[job].name
-        for (index, has_pair), line, text in self._found(1, job, wanted):
-            if has_pair:
-                self._connection.execute("INSERT INTO new_lines VALUES (?, ?)", (index, text))
-                continue
-            self._jobs[job].added += 1
-            ending = Ending(line.outcome, line.error, line.result)
-            self._write(
-                job, index, Change(kind="added", job=name, id=line.id, item=line.item, new_index=index, new=ending)
-            )
+        for both in texts:
+            old, new = (None if text is None else self._decoded(text) for text in both)
+            change = self._change(self._jobs[job].name, old, new)
+            if change is not None:
+                index = change.new_index if old is None else change.old_index
+                row = (KINDS.index(change.kind), job, index, msgspec.json.encode(change))
+                execute("INSERT INTO changes VALUES (?, ?, ?, ?)", row)
 
-    def _tell_old(self, job: int) -> None:
-        """Write down what was removed, and what has changed."""
-        wanted = self._connection.execute(
-            f"SELECT idx, NULL, NULL FROM rest WHERE pass = {LEFT} AND run = 0 AND job = ?1 UNION ALL "
-            "SELECT p.old, p.new, l.line FROM pairs p JOIN new_lines l ON l.idx = p.new WHERE p.job = ?1 ORDER BY 1",
-            (job,),
-        )
-        counts = self._jobs[job]
-        for (index, new_index, new_text), line, _ in self._found(0, job, wanted):
-            if new_text is None:
-                counts.removed += 1
-                ending = Ending(line.outcome, line.error, line.result)
-                change = Change(
-                    kind="removed", job=counts.name, id=line.id, item=line.item, old_index=index, old=ending
-                )
-            else:
-                new = self._decoded(new_text)
-                fields = list(self._differences(line, new))
-                if not fields:
-                    counts.same += 1
-                    continue
-                counts.changed += 1
-                change = Change(
-                    kind="changed",
-                    job=counts.name,
-                    id=new.id,
-                    item=new.item,
-                    old_index=index,
-                    new_index=new_index,
-                    fields=fields,
-                )
-            self._write(job, index, change)
-
-    def _found(
-        self, run: int, job: int, wanted: Iterator[tuple[Any, ...]]
-    ) -> Iterator[tuple[tuple[Any, ...], _Line, bytes]]:
-        """Each wanted row, which begins with an item's index, with its line; both are in the order of the items."""
+    def _found(self, run: int, job: int, wanted: Iterator[tuple[int]]) -> Iterator[tuple[int, int, bytes]]:
+        """(run, index, line) of each wanted index; both are in the order of the items."""
         row = next(wanted, None)
-        if row is None:
-            return
-        for line, text in self._lines(run, job):
-            if line.index == row[0]:
-                yield row, line, text
+        for line, text in self._lines(run, job) if row is not None else ():
+            if row is not None and line.index == row[0]:
+                yield run, line.index, text
                 row = next(wanted, None)
                 if row is None:
                     return
-        raise RunDirectoryError(f"{self._views[run].run_dir} was changed while it was compared: compare it again")
+        if row is not None:
+            raise RunDirectoryError(f"{self._views[run].run_dir} was changed while it was compared: compare it again")
+
+    def _change(self, job: str, old: _Line | None, new: _Line | None) -> Change | None:
+        """What is said of an item of either run or of both; None where nothing of it differs."""
+        shown = new or old
+        assert shown is not None, "it is in one of them"
+        if old is not None and new is not None:
+            fields = list(self._differences(old, new))
+            if not fields:
+                return None
+            return Change(
+                kind="changed",
+                job=job,
+                id=shown.id,
+                item=shown.item,
+                old_index=old.index,
+                new_index=new.index,
+                fields=fields,
+            )
+        ending = Ending(shown.outcome, shown.error, shown.result)
+        if old is None:
+            return Change(kind="added", job=job, id=shown.id, item=shown.item, new_index=shown.index, new=ending)
+        return Change(kind="removed", job=job, id=shown.id, item=shown.item, old_index=shown.index, old=ending)
 
     def _differences(self, old: _Line, new: _Line) -> Iterator[FieldDifference]:
         if old.id != new.id:
@@ -326,32 +296,9 @@ class _Comparison:
         yield from differences(old.error or {}, new.error or {}, "error")
         yield from differences(old.result, new.result, "result")
 
-    def _write(self, job: int, index: int, change: Change) -> None:
-        row = (KINDS.index(change.kind), job, index, msgspec.json.encode(change))
-        self._connection.execute("INSERT INTO changes VALUES (?, ?, ?, ?)", row)
-
 
 def _hash(value: Any) -> bytes:
     return hashlib.blake2b(canonical(value), digest_size=_HASH_BYTES).digest()
-
-
-def _merged(old: Iterator[_Row], new: Iterator[_Row]) -> Iterator[tuple[_Row | None, _Row | None]]:
-    """Rows of both, sorted by job and key: those with the same as pairs, in their order, the others alone."""
-    before, after = next(old, None), next(new, None)
-    while before is not None or after is not None:
-        if after is None or (before is not None and _key(before) < _key(after)):
-            yield before, None
-            before = next(old, None)
-        elif before is None or _key(after) < _key(before):
-            yield None, after
-            after = next(new, None)
-        else:
-            yield before, after
-            before, after = next(old, None), next(new, None)
-
-
-def _key(row: _Row) -> tuple[int, bytes, bytes]:
-    return row[0], row[5], row[6]
 
 
 def _notes(

@@ -9,7 +9,7 @@ from bulk.report.diff.comparison import Diff
 from bulk.report.diff.diff_record import KINDS, Change, Summary
 from bulk.report.diff.field_changes import FieldDifference
 from bulk.report.render.formatting import count, counted
-from bulk.report.render.terminal import Ink, column, cut, safe, width, wrapped
+from bulk.report.render.terminal import Ink, aligned, cut, line_of, safe, wrapped
 from bulk.report.tally import label
 
 TONES = {"added": "good", "removed": "bad", "changed": "doubt"}
@@ -19,7 +19,6 @@ _MOST_JOBS = 40
 _MOST_NOTES = 10
 _MOST_VALUE = 200
 _MOST_FIELD = 160
-_HEADS = ("before", "now", "same", "added", "removed", "changed")
 
 
 def lines(diff: Diff, *, is_all: bool = False, is_coloured: bool = False, columns: int = 80) -> Iterator[str]:
@@ -82,25 +81,15 @@ def _head(summary: Summary, ink: Ink, columns: int) -> Iterator[str]:
 
 def _jobs(summary: Summary, ink: Ink, columns: int) -> Iterator[str]:
     shown = summary.jobs[:_MOST_JOBS]
-    rows = [
-        [
-            count(number) if number else "-"
-            for number in (job.old_items, job.new_items, job.same, job.added, job.removed, job.changed)
-        ]
-        for job in shown
-    ]
-    widths = [max([len(head), *(len(row[place]) for row in rows)]) for place, head in enumerate(_HEADS)]
-    room = max(8, columns - sum(widths) - 2 * len(widths))
-    names = min(room, max([3, *(width(safe(job.name)) for job in shown)]))
-    yield ink("dim", _row("job", names, _HEADS, widths))
-    for job, row in zip(shown, rows, strict=True):
-        yield _row(job.name, names, row, widths)
+    rows: list[tuple[str, ...]] = [("job", "before", "now", "same", *KINDS)]
+    for job in shown:
+        numbers = (job.old_items, job.new_items, job.same, job.added, job.removed, job.changed)
+        rows.append((job.name, *(count(number) if number else "-" for number in numbers)))
+    lines = aligned(rows, columns, right=range(1, len(rows[0])))
+    yield ink("dim", line_of(next(lines)))
+    yield from map(line_of, lines)
     if len(summary.jobs) > len(shown):
         yield f"and {counted(len(summary.jobs) - len(shown), 'more job')}"
-
-
-def _row(name: str, columns: int, cells: "list[str] | tuple[str, ...]", widths: list[int]) -> str:
-    return column(name, columns) + "".join("  " + cell.rjust(size) for cell, size in zip(cells, widths, strict=True))
 
 
 def _change(change: Change, fields: list[FieldDifference], ink: Ink, columns: int, *, is_all: bool) -> Iterator[str]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from bulk.check.plan import BucketPlan, JobPlan, Plan, Savings
+from bulk.check.plan import BucketPlan, Plan, Savings
 from bulk.report.render.formatting import count, counted, duration, iso, moment
-from bulk.report.render.terminal import Ink, column, cut, safe, width, wrapped
+from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, wrapped
 
 _MOST_JOBS = 60
 _MOST_NOTES = 30
@@ -23,13 +23,9 @@ def render(plan: Plan, *, is_coloured: bool = False, columns: int = 80) -> str:
         columns: width of the terminal (count); at least 72 are used.
     """
     ink, columns = Ink(is_on=is_coloured), max(72, columns)
-    parts = [
-        list(_head(plan, ink, columns)),
-        list(_jobs(plan, ink, columns)),
-        list(_buckets(plan, columns)),
-        list(_notes(plan, ink, columns)),
-    ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    return paragraphs(
+        _head(plan, ink, columns), _jobs(plan, ink, columns), _buckets(plan, columns), _notes(plan, ink, columns)
+    )
 
 
 def data(plan: Plan) -> dict[str, Any]:
@@ -115,35 +111,26 @@ def _span(least: int, most: int) -> str:
 
 def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     shown = plan.jobs[:_MOST_JOBS]
-    heads = ("items", "requests", "lanes", "longest lane")
     rows = [
         (
+            job.name,
+            job.operation,
             count(job.items),
             _span(job.least_requests, job.most_requests),
             count(job.lanes) if job.lanes else "-",
-            _longest(job),
+            f"{cut(job.longest_lane, _MOST_LANE)} ({count(job.longest_lane_items)})" if job.longest_lane else "-",
         )
         for job in shown
     ]
-    widths = [max([len(head), *(width(row[place]) for row in rows)]) for place, head in enumerate(heads)]
-    room = max(24, columns - sum(widths) - 2 * len(widths) - 2)
-    operations = min(max([9, *(width(safe(job.operation)) for job in shown)]), room - 12)
-    names = min(max([3, *(width(safe(job.name)) for job in shown)]), room - operations)
-    titles = [("job", "operation"), *((job.name, job.operation) for job in shown)]
-    for (name, operation), cells in zip(titles, [heads, *rows], strict=True):
-        left = f"{column(name, names)}  {column(operation, operations)}"
-        right = "  ".join(cell.rjust(size) for cell, size in zip(cells[:3], widths[:3], strict=True))
-        line = cut(f"{left}  {right}  {cells[3]}", columns).rstrip()
-        yield ink("dim", line) if cells is heads else line
+    heads = ("job", "operation", "items", "requests", "lanes", "longest lane")
+    lines = aligned([heads, *rows], columns, names=2, right=(2, 3, 4))
+    yield ink("dim", line_of(next(lines)))
+    yield from map(line_of, lines)
     if len(plan.jobs) > len(shown):
         yield f"and {counted(len(plan.jobs) - len(shown), 'more job')}"
     for job in shown:
         if job.needs:
             yield from wrapped(f"{safe(job.name, 40)} starts after {', '.join(job.needs)}.", columns, "  ")
-
-
-def _longest(job: JobPlan) -> str:
-    return f"{cut(job.longest_lane, _MOST_LANE)} ({count(job.longest_lane_items)})" if job.longest_lane else "-"
 
 
 def _buckets(plan: Plan, columns: int) -> Iterator[str]:

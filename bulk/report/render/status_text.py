@@ -3,6 +3,7 @@
 What the ledger counts is certain; what the running process last said (rates, buckets, waits) carries its age.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from bulk.ledger.view import LedgerView
 from bulk.report.record import OUTCOMES
 from bulk.report.render.formatting import count, counted, duration, iso, moment, outcomes, percent, rate
 from bulk.report.render.status_words import bucket_name, closed, most_first, waited_for
-from bulk.report.render.terminal import Ink, column, cut, safe, width
+from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, width
 from bulk.report.render.text import verdict
 from bulk.report.run_state import Standing, next_command, stand
 from bulk.status import LIVE, BucketStatus, RunStatus
@@ -48,15 +49,13 @@ def render(
         RunDirectoryError: the run directory can't be read.
     """
     standing, ink = stand(view, now, live), Ink(is_on=is_coloured)
-    parts = [
-        list(_head(standing, view, now, ink, columns)),
-        list(_jobs(standing, ink, columns)),
-        list(_live(standing, now, columns)) if standing.is_live else [],
-    ]
-    command = next_command(standing, view.run_dir)
-    if command and (not standing.is_live or standing.state == "paused"):
-        parts.append([f"Go on:   {ink('strong', safe(command))}"])
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    command = next_command(standing, view.run_dir) if not standing.is_live or standing.state == "paused" else ""
+    return paragraphs(
+        _head(standing, view, now, ink, columns),
+        _jobs(standing, ink, columns),
+        _live(standing, now, columns) if standing.is_live else (),
+        [f"Go on:   {ink('strong', safe(command))}"] if command else (),
+    )
 
 
 def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> dict[str, Any]:
@@ -78,17 +77,7 @@ def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> dict
         "left": standing.left,
         "outcomes": standing.outcomes,
         "superseded": standing.superseded,
-        "jobs": [
-            {
-                "name": job.name,
-                "operation": job.operation,
-                "items": job.items,
-                "left": job.left,
-                "outcomes": dict(job.outcomes),
-                "superseded": job.superseded,
-            }
-            for job in standing.jobs
-        ],
+        "jobs": [dataclasses.asdict(job) | {"left": job.left} for job in standing.jobs],
         "epoch": None
         if last is None
         else {
@@ -142,21 +131,18 @@ def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: i
 def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
     shown = standing.jobs[:_MOST_JOBS]
     live = {job.name: job for job in standing.last.jobs} if standing.last is not None else {}
-    name_columns = min(max((width(safe(job.name)) for job in shown), default=3), max(10, columns // 3))
-    done = [sum(job.outcomes.values()) for job in shown]
-    numbers = [
-        f"{count(number)}/{count(job.items)}" if job.items is not None else count(number)
-        for number, job in zip(done, shown, strict=True)
-    ]
-    number_columns = max((len(number) for number in numbers), default=1)
-    for job, number in zip(shown, numbers, strict=True):
+    rows = []
+    for job in shown:
+        done = count(sum(job.outcomes.values()))
+        rows.append((cut(job.name, max(10, columns // 3)), done if job.items is None else f"{done}/{count(job.items)}"))
+    for job, cells in zip(shown, aligned(rows, columns, right=(1,)), strict=True):
         said = outcomes(job.outcomes, OUTCOMES)
         status = live.get(job.name)
         if standing.is_live and status is not None and status.state == "waiting":
             said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
-        room = columns - name_columns - number_columns - 4
         tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"
-        yield f"{column(job.name, name_columns)}  {number.rjust(number_columns)}  {ink(tone, cut(said, room))}".rstrip()
+        left = "  ".join(cells)
+        yield f"{left}  {ink(tone, cut(said, columns - width(left) - 2))}".rstrip()
     if len(standing.jobs) > len(shown):
         yield f"and {counted(len(standing.jobs) - len(shown), 'more job')}"
 
@@ -194,15 +180,9 @@ def buckets(found: Sequence[BucketStatus], *, now: float, columns: int = 80) -> 
     if not found:
         return "The platform limits nothing.\n"
     several = len({bucket.credential for bucket in found}) > 1
-    names = [bucket_name(bucket, several=several) for bucket in found]
-    lefts = [_left(bucket) for bucket in found]
-    name_columns = min(max(map(width, names)), max(10, columns // 2))
-    left_columns = max(map(len, lefts))
-    lines = [
-        cut(f"{column(name, name_columns)}  {left.rjust(left_columns)}  {_bucket_says(bucket, now)}", columns).rstrip()
-        for name, left, bucket in zip(names, lefts, found, strict=True)
-    ]
-    return "\n".join(lines) + "\n"
+    rows = [(cut(bucket_name(each, several=several), max(10, columns // 2)), _left(each)) for each in found]
+    lines = zip(aligned(rows, columns, right=(1,)), found, strict=True)
+    return "".join(cut(line_of([*cells, _bucket_says(each, now)]), columns) + "\n" for cells, each in lines)
 
 
 def _left(bucket: BucketStatus) -> str:
@@ -226,14 +206,9 @@ def _bucket_says(bucket: BucketStatus, now: float) -> str:
 
 def buckets_data(found: Sequence[BucketStatus]) -> list[dict[str, Any]]:
     """The same for `--json`; `reset_at` is ISO 8601 in UTC, or null."""
+    names = ("credential", "category", "limit", "remaining", "reserve")
     return [
-        {
-            "credential": bucket.credential,
-            "category": bucket.category,
-            "limit": bucket.limit,
-            "remaining": bucket.remaining,
-            "reserve": bucket.reserve,
-            "reset_at": None if bucket.reset_at is None else iso(bucket.reset_at),
-        }
+        {name: getattr(bucket, name) for name in names}
+        | {"reset_at": None if bucket.reset_at is None else iso(bucket.reset_at)}
         for bucket in found
     ]

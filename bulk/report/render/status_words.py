@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bulk.report.render.formatting import moment
 from bulk.report.render.terminal import safe
+from bulk.report.run_state import sum_known
 from bulk.status import BucketStatus, RunStatus, Wait
 
 
@@ -13,8 +14,7 @@ def totals(status: RunStatus) -> tuple[int, int | None, dict[str, int]]:
     for job in status.jobs:
         for kind, number in job.outcomes.items():
             counts[kind] = counts.get(kind, 0) + number
-    known = [job.items for job in status.jobs if job.items is not None]
-    return sum(counts.values()), sum(known) if len(known) == len(status.jobs) else None, counts
+    return sum(counts.values()), sum_known(job.items for job in status.jobs), counts
 
 
 def scarce_first(buckets: Sequence[BucketStatus]) -> list[BucketStatus]:

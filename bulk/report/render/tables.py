@@ -4,10 +4,10 @@ A cell that a spreadsheet would take for a formula gets an apostrophe in front; 
 65). JSON lines are the very bytes of `results.jsonl`.
 """
 
+import codecs
 import csv
-import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 import msgspec
@@ -29,7 +29,6 @@ Kinds = frozenset[OutcomeKind] | None
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FORMULA = re.compile(r"[\s\u200c\u200d]*[=+\-@＝＋－＠]")  # also behind blanks, which some programs trim first
-_CHUNK = 256
 
 
 def parse_only(text: str) -> frozenset[OutcomeKind]:
@@ -61,7 +60,7 @@ def write_jsonl(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
 def write_list(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
     """One line for each item, safe to show on a terminal; returns how many (count)."""
     number = 0
-    for line in _chosen(view, only):
+    for line in view.finished(kinds=only):
         error = line.get("error") or {}
         why = f": {error.get('code')}: {error.get('message')}" if error else ""
         own = f" ({line['id']})" if line.get("id") else ""
@@ -79,26 +78,23 @@ def write_csv(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
     longer than a cell may be is left to `results.jsonl`, and the cell says so.
     """
     fields: dict[str, None] = {}
-    for line in _chosen(view, only):
+    for line in view.finished(kinds=only):
         if len(fields) >= MOST_COLUMNS:
             break
         for name, _ in _flat(line.get("item") or {}, "item"):
             fields.setdefault(name)
     names = list(fields)[:MOST_COLUMNS]
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
+    lines = codecs.getwriter("utf-8")(out, "replace")
+    writer = csv.writer(lines, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
     writer.writerow([cell(name) for name in (*COLUMNS, "error_code", "error_message", *names, "result")])
     number = 0
-    for line in _chosen(view, only):
+    for line in view.finished(kinds=only):
         error = line.get("error") or {}
         item = dict(_flat(line.get("item") or {}, "item"))
         row = [line.get(name) for name in COLUMNS]
         row += [error.get("code"), error.get("message"), *(item.get(name) for name in names), _result(line)]
         writer.writerow([cell(value) for value in row])
         number += 1
-        if number % _CHUNK == 0:
-            _hand_over(buffer, out)
-    _hand_over(buffer, out)
     return number
 
 
@@ -139,13 +135,3 @@ def _result(line: Mapping[str, Any]) -> str:
 
 def _compact(value: Any) -> str:
     return msgspec.json.encode(value).decode("utf-8", "replace")
-
-
-def _chosen(view: LedgerView, only: Kinds) -> Iterable[dict[str, Any]]:
-    return view.finished(kinds=only)
-
-
-def _hand_over(buffer: io.StringIO, out: BinaryIO) -> None:
-    out.write(buffer.getvalue().encode("utf-8", "replace"))
-    buffer.seek(0)
-    buffer.truncate()

@@ -3,9 +3,10 @@
 Everything that a face of Bulk prints passes through `safe` (failures.md row 66). Files keep the raw text, as JSON.
 """
 
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
 
 from bulk.platform.printable import JOINERS, printable
 
@@ -13,31 +14,14 @@ safe = printable
 """What everything that a face of Bulk prints passes through."""
 
 
-def width(text: str) -> int:
-    """Columns that `text`, already safe, takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(char) for char in text)
-
-
-def _columns(char: str) -> int:
-    if unicodedata.combining(char) or char in JOINERS or unicodedata.category(char) == "Me":
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+width = cell_len
+"""Columns that a text, already safe, takes on a terminal."""
 
 
 def cut(text: str, columns: int) -> str:
     """`text`, made safe, within so many columns; what is longer ends in an ellipsis."""
-    text = safe(text)
-    if width(text) <= columns:
-        return text
-    taken, left = [], columns - 1
-    for char in text:
-        left -= _columns(char)
-        if left < 0:
-            break
-        taken.append(char)
-    return "".join(taken).rstrip() + "…"
+    text = safe(text).rstrip(JOINERS)
+    return text if width(text) <= columns else set_cell_size(text, columns - 1).rstrip(" " + JOINERS) + "…"
 
 
 def wrapped(text: str, columns: int, indent: str = "") -> Iterator[str]:
@@ -71,6 +55,39 @@ def column(text: str, columns: int, *, is_right: bool = False) -> str:
     text = cut(text, columns)
     space = " " * (columns - width(text))
     return space + text if is_right else text + space
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], columns: int, *, names: int = 1, right: Container[int] = ()
+) -> Iterator[list[str]]:
+    """The cells of each row, made safe and padded; one that gets fewer than 8 columns is empty in every row.
+
+    Args:
+        columns: width of a line, with 2 between cells.
+        names: the first cells are cut where the lines would be longer, the others never are (count).
+        right: places of cells that stand to the right, such as numbers (counted from 0).
+    """
+    widths = [max(width(safe(row[place])) for row in rows) for place in range(len(rows[0]))]
+    room = max(12, columns - sum(widths[names:]) - 2 * (len(widths) - 1))
+    for place in reversed(range(names)):
+        share = min(widths[place], room - 12 * place)
+        widths[place] = share if share >= min(8, widths[place]) else 0
+        room -= widths[place]
+    for row in rows:
+        yield [
+            column(cell, size, is_right=place in right) if size else ""
+            for place, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ]
+
+
+def line_of(cells: Iterable[str]) -> str:
+    """Aligned cells as a line."""
+    return "  ".join(filter(None, cells)).rstrip()
+
+
+def paragraphs(*parts: Iterable[str]) -> str:
+    """Parts of a text, each in lines, with an empty line between them; ends in a line break."""
+    return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -1,6 +1,7 @@
 """The completion report as text for a terminal of 80 columns: what happened, what did not work, how to go on."""
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -8,11 +9,11 @@ from bulk.exit_codes import MEANINGS
 from bulk.model import OutcomeKind
 from bulk.report.record import OUTCOMES, JobReport, ProblemItem, Report
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
-from bulk.report.render.terminal import Ink, column, cut, safe, width, wrapped
+from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, wrapped
 from bulk.report.run_state import Standing
 from bulk.status import LIVE
 
-COLOURS = {
+COLOURS: Mapping[str, str] = {
     OutcomeKind.SUCCEEDED: "good",
     OutcomeKind.UNCHANGED: "same",
     OutcomeKind.FAILED: "bad",
@@ -45,15 +46,14 @@ def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> s
     """
     columns = max(72, columns)
     ink = Ink(is_on=is_coloured)
-    parts = [
-        list(_head(report, ink, columns)),
-        list(_jobs(report, ink, columns)),
-        list(_problems(report, ink, columns)),
-        list(_left(report, columns)),
-        list(_facts(report, columns)),
-        list(_way_on(report, ink)),
-    ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    return paragraphs(
+        _head(report, ink, columns),
+        _jobs(report, ink, columns),
+        _problems(report, ink, columns),
+        _left(report, columns),
+        _facts(report, columns),
+        _way_on(report, ink),
+    )
 
 
 def verdict(record: Report | Standing) -> str:
@@ -91,39 +91,23 @@ def _head(report: Report, ink: Ink, columns: int) -> Iterator[str]:
 
 
 def _jobs(report: Report, ink: Ink, columns: int) -> Iterator[str]:
-    shown = [kind for kind in OUTCOMES if report.outcomes.get(kind) or kind == "succeeded"]
-    rows = list(report.jobs[:_JOBS])
-    has_left = any(job.left for job in report.jobs)
-    heads = [*shown, *(["left"] if has_left else []), "rate"]
-    cells = [[*(count(job.outcomes[kind]) if job.outcomes[kind] else "-" for kind in shown)] for job in rows]
-    for job, row in zip(rows, cells, strict=True):
+    shown, more = report.jobs[:_JOBS], len(report.jobs) - _JOBS
+    kinds = [kind for kind in OUTCOMES if report.outcomes.get(kind) or kind == "succeeded"]
+    has_left = any(job.left for job in shown)
+    heads = ["job", "operation", *kinds, *(["left"] if has_left else []), "rate"]
+    rows = [heads]
+    for job in shown:
+        numbers = [count(job.outcomes[kind]) if job.outcomes[kind] else "-" for kind in kinds]
         if has_left:
-            row.append("?" if job.left is None else count(job.left) if job.left else "-")
-        row.append(rate(job.per_second) if job.per_second else "-")
-    widths = [max([len(head), *(len(row[place]) for row in cells)]) for place, head in enumerate(heads)]
-    room = max(12, columns - sum(widths) - 2 * len(widths) - 2)
-    longest_job = max((width(safe(job.name)) for job in rows), default=3)
-    longest_operation = max((width(safe(job.operation)) for job in rows), default=9)
-    name_columns = min(max(longest_job, 3), room if longest_operation + 10 > room else max(8, room - longest_operation))
-    operation_columns = min(longest_operation, room - name_columns)
-    has_operation = operation_columns >= 8
-    yield ink("dim", _row("job", "operation" if has_operation else "", heads, widths, name_columns, operation_columns))
-    for job, row in zip(rows, cells, strict=True):
-        coloured = [
-            ink(COLOURS[OutcomeKind(head)], text.rjust(size)) if head in OUTCOMES and text != "-" else text.rjust(size)
-            for head, text, size in zip(heads, row, widths, strict=True)
-        ]
-        operation = job.operation if has_operation else ""
-        yield _row(job.name, operation, coloured, [0] * len(widths), name_columns, operation_columns)
-    if len(report.jobs) > len(rows):
-        yield f"and {counted(len(report.jobs) - len(rows), 'more job')}, see report.html"
-
-
-def _row(name: str, operation: str, cells: Sequence[str], widths: Sequence[int], first: int, second: int) -> str:
-    left = column(name, first)
-    if second >= 8:
-        left += "  " + column(operation, second)
-    return (left + "".join("  " + cell.rjust(size) for cell, size in zip(cells, widths, strict=True))).rstrip()
+            numbers.append("?" if job.left is None else count(job.left) if job.left else "-")
+        rows.append([job.name, job.operation, *numbers, rate(job.per_second) if job.per_second else "-"])
+    lines = aligned(rows, columns, names=2, right=range(2, len(heads)))
+    yield ink("dim", line_of(next(lines)))
+    for cells in lines:
+        tones = (COLOURS.get(head) if cell.strip() != "-" else None for head, cell in zip(heads, cells, strict=True))
+        yield line_of(ink(tone, cell) if tone else cell for tone, cell in zip(tones, cells, strict=True))
+    if more > 0:
+        yield f"and {counted(more, 'more job')}, see report.html"
 
 
 def _problems(report: Report, ink: Ink, columns: int) -> Iterator[str]:
@@ -134,7 +118,7 @@ def _problems(report: Report, ink: Ink, columns: int) -> Iterator[str]:
     yield ink("strong", "What did not succeed")
     for job in jobs[:_JOBS]:
         yield from _problems_of(job, ink, columns)
-    yield f"All of them: bulk report {_place(report)} --only {','.join(kinds)}"
+    yield f"All of them: bulk report {safe(shlex.quote(report.run_dir))} --only {','.join(kinds)}"
 
 
 def _problems_of(job: JobReport, ink: Ink, columns: int) -> Iterator[str]:
@@ -213,12 +197,6 @@ def _way_on(report: Report, ink: Ink) -> Iterator[str]:
         yield f"Report:  {safe(report.run_dir)}/report.html"
     if report.next_command:
         yield f"Go on:   {ink('strong', safe(report.next_command))}"
-
-
-def _place(report: Report) -> str:
-    import shlex
-
-    return safe(shlex.quote(report.run_dir))
 
 
 def _at(at: datetime | None, now: float) -> str:

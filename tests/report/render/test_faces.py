@@ -4,16 +4,17 @@ import re
 import stat
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.errors import RunDirectoryError
 from bulk.report.fold import fold
-from bulk.report.record import OUTCOMES, Timeline
+from bulk.report.record import OUTCOMES, Report, Timeline
 from bulk.report.render import chart, html, text
 from bulk.report.render.terminal import width
-from bulk.report.report_files import from_json, write_reports
+from bulk.report.report_files import write_reports
 from bulk.status import Wait
 from tests.report.ledgers import START, bucket, finished
 
@@ -249,7 +250,7 @@ def test_files_are_whole_and_private(report, tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir() if each.is_file()) == ["report.html", "report.json"]
     for name in ("report.json", "report.html"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
-    assert from_json((tmp_path / "report.json").read_bytes()) == report
+    assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report) == report
 
 
 def test_links_are_replaced_not_followed(report, tmp_path):
@@ -264,7 +265,7 @@ def test_links_are_replaced_not_followed(report, tmp_path):
     write_reports(report, where)
     assert (target.read_text(), twin.read_text()) == ("mine", "mine too")
     assert not (where / "report.json").is_symlink()
-    assert from_json((where / "report.json").read_bytes()) == report
+    assert msgspec.json.decode((where / "report.json").read_bytes(), type=Report) == report
 
 
 def test_what_cannot_be_written_is_an_error_with_a_way_out(report, tmp_path):
