@@ -47,7 +47,7 @@ def write_items(path: Path, items: int) -> None:
 def make_run(folder: Path, base_url: str, shape: str, items: int) -> None:
     """`manifest.yaml`, `items.jsonl` and `run/` in `folder`, as a run leaves them that was stopped."""
     from bulk.check.checking import check
-    from bulk.engine.commands import _identity
+    from bulk.engine.execution import identity_of
     from bulk.ledger.directory import Claim
     from bulk.ledger.ledger import Ledger
     from bulk.manifest.reading import Overrides, read_manifest
@@ -62,7 +62,7 @@ def make_run(folder: Path, base_url: str, shape: str, items: int) -> None:
     read = read_manifest(manifest_path, Overrides(), {})
     with Claim.take(run_dir) as claim:
         checked = check(read, run_dir)
-        with Ledger.open(run_dir, _identity(checked), now=NOW, claim=claim) as ledger:
+        with Ledger.open(run_dir, identity_of(checked), now=NOW, claim=claim) as ledger:
             status = RunStatus(name="manifest", state="stopped", at=NOW + 1_000, started_at=NOW)
             if shape != "killed":
                 ledger.finish(130, "interrupted", status)

@@ -77,6 +77,18 @@ def share(given: Given) -> Share:
     return Share(fraction=float(found[1]) / 100)
 
 
+def reserve(given: Given) -> Share:
+    """A count or a share of a budget that is left to others.
+
+    Raises:
+        ValueError: it is neither, or all of it.
+    """
+    found = share(given)
+    if found.fraction is not None and found.fraction >= 1.0:
+        raise ValueError("expected a count or a share below 100%, which would leave nothing to run with")
+    return found
+
+
 def count(given: Given, least: int, most: int) -> int:
     """A whole number from `least` to `most`.
 

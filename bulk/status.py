@@ -9,7 +9,10 @@ from typing import Protocol, Self
 
 import msgspec
 
-STATES = ("checking", "waiting", "running", "draining", "complete", "stopped", "lost")
+LIVE = ("checking", "running", "pausing", "paused", "draining")
+"""Where a run may stand that a process drives."""
+
+STATES = (*LIVE, "waiting", "complete", "stopped", "lost")
 """Where a run, or a job of it, may stand."""
 
 
@@ -113,7 +116,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The whole run.
 
     Attributes:
-        state: `checking`, `running`, `draining`, `complete`, `stopped`.
+        state: `checking`, `running`, `pausing` (what is in flight still ends), `paused`, `draining`, `complete`,
+            `stopped`.
         at: when this was true (UTC epoch seconds, this machine's time).
         pid: process that runs it; None once it has ended.
         requests: requests sent so far (count); `retries` of them repeated one that failed.

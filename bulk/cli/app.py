@@ -23,6 +23,8 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
+from bulk.cli.commands.steering import pause, resume, runs, stop, watch
+from bulk.cli.commands.steering import set as set_command
 
 EPILOG = """\b
 Exit codes:
@@ -72,6 +74,12 @@ for command in (
     check.check,
     status.status,
     report.report,
+    runs.runs,
+    watch.watch,
+    pause.pause,
+    resume.resume,
+    stop.stop,
+    set_command.set_,
     retry.retry,
     diff.diff,
     operations.operations,

@@ -1,6 +1,7 @@
 """A run in the foreground: its progress while it goes, its report at the end, and the command that goes on with it."""
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -35,9 +36,23 @@ def showing(command: F) -> F:
     return command
 
 
+def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
+    """`showing`, with the cache that the run in `run_dir` had where no other is named.
+
+    Raises:
+        RunDirectoryError: no run was ever started there.
+    """
+    from bulk.engine.origin import Origin
+
+    cache = Origin.load(run_dir).cache
+    if showing["cache"] is not None or showing["no_cache"] or cache == "":
+        return showing
+    return {**showing, "cache": cache and Path(cache), "no_cache": cache is None}
+
+
 def run(
     start: "Callable[[Display, Path | None], Awaitable[Report]]",
-    same_command: str,
+    run_dir: Path,
     *,
     cache: Path | None,
     no_cache: bool,
@@ -47,7 +62,7 @@ def run(
     """Run it, and give the exit code.
 
     Args:
-        start: begins the run and gives its report at the end. same_command: what goes on with it, for people.
+        start: begins the run and gives its report at the end. run_dir: where it lives.
     """
     import platformdirs
 
@@ -70,8 +85,18 @@ def run(
     else:
         _print(report, as_json=as_json)
         exit_code = report.exit_code
-    errors.say_how_to_go_on(same_command, exit_code)
+    errors.say_how_to_go_on(_way_on(run_dir), exit_code)
     return exit_code
+
+
+def _way_on(run_dir: Path) -> str:
+    """The command that goes on; the same one again where nothing of the run was written down yet."""
+    from bulk.engine.origin import NAME
+    from bulk.report.run_state import resuming
+
+    if (run_dir / NAME).is_file():
+        return resuming(run_dir)
+    return shlex.join(["bulk", *(click.get_current_context().find_object(tuple) or ())])
 
 
 def _print(report: "Report", *, as_json: bool) -> None:

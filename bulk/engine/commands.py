@@ -3,56 +3,51 @@
 Reading order of the whole: README → `bulk/__init__.py` → this file → `run.py`, which puts the stages together.
 """
 
+import contextlib
 import re
+import shlex
 import statistics
-import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
-import anyio.to_thread
-
-from bulk.bundle.checked import Checked, load_checked
-from bulk.check.checking import check
+from bulk.bundle.checked import source_path
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
-from bulk.engine.approval import require_approval
-from bulk.engine.origin import NAME as ORIGIN
+from bulk.engine.execution import MANIFEST, beside, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
-from bulk.engine.run import ASK_LIMITS, Ended, Run, Surroundings
-from bulk.errors import BulkError, CredentialRefused, RunStopped
-from bulk.execute.resume_state import begin
+from bulk.engine.run import ASK_LIMITS
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import CredentialRefused, RunDirectoryError, RunStopped
 from bulk.forecast import window_length
 from bulk.govern.server_clock import ServerClock
-from bulk.ledger.companion_files import note_making, refuse_changed_parts
-from bulk.ledger.directory import Claim
-from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import RunIdentity
+from bulk.items.sources import STDIN
+from bulk.ledger.directory import unusable
 from bulk.manifest.manifest import Manifest, Platform
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
-from bulk.model import ErrorCode, Failure, FailureKind, OutcomeKind, Reply
+from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.classification import Limits, VerdictKind, classify, date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
-from bulk.redaction import redact
-from bulk.report.exploration import explore
-from bulk.report.fold import Report, fold, tally_of_a_running
-from bulk.report.report_files import write_reports
-from bulk.status import BucketStatus, Display, JobStatus, RunStatus, Silence
-from bulk.storage.disk_threads import Disk
-from bulk.storage.private_files import replacing
+from bulk.report.record import Report
+from bulk.status import BucketStatus, Display, Silence
+from bulk.storage.private_files import DIRECTORY_MODE
 
-T = TypeVar("T")
+__all__ = [
+    "execute",
+    "new_run_dir",
+    "plan_manifest",
+    "rate_limits",
+    "remove_if_empty",
+    "resume_run",
+    "retry_run",
+    "run_manifest",
+]
+
 RUNS = Path("runs")
 """Where runs live that were given no directory."""
-
-MANIFEST = "manifest.yaml"
-"""The copy of the manifest in a run directory."""
-
-UNKNOWN_ITEMS = -1
-"""Items of a job in the ledger while they are not known, because they are made from another job's results."""
 
 LATENCY_ASKS = 5
 """Requests for the limits from which a plan learns how long an answer takes (count); they are free."""
@@ -61,7 +56,6 @@ RESET_LAG_S = 0.1
 """So long a plan waits for a window that shows its length, and so long after the end of the one before (seconds)."""
 
 NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
-RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
 
 
 async def run_manifest(
@@ -87,10 +81,30 @@ async def run_manifest(
     Raises:
         BulkError: nothing could be run: see its exit code.
     """
-    around = surroundings or Surroundings(handles_signals=True)
+    around = surroundings or Surroundings(handles_signals=True, is_steered=True)
     around.cache = cache
-    manifest = await _beside(around.disk, lambda: read_manifest(path, overrides, environ))
-    return await execute(manifest, Origin.of(manifest), run_dir, display, environ, around, stdin=stdin)
+    manifest = await beside(around.disk, lambda: read_manifest(path, overrides, environ))
+    origin = Origin.of(manifest, overrides, cache)
+    return await execute(manifest, origin, run_dir, display, environ, around, stdin=stdin)
+
+
+async def resume_run(
+    run_dir: Path,
+    *,
+    overrides: Overrides,
+    cache: Path | None,
+    display: Display,
+    environ: Mapping[str, str],
+    surroundings: Surroundings | None = None,
+) -> Report:
+    """Go on with a run that was stopped or killed, from its directory alone: as it was started, with `overrides`.
+
+    Where the manifest is gone, its copy in the run directory is read; its items files must be where they were.
+
+    Raises:
+        BulkError: there is no such run, its manifest or its items changed, or it is in use.
+    """
+    return await _again(run_dir, overrides, cache, display, environ, surroundings)
 
 
 async def retry_run(
@@ -114,12 +128,45 @@ async def retry_run(
     Raises:
         BulkError: there is no such run, its manifest is gone or was edited, or it is in use.
     """
-    around = surroundings or Surroundings(handles_signals=True)
+    return await _again(run_dir, overrides, cache, display, environ, surroundings, is_retry=True, overwrites=overwrites)
+
+
+async def _again(
+    run_dir: Path,
+    overrides: Overrides,
+    cache: Path | None,
+    display: Display,
+    environ: Mapping[str, str],
+    surroundings: Surroundings | None,
+    *,
+    is_retry: bool = False,
+    overwrites: bool = False,
+) -> Report:
+    around = surroundings or Surroundings(handles_signals=True, is_steered=True)
     around.cache = cache
     origin = Origin.load(run_dir)
     path, overridden = Path(origin.manifest), origin.overrides(overrides)
-    manifest = await _beside(around.disk, lambda: read_manifest(path, overridden, environ))
-    return await execute(manifest, origin, run_dir, display, environ, around, is_retry=True, overwrites=overwrites)
+
+    def read() -> Manifest:
+        copy = run_dir / MANIFEST
+        text_at = None if path.exists() or not copy.is_file() else copy
+        manifest = read_manifest(path, overridden, environ, text_at=text_at)
+        _refuse_unread_stdin(manifest, run_dir)
+        return manifest
+
+    manifest = await beside(around.disk, read)
+    used = Origin.of(manifest, overridden, cache)
+    return await execute(manifest, used, run_dir, display, environ, around, is_retry=is_retry, overwrites=overwrites)
+
+
+def _refuse_unread_stdin(manifest: Manifest, run_dir: Path) -> None:
+    for job in manifest.jobs:
+        path = source_path(job, run_dir)
+        if job.items_path == STDIN and path is not None and not path.is_file():
+            command = shlex.join(["bulk", "run", str(manifest.path), "--run-dir", str(run_dir)])
+            raise RunDirectoryError(
+                f"the run ended before all items of {job.name} were read from standard input; give them to `{command}`"
+            )
 
 
 async def plan_manifest(
@@ -136,10 +183,10 @@ async def plan_manifest(
     clock = Clock()
     manifest = read_manifest(path, overrides, environ)
     with tempfile.TemporaryDirectory(prefix="bulk-plan-") as workspace:
-        checked = await _check(manifest, Path(workspace), Silence(), clock, stdin)
+        checked = await check_items(manifest, Path(workspace), Silence(), clock, stdin)
         used = sorted({job.credential for job in manifest.jobs})
         categories = {(job.credential, job.operation.category) for job in manifest.jobs}
-        credentials = _credentials(manifest, environ, clock)
+        credentials = credentials_of(manifest, environ, clock)
 
         async def planned() -> Plan:
             told = await _ask_limits(manifest.platform, credentials, used, clock, asks=LATENCY_ASKS)
@@ -241,156 +288,30 @@ def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told
     )
 
 
-async def execute(
-    manifest: Manifest,
-    origin: Origin,
-    run_dir: Path,
-    display: Display,
-    environ: Mapping[str, str],
-    around: Surroundings,
-    *,
-    stdin: BinaryIO | None = None,
-    is_retry: bool = False,
-    overwrites: bool = False,
-) -> Report:
-    """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest."""
-    credentials = _credentials(manifest, environ, around.clock)
-    around.environ = environ
-    with Claim.take(run_dir) as claim:
-        is_to_check = await _beside(around.disk, lambda: refuse_changed_parts(run_dir))
-        checked = await _check(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
-        require_approval(around.approve, checked, run_dir)
-        identity, now = _identity(checked), around.clock.now()
-        writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
-        ledger = await _beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
-        with ledger:
-            await _beside(around.disk, lambda: _bind(ledger, origin, manifest))
-            if is_retry:
-                ledger.reopen(RETRIED, below=manifest.limit)
-            settle_s, clock = checked.manifest.limits.settle_s, around.clock
-            resume_state, tally = await _beside(
-                around.disk,
-                lambda: (
-                    begin(checked, ledger, settle_s, clock.monotonic()),
-                    tally_of_a_running(ledger.view(), now),
-                ),
-            )
-            if overwrites:
-                resume_state = resume_state.without_comparing()
-            run = Run(checked, ledger, resume_state, credentials, display, around, tally)
-            ended, failure = await _to_its_end(run)
-            await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, run.last_status, run.last_minute))
-            if failure is not None:
-                raise failure
-            return await _beside(around.disk, lambda: _report(ledger, checked))
-
-
-def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
-    """Write where the run comes from, where that is not there yet, and bind all parts to the ledger."""
-    wanted = {ORIGIN: origin.text(), MANIFEST: redact(manifest.text).encode()}
-    for name, text in wanted.items():
-        path = ledger.run_dir / name
-        if path.is_symlink() or not path.is_file() or path.read_bytes() != text:
-            note_making(ledger.run_dir, is_naming=True)
-            with replacing(path) as file:
-                file.write(text)
-    ledger.bind_parts()
-
-
-def _report(ledger: Ledger, checked: Checked) -> Report:
-    view = ledger.view()
-    report = fold(view, manifest=checked.manifest.path, notes=checked.notes)
-    write_reports(report, ledger.run_dir, explore(view, report))
-    return report
-
-
-async def _beside(disk: Disk, call: Callable[[], T]) -> T:
-    """What `call` returns; it blocks for so long that it must not hold the event loop."""
-    found: list[T] = []
-    await disk(lambda: found.append(call()))
-    return found[0]
-
-
-async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
-    """Run it; a failure before anything was sent still ends the epoch cleanly."""
-    failure: BulkError | None = None
-    try:
-        return await run.execute(), None
-    except* BulkError as group:
-        failure = _first(group)
-    assert failure is not None, "execute returns or raises"
-    return Ended(failure.exit_code, str(failure)), failure
-
-
-def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
-    """The one error to tell: groups are unwrapped here and nowhere else."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, BulkError), "except* selects them"
-    return error
-
-
-def _credentials(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, Credential]:
-    folder = manifest.path.resolve().parent
-    return {
-        name: Credential(name, source, environ, folder, clock=clock)
-        for name, source in manifest.platform.credentials.items()
-    }
-
-
-def _identity(checked: Checked) -> RunIdentity:
-    manifest = checked.manifest
-    return RunIdentity(
-        name=manifest.name,
-        base_url=manifest.platform.base_url,
-        vendor=manifest.platform.vendor,
-        manifest_digest=manifest.digest,
-        items_digest=checked.digest,
-        jobs=tuple(
-            (job.name, job.operation.name, found.items if job.derivation is None else UNKNOWN_ITEMS)
-            for job, found in zip(manifest.jobs, checked.jobs, strict=True)
-        ),
-    )
-
-
-async def _check(
-    manifest: Manifest,
-    workspace: Path,
-    display: Display,
-    clock: Clock,
-    stdin: BinaryIO | None,
-    *,
-    is_to_check: bool = False,
-) -> Checked:
-    """The check of an earlier process where nothing has changed since; otherwise all items are read, in a thread."""
-    started_at = clock.now()
-
-    def tell(items: int) -> None:
-        job = JobStatus(name="items", operation="check", items=None, outcomes={"checked": items})
-        display.update(
-            RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
-        )
-
-    def note() -> None:
-        note_making(workspace, is_checking=True)
-
-    def work() -> Checked:
-        found = None if is_to_check else load_checked(manifest, workspace, note)
-        if found is None:
-            note()
-            found = check(manifest, workspace, stdin=stdin or (sys.stdin.buffer if sys.stdin else None), progress=tell)
-        return found
-
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-
-
 def new_run_dir(name: str, clock: Clock) -> Path:
-    """`runs/NAME-TIMESTAMP` that is not there yet; the time is UTC, so that runs sort by it."""
+    """Make `runs/NAME-TIMESTAMP`, of this run alone; the time is UTC, so that runs sort by it.
+
+    Raises:
+        RunDirectoryError: it can't be made.
+    """
     safe = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
     stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
     path, number = RUNS / f"{safe}-{stamp}", 1
-    while path.exists():
-        number += 1
-        path = RUNS / f"{safe}-{stamp}-{number}"
-    return path
+    try:
+        RUNS.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                path.mkdir(mode=DIRECTORY_MODE)
+            except FileExistsError:  # a run that was started in the same second
+                number += 1
+                path = RUNS / f"{safe}-{stamp}-{number}"
+            else:
+                return path
+    except OSError as error:
+        raise unusable(path, error) from error
+
+
+def remove_if_empty(run_dir: Path) -> None:
+    """Take back what `new_run_dir` made, where no run began in it."""
+    with contextlib.suppress(OSError):
+        run_dir.rmdir()

@@ -1,12 +1,12 @@
-"""Where a run came from: what `bulk retry RUN` must know and the manifest does not say. A small file beside the ledger.
+"""Where a run came from: what `bulk resume RUN` and `bulk retry RUN` must know, and the manifest does not say.
 
-It holds names of places (`env:BULK_TOKEN`), never a token.
+A small file beside the ledger. It holds names of places (`env:BULK_TOKEN`), never a token.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -16,6 +16,9 @@ from bulk.manifest.reading import Overrides
 from bulk.redaction import redact_json
 
 NAME = "origin.json"
+LIMITS = ("concurrency", "reserve", "failures", "max_duration")
+MASK = "***"
+"""What stands in the place of a secret; see `bulk.redaction`."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +30,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         limit: first so many items of each job only; None: all.
         ca_bundle, trust_env: as the run used them; older runs say nothing of them, and then the manifest's count.
         variables: what `--var` gave. jobs: the ones that `--job` chose; None: all.
+        limits: what the command line gave of concurrency, reserve, failures and max_duration, as texts.
+        cache: folder of stored validators and bodies; None: none are kept; empty: that is not known.
     """
 
     manifest: str
@@ -38,10 +43,12 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     trust_env: bool | None = None
     variables: Mapping[str, str] = {}
     jobs: tuple[str, ...] | None = None
+    limits: Mapping[str, str] = {}
+    cache: str | None = ""
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Self:
-        """The origin of a manifest that was read."""
+    def of(cls, manifest: Manifest, given: Overrides | None = None, cache: Path | None = None) -> Self:
+        """The origin of a manifest that was read with what was `given` beside it."""
         platform = manifest.platform
         return cls(
             manifest=str(manifest.path.resolve()),
@@ -53,6 +60,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             trust_env=platform.trust_env,
             variables=dict(manifest.variables),
             jobs=manifest.chosen,
+            limits={} if given is None else {name: str(text) for name in LIMITS if (text := getattr(given, name))},
+            cache=None if cache is None else str(cache.absolute()),
         )
 
     @classmethod
@@ -67,7 +76,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         except OSError as error:
             raise RunDirectoryError(f"{run_dir} holds no run that was started: {NAME}: {error.strerror}") from error
         except msgspec.MsgspecError as error:
-            raise RunDirectoryError(f"{run_dir / NAME} is damaged; `bulk run MANIFEST --run-dir` goes on") from error
+            raise RunDirectoryError(
+                f"{run_dir / NAME} is damaged; `bulk run MANIFEST --run-dir` makes it again"
+            ) from error
 
     def text(self) -> bytes:
         """What the file holds; a secret that stands in the command of a credential is not in it."""
@@ -76,24 +87,24 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         data = redact_json(msgspec.json.encode(self), own)
         return msgspec.json.format(data, indent=2) + b"\n"
 
+    def _sources(self) -> dict[str, str]:
+        """The sources that can be used: of one with a secret in its command, the manifest's own is."""
+        return {name: source for name, source in self.credentials.items() if MASK not in source}
+
     def overrides(self, given: Overrides) -> Overrides:
         """What the command line gives, and the origin's own where it gives nothing."""
+        limits: dict[str, Any] = {
+            name: text for name, text in self.limits.items() if name in LIMITS and not getattr(given, name)
+        }
         return dataclasses.replace(
             given,
             base_url=given.base_url or self.base_url,
             vendor=given.vendor or self.vendor,
-            credentials={**self.credentials, **given.credentials},
+            credentials={**self._sources(), **given.credentials},
             limit=given.limit if given.limit is not None else self.limit,
             ca_bundle=given.ca_bundle if given.ca_bundle is not None else self.ca_bundle,
             trust_env=given.trust_env if given.trust_env is not None else self.trust_env,
             variables={**self.variables, **given.variables},
             jobs=given.jobs or self.jobs or (),
+            **limits,
         )
-
-
-def manifest_of(run_dir: Path) -> Path | None:
-    """Where the manifest of a run was, for the command that goes on; None where the run does not say."""
-    try:
-        return Path(Origin.load(run_dir).manifest)
-    except RunDirectoryError:
-        return None

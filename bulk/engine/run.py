@@ -9,23 +9,18 @@ hammer, for the second signal and for what does not end in time. Source: design.
 """
 
 import logging
-import os
-import random
+import math
 import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Protocol
+from dataclasses import replace
 
-import aiohttp
 import anyio
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
-from bulk.clock import Clock
-from bulk.engine.approval import Approve
 from bulk.engine.snapshot import Snapshot
+from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.tuning import quiet_collector
 from bulk.engine.warnings import FailureWarnings
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
@@ -45,8 +40,8 @@ from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Minute, Record, StoredTally
-from bulk.manifest.manifest import Job
+from bulk.ledger.records import Action, Minute, Record, StoredTally
+from bulk.manifest.manifest import Job, Limits
 from bulk.model import Effect, Encoded, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
@@ -58,7 +53,8 @@ from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
 from bulk.schedule.scheduler import Scheduler
 from bulk.status import Display, RunStatus
-from bulk.storage.disk_threads import Disk, thread_disk
+
+__all__ = ["ASK_LIMITS", "Ended", "Run", "Surroundings"]
 
 log = logging.getLogger("bulk.engine.run")
 
@@ -71,42 +67,14 @@ DRAIN_EXTRA_S = 5.0
 ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
 
 
-@dataclass(slots=True)
-class Surroundings:
-    """What a run takes from outside, so that a simulation can hand in its own.
+class Run:
+    """One execution, or one resume, of a manifest. `execute` is called once.
 
     Attributes:
-        dice: jitter; seeded in a simulation.
-        disk: runs blocking ledger work.
-        connector: of aiohttp; None makes a TCP one.
-        cache: folder of stored validators and bodies; None: none are kept.
-        handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
-        environ: where the secrets of items are, for `env:`.
-        listener: hears of items once their outcome is durable.
-        approve: is asked before a run begins; None: it just begins.
+        limits: as they are in force.
+        last_status: where it stood when that was told last. last_minute: its figures, for plots.
+        actions: what people did and is not in the ledger yet.
     """
-
-    clock: Clock = field(default_factory=Clock)
-    dice: random.Random = field(default_factory=random.Random)
-    disk: Disk = thread_disk
-    connector: aiohttp.BaseConnector | None = None
-    cache: Path | None = None
-    handles_signals: bool = False
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    listener: "Listener | None" = None
-    approve: Approve | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a run ended, this time: exit code and, where it was stopped, why."""
-
-    exit_code: int
-    why: str
-
-
-class Run:
-    """One execution, or one resume, of a manifest. `execute` is called once."""
 
     def __init__(
         self,
@@ -119,7 +87,7 @@ class Run:
         tally: Tally | None = None,
     ) -> None:
         manifest, limits = checked.manifest, checked.manifest.limits
-        self._manifest, self._limits, workspace = manifest, limits, ledger.run_dir
+        self._manifest, self.limits, workspace = manifest, limits, ledger.run_dir
         self._checked, self._ledger, self._display, self._around = checked, ledger, display, surroundings
         self._credentials, self._listener, self._tally = credentials, surroundings.listener, tally
         self._clock = surroundings.clock
@@ -138,7 +106,10 @@ class Run:
         self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
         self._body_reader = BodyReader(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
-        self._draining = anyio.Event()
+        self._draining, self._limits_changed = anyio.Event(), anyio.Event()
+        self._snapshot: Snapshot | None = None
+        self._recorder: Recorder | None = None
+        self.actions: list[Action] = []
         told: set[tuple[ErrorCode, str]] = set()
         self._failure_warnings = [FailureWarnings(told=told) for _ in manifest.jobs]
         now = self._clock.now()
@@ -156,6 +127,47 @@ class Run:
         self.governor.drain()
         self._draining.set()
 
+    def stop_now(self, reason: BulkError) -> None:
+        """As `stop`, and what is in flight is given up: the next run settles it."""
+        self.stop(reason)
+        self._worker_scope.cancel()
+
+    def pause(self) -> None:
+        """Offer and send nothing until `go_on`; what is in flight ends, and what was lost is settled."""
+        self.scheduler.pause()
+        self.governor.pause()
+
+    def go_on(self) -> None:
+        """The pause is over."""
+        self.governor.go_on()
+        self.scheduler.go_on()
+
+    def change_limits(self, limits: Limits) -> None:
+        """These are in force from now on.
+
+        Raises:
+            ValueError: the reserve would leave nothing of a bucket, and nothing changed.
+        """
+        if limits.reserve != self.limits.reserve:
+            self.governor.set_reserve(limits.reserve.of)
+        if limits.concurrency != self.limits.concurrency:
+            self.governor.set_concurrency(limits.concurrency)
+        self.limits = limits
+        self._limits_changed.set()
+
+    def note_action(self, action: Action) -> None:
+        """Have the ledger remember what a person did."""
+        (self.actions if self._recorder is None else self._recorder.actions).append(action)
+
+    @property
+    def state(self) -> str:
+        """`running`, `pausing`, `paused`, `draining`."""
+        if self._stopped_by is not None:
+            return "draining"
+        if not self.scheduler.is_paused:
+            return "running"
+        return "pausing" if self._snapshot is not None and self._snapshot.is_sending else "paused"
+
     async def _drain_when_stopped(self) -> None:
         """Nothing more is offered: who waits for a permit waits for nothing."""
         await self.scheduler.stopped.wait()
@@ -171,7 +183,7 @@ class Run:
         warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential)
         if warning is not None:
             log.warning(warning)
-        limit = self._limits.failures
+        limit = self.limits.failures
         if limit is None or outcome.kind is not OutcomeKind.FAILED or self._stopped_by is not None:
             return
         failed = sum(progress.ended.get(OutcomeKind.FAILED, 0) for progress in self._progress) + 1
@@ -188,7 +200,7 @@ class Run:
             CredentialMissing: a credential's source has none; nothing was sent.
             BulkError: the ledger can't be written any more.
         """
-        limits = self._limits
+        limits = self.limits
         needed: dict[str, set[str]] = {}
         for job in self._manifest.jobs:
             needed.setdefault(job.credential, set()).add(job.operation.category)
@@ -226,22 +238,23 @@ class Run:
     async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
         clock, around = self._clock, self._around
         sender = RequestSender(transport, self.governor, stores, clock, around.dice, self._draining)
-        settler = Settler(sender, clock, self._limits.settle_s)
-        recorder = self._recorder(stores)
+        settler = Settler(sender, clock, self.limits.settle_s)
+        recorder = self._recorder = self._make_recorder(stores)
+        recorder.actions += self.actions
         hand_over = HandOver(self.scheduler, recorder, self._body_reader, clock, self._on_ended)
         workers = self._workers(sender, settler, recorder, hand_over)
         unsent_items = UnsentItems(
             self._checked, self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop
         )
-        snapshot = Snapshot(
+        snapshot = self._snapshot = Snapshot(
             self._manifest.name, self.scheduler, self.governor, sender, settler, clock, self._failure_warnings
         )
         async with anyio.create_task_group() as outer:
             if self._around.handles_signals:
                 await outer.start(self._watch_signals)
             outer.start_soon(self._tell, snapshot, recorder)
-            if self._limits.max_duration_s is not None:
-                outer.start_soon(self._limit_time, self._limits.max_duration_s)
+            if self.limits.max_duration_s is not None or around.is_steered:
+                outer.start_soon(self._limit_time)
             outer.start_soon(self._limit_drain)
             async with anyio.create_task_group() as writing:
                 writing.start_soon(_to_the_end, recorder)
@@ -250,6 +263,7 @@ class Run:
                 finally:
                     recorder.close()
             outer.cancel_scope.cancel()
+        self._recorder, self.actions = None, recorder.actions
         # what ended in memory and could not be written has not ended: a resume settles it
         self._is_complete = self.scheduler.is_complete and recorder.failure is None
         state = "complete" if self._is_complete else "stopped"
@@ -259,7 +273,7 @@ class Run:
         if recorder.failure is not None and self._stopped_by is None:
             raise recorder.failure
 
-    def _recorder(self, stores: Mapping[str, ValidatorStore]) -> Recorder:
+    def _make_recorder(self, stores: Mapping[str, ValidatorStore]) -> Recorder:
         def flush() -> None:
             for store in stores.values():
                 store.flush_some()
@@ -313,7 +327,7 @@ class Run:
                     group.start_soon(unsent_items.run)
                     for queue in self.scheduler.queues.values():
                         permit_queue = self.governor.queue(queue.credential, queue.category)
-                        for _ in range(self._limits.concurrency):
+                        for _ in range(self.limits.concurrency):
                             group.start_soon(workers.work, queue, permit_queue)
             services.cancel_scope.cancel()
 
@@ -334,8 +348,7 @@ class Run:
     async def _tell(self, snapshot: Snapshot, recorder: Recorder) -> None:
         stored = -STORE_STATUS_S
         while True:
-            state = "draining" if self._stopped_by is not None else "running"
-            status = snapshot.status(state, str(self._stopped_by or ""))
+            status = self.last_status = snapshot.status(self.state, str(self._stopped_by or ""))
             self._display.update(status)
             now = self._clock.monotonic()
             if now - stored >= STORE_STATUS_S:
@@ -343,14 +356,21 @@ class Run:
                 stored = now
             await self._clock.sleep(STATUS_S)
 
-    async def _limit_time(self, seconds: float) -> None:
-        await self._clock.sleep(seconds)
-        self.stop(RunStopped(f"limits.max_duration of {seconds:g} s is over"))
+    async def _limit_time(self) -> None:
+        began = self._clock.monotonic()
+        while True:
+            self._limits_changed = anyio.Event()
+            most_s = self.limits.max_duration_s
+            left_s = math.inf if most_s is None else began + most_s - self._clock.monotonic()
+            if most_s is not None and left_s <= 0.0:
+                return self.stop(RunStopped(f"limits.max_duration of {most_s:g} s is over"))
+            with anyio.move_on_after(left_s):
+                await self._limits_changed.wait()
 
     async def _limit_drain(self) -> None:
         """What is in flight ends within its own time-out; what does not is cancelled and settled by the next run."""
         await self._draining.wait()
-        await self._clock.sleep(self._limits.request_timeout_s + DRAIN_EXTRA_S)
+        await self._clock.sleep(self.limits.request_timeout_s + DRAIN_EXTRA_S)
         self._worker_scope.cancel()
 
     async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -362,8 +382,11 @@ class Run:
                 elif isinstance(self._stopped_by, Interrupted):
                     self._worker_scope.cancel()
                 else:
+                    name = signal.Signals(number).name
+                    now = self._clock.now()
+                    self.note_action(Action(at=now, who=name, verb="stop", args={}, result="draining"))
                     self._stopped_by = None
-                    self.stop(Interrupted(signal.Signals(number).name, 128 + number))
+                    self.stop(Interrupted(name, 128 + number))
                     self._display.note("interrupted: requests in flight are finishing; once more stops at once")
 
     def _ended(self) -> Ended:
@@ -387,10 +410,3 @@ async def _to_the_end(recorder: Recorder) -> None:
     """Whatever ends the workers, the outcomes they handed over are written: the recorder ends when it is closed."""
     with anyio.CancelScope(shield=True):
         await recorder.run()
-
-
-class Listener(Protocol):
-    """Hears of items once their outcome is durable; the library's `map` is one."""
-
-    async def durable(self, finished: Sequence[Finished]) -> None:
-        """These have ended, for good."""

@@ -18,7 +18,7 @@ from bulk.govern.accounts import PermitQueue, Trust
 from bulk.govern.governor import Governor
 from bulk.schedule.job_progress import JobState
 from bulk.schedule.scheduler import Scheduler
-from bulk.status import BucketStatus, JobStatus, RunStatus, Wait, WaitKind
+from bulk.status import LIVE, BucketStatus, JobStatus, RunStatus, Wait, WaitKind
 
 SPAN_S = 10.0
 """Throughput is measured over the last so many seconds."""
@@ -46,6 +46,11 @@ class Snapshot:
         self._started_at = clock.now()
         self._seen: deque[tuple[float, int]] = deque([(clock.monotonic(), self._done())])
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether anything is in flight, or being settled."""
+        return bool(self._governor.concurrency.in_flight or self._settler.under_way or self._sender.downloads)
+
     def _done(self) -> int:
         return sum(sum(progress.ended.values()) for progress in self._scheduler.progress)
 
@@ -60,7 +65,7 @@ class Snapshot:
             state=state,
             at=wall,
             started_at=self._started_at,
-            pid=os.getpid() if state in ("checking", "running", "draining") else None,
+            pid=os.getpid() if state in LIVE else None,
             jobs=tuple(self._job(number) for number in range(len(self._scheduler.jobs))),
             buckets=tuple(self._bucket(queue, now, wall) for queue in queues),
             waits=tuple(self._waits(queues, now, wall)),

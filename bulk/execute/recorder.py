@@ -16,7 +16,7 @@ import anyio.lowlevel
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Intent, Minute, Record, StoredTally
+from bulk.ledger.records import Action, Intent, Minute, Record, StoredTally
 from bulk.status import RunStatus
 from bulk.storage.disk_threads import Disk
 
@@ -90,6 +90,9 @@ class Recorder:
         hooks: what is done with each group besides.
         stop: called once when the disk refuses.
         in_flight: items that are worked on, each of which may soon have an intent (count).
+
+    Attributes:
+        actions: what people did and no group has stored yet; the next one does.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class Recorder:
         self._is_closing = False
         self._status: RunStatus | None = None
         self._minute: Minute | None = None
+        self.actions: list[Action] = []
         self.failure: BulkError | None = None
 
     async def intend(self, *intents: Intent) -> None:
@@ -260,10 +264,13 @@ class Recorder:
     async def _write(self, group: _Group) -> None:
         status, self._status = self._status, None
         minute, self._minute = self._minute, None
+        actions = tuple(self.actions)
         started = self._clock.monotonic()
         while self.failure is None:
             try:
-                await self._disk(lambda: self._commit(group, status, minute))
+                await self._disk(lambda: self._commit(group, status, minute, actions))
+                count = len(actions)
+                del self.actions[:count]
                 self._took_s = self._clock.monotonic() - started
             except RunStopped as refusal:
                 self._stop(refusal)
@@ -284,10 +291,12 @@ class Recorder:
         if not self.is_full:
             self._has_room.set()
 
-    def _commit(self, group: _Group, status: RunStatus | None, minute: Minute | None) -> None:
+    def _commit(
+        self, group: _Group, status: RunStatus | None, minute: Minute | None, actions: Sequence[Action]
+    ) -> None:
         if group.tallies is None:
             group.tallies = self._hooks.tally([entry for entry in group.entries if type(entry) is Record])
-        self._ledger.commit(group.entries, status, group.tallies, minute)
+        self._ledger.commit(group.entries, status, group.tallies, minute, actions)
         self._hooks.flush()
 
 

@@ -70,16 +70,17 @@ class Permit:
         generation: which token of the account it is sent with.
         granted: monotonic seconds.
         is_probe: nothing was left, and it goes to see whether that is so.
+        is_settling: it is for looking what became of a lost write: a pause does not hold it.
     """
 
-    __slots__ = ("generation", "granted", "is_probe", "mark", "queue", "token", "window")
+    __slots__ = ("generation", "granted", "is_probe", "is_settling", "mark", "queue", "token", "window")
 
     def __init__(
         self, queue: "PermitQueue", token: Secret, window: int, mark: int, generation: int, granted: float
     ) -> None:
         self.queue, self.token, self.window, self.mark = queue, token, window, mark
         self.generation, self.granted = generation, granted
-        self.is_probe = False
+        self.is_probe = self.is_settling = False
 
 
 @dataclass(slots=True, eq=False)
@@ -97,7 +98,8 @@ class PermitQueue:
 
     Attributes:
         bucket: None while nothing is known, or where the platform limits nothing.
-        waiters: workers with an item under way, in the order in which they came: they go first.
+        settlers: workers that look what became of a lost write: they go first, and a pause does not hold them.
+        waiters: workers with an item under way, in the order in which they came: they go next.
         newcomers: workers without an item.
         wake_event: wakes the attendant. is_woken: it is set.
         is_paced: permits come from the attendant only, at `rate` requests per second.
@@ -122,6 +124,7 @@ class PermitQueue:
     account: "Account"
     category: str
     bucket: Bucket | None = None
+    settlers: deque[Waiter] = field(default_factory=deque)
     waiters: deque[Waiter] = field(default_factory=deque)
     newcomers: deque[Waiter] = field(default_factory=deque)
     wake_event: anyio.Event = field(default_factory=anyio.Event)
@@ -176,11 +179,12 @@ class PermitQueue:
     @property
     def waiting(self) -> int:
         """Workers that want a permit (count)."""
-        return len(self.waiters) + len(self.newcomers)
+        return len(self.settlers) + len(self.waiters) + len(self.newcomers)
 
     def next_waiter(self) -> Waiter:
         """Who gets the next permit; there must be one."""
-        return self.waiters.popleft() if self.waiters else self.newcomers.popleft()
+        line = self.settlers or self.waiters or self.newcomers
+        return line.popleft()
 
     def is_stale(self, now: float) -> bool:
         """Whether the platform must be asked first: somebody else could have taken all that was left."""

@@ -7,6 +7,7 @@ Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
@@ -15,6 +16,7 @@ from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.govern.accounts import Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
 from bulk.govern.budgets import charges, pacing, probes, stated_limits, unusable
+from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.policy import Draining, Policy
@@ -37,7 +39,7 @@ _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
 _PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
 _USABLE = (_PROVEN, _UNPROVEN)
 _BUDGET, _CONCURRENCY, _NEEDS = WaitKind.BUDGET, WaitKind.CONCURRENCY, WaitKind.NEEDS
-_RETRY_AFTER, _UNREACHABLE = WaitKind.RETRY_AFTER, WaitKind.UNREACHABLE
+_RETRY_AFTER, _UNREACHABLE, _PAUSED = WaitKind.RETRY_AFTER, WaitKind.UNREACHABLE, WaitKind.PAUSED
 
 
 class Governor:
@@ -62,7 +64,7 @@ class Governor:
         self._queues: list[PermitQueue] = []
         self._paused_until, self._paused_why = 0.0, ""
         self.reachability = Reachability(policy.unreachable_s)
-        self._is_draining = self._may_begin = False
+        self._is_draining = self._may_begin = self._is_paused = False
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the permit queues of one credential; its token is read here (CredentialMissing)."""
@@ -79,24 +81,24 @@ class Governor:
         """The permit queue of (credential, category)."""
         return self.accounts[credential].queues[category]
 
-    def permit_nowait(self, queue: PermitQueue) -> Permit | None:
+    def permit_nowait(self, queue: PermitQueue, is_settling: bool = False) -> Permit | None:
         """A permit if one can be had at once; None means: `await permit(permit queue)`."""
-        if queue.waiters or queue.is_paced:
+        if queue.waiters or queue.is_paced or queue.settlers:
             return None
-        return self._grant(queue, self.clock.monotonic())
+        return self._grant(queue, self.clock.monotonic(), is_settling)
 
-    async def permit(self, queue: PermitQueue, *, is_new: bool = False) -> Permit:
-        """Wait for a permit; `is_new`: for an item that nobody has begun yet.
+    async def permit(self, queue: PermitQueue, *, is_new: bool = False, is_settling: bool = False) -> Permit:
+        """Wait for a permit; `is_new`: for an item that nobody has begun yet; `is_settling`: see `Permit`.
 
         Raises:
             CredentialRefused: the platform does not take the credential, and it can't be renewed.
             Draining: the run is ending.
         """
-        permit = self.permit_nowait(queue)
+        permit = self.permit_nowait(queue, is_settling)
         if permit is not None:
             return permit
         self._refuse_if_over(queue)
-        waiter, line = Waiter(), queue.newcomers if is_new else queue.waiters
+        waiter, line = Waiter(), queue.settlers if is_settling else queue.newcomers if is_new else queue.waiters
         line.append(waiter)
         queue.wake()
         try:
@@ -115,7 +117,8 @@ class Governor:
     def may_leave(self, permit: Permit) -> bool:
         """Whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was given."""
         account, now = permit.queue.account, self.clock.monotonic()
-        if permit.generation != account.generation or account.trust not in _USABLE:
+        is_held = self._is_paused and not permit.is_settling
+        if is_held or permit.generation != account.generation or account.trust not in _USABLE:
             return False
         return now >= account.paused_until and now >= self._paused_until
 
@@ -129,10 +132,13 @@ class Governor:
         if queue.account.trust is Trust.REFUSED:
             raise refused(queue.account)
 
-    def _obstacle(self, queue: PermitQueue, now: float) -> str:
+    def _obstacle(self, queue: PermitQueue, now: float, is_settling: bool) -> str:
         """Why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
         account = queue.account
         queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
+        if self._is_paused and not is_settling:
+            queue.obstacle_kind = _PAUSED
+            return "paused"
         if self.reachability.is_silent and (self.concurrency.in_flight or now < self.reachability.retry_at):
             queue.obstacle_until = self.reachability.retry_at if now < self.reachability.retry_at else None
             queue.obstacle_kind = _UNREACHABLE
@@ -155,19 +161,24 @@ class Governor:
             account.wake()
             return f"credential {account.name} being renewed"
         bucket = queue.bucket
-        if bucket is not None and bucket.free <= bucket.reserve:
-            probe_at = probes.probe_at(bucket, self.time.middle(now)) - self.time.low
-            if now < probe_at:
-                reset = bucket.reset_at - self.time.middle(0.0)
-                queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
-                return f"bucket {queue.category}"
+        if bucket is not None and bucket.free <= bucket.reserve and self._is_used_up(queue, bucket, now):
+            return f"bucket {queue.category}"
         if self.concurrency.has_room:
             return ""
         queue.obstacle_kind = _CONCURRENCY
         return self.concurrency.obstacle
 
-    def _grant(self, queue: PermitQueue, now: float) -> Permit | None:
-        queue.obstacle = self._obstacle(queue, now)
+    def _is_used_up(self, queue: PermitQueue, bucket: Bucket, now: float) -> bool:
+        """Whether not even a probe may leave at `now`, of a bucket with nothing free. Sets `obstacle_until`."""
+        probe_at = probes.probe_at(bucket, self.time.middle(now)) - self.time.low
+        if now >= probe_at:
+            return False
+        reset = bucket.reset_at - self.time.middle(0.0)
+        queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
+        return True
+
+    def _grant(self, queue: PermitQueue, now: float, is_settling: bool) -> Permit | None:
+        queue.obstacle = self._obstacle(queue, now, is_settling)
         if queue.obstacle:
             return None
         account, bucket = queue.account, queue.bucket
@@ -175,6 +186,7 @@ class Governor:
             queue.wake()
             return None
         permit = charges.charge(queue, account.token, account.generation, now, self.time)
+        permit.is_settling = is_settling
         queue.used += 1
         queue.granted += 1
         if queue.granted == UNPACED_FIRST:
@@ -191,7 +203,7 @@ class Governor:
             if not queue.waiting:
                 await queue.wake_event.wait()
                 continue
-            queue.obstacle = self._obstacle(queue, now)
+            queue.obstacle = self._obstacle(queue, now, bool(queue.settlers))
             if queue.obstacle:
                 if queue.obstacle != self.concurrency.obstacle:  # answers make room, nothing that the watcher could ask
                     queue.account.wake()
@@ -213,7 +225,7 @@ class Governor:
         """Have the platform asked what is left, where others may have taken it since its last word."""
         while queue.waiting:
             now = self.clock.monotonic()
-            if not queue.is_stale(now) or self._obstacle(queue, now):
+            if not queue.is_stale(now) or self._obstacle(queue, now, bool(queue.settlers)):
                 return
             queue.obstacle = f"bucket {queue.category}: what others left is being asked"
             queue.obstacle_kind = _BUDGET
@@ -224,7 +236,7 @@ class Governor:
     def _serve(self, queue: PermitQueue, most: int) -> None:
         now = self.clock.monotonic()
         while most > 0 and queue.waiting:
-            permit = self._grant(queue, now)
+            permit = self._grant(queue, now, bool(queue.settlers))
             if permit is None:
                 return
             waiter = queue.next_waiter()
@@ -253,7 +265,7 @@ class Governor:
             if queue.is_paced:
                 if queue.obstacle and queue.waiting:
                     queue.wake()
-            elif queue.waiters or (queue.newcomers and queue is not own):
+            elif queue.waiters or queue.settlers or (queue.newcomers and queue is not own):
                 self._serve(queue, queue.waiting)
             elif queue.newcomers:
                 queue.wake()
@@ -287,8 +299,7 @@ class Governor:
         reason = self.reachability.failed(self.clock.monotonic(), failure, is_first_contact=not self.answers)
         if reason:
             self.stop(RunStopped(reason))
-        for queue in self._queues:
-            queue.wake()
+        self._wake_all()
 
     def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
         """The request was answered: give back, correct buckets, grow or fall, pause, freeze."""
@@ -337,8 +348,7 @@ class Governor:
         self.answers += 1
         self.loop_load.beat()
         if self.reachability.unanswered and self.reachability.answered():
-            for queue in self._queues:
-                queue.wake()
+            self._wake_all()
         date = date_from_headers(reply.headers)
         if date is not None:
             self.time.observe(date, sent, received)
@@ -346,11 +356,8 @@ class Governor:
     def observe(self, queue: PermitQueue, limits: Limits, overlap: int, now: float, *, is_asked: bool = False) -> None:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         queue.heard_at = now
-        is_first = queue.bucket is None
-        if (
-            stated_limits.take(queue, limits, overlap, now, self.time, self.policy.reserve, is_asked=is_asked)
-            or is_first
-        ):
+        is_first, reserve = queue.bucket is None, self.policy.reserve
+        if stated_limits.take(queue, limits, overlap, now, self.time, reserve, is_asked=is_asked) or is_first:
             self.refresh_pace(queue, now)
             queue.wake()
         if queue.hopeless and unusable.is_hopeless(queue, now):
@@ -363,8 +370,7 @@ class Governor:
         """See `hopeless.may_begin`; who waits for it is woken once."""
         if not self._may_begin and unusable.may_begin(self.accounts.values(), self._work_left):
             self._may_begin = True
-            for queue in self._queues:
-                queue.wake()
+            self._wake_all()
         return self._may_begin
 
     def _release(self, permit: Permit, now: float) -> None:
@@ -378,6 +384,32 @@ class Governor:
         account.trust = Trust.REFUSED
         for queue in account.queues.values():
             self._turn_away(queue, lambda: refused(account))
+
+    def pause(self) -> None:
+        """Let nothing leave but what looks for lost writes and `GET /rate_limit`: also not what has its permit."""
+        self._is_paused = True
+
+    def go_on(self) -> None:
+        """The pause is over."""
+        self._is_paused = False
+        self._wake_all()
+
+    def set_concurrency(self, most: int) -> None:
+        """At most so many requests are in flight from now on (count)."""
+        self.concurrency.set_most(most)
+        self._wake_all()
+
+    def set_reserve(self, reserve: Callable[[int], int]) -> None:
+        """Leave that much of every window to others, of the open ones at once; ValueError: nothing would be left."""
+        unusable.set_reserve(self._queues, reserve)
+        self.policy = replace(self.policy, reserve=reserve)
+        for queue in self._queues:
+            self.refresh_pace(queue, self.clock.monotonic())
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        for queue in self._queues:
+            queue.wake()
 
     def drain(self) -> None:
         """Give permits only to who needs not wait; turn away the others."""

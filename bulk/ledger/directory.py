@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -26,6 +27,8 @@ RESULTS = "results.jsonl"
 
 BEFORE_LEDGER = (
     "manifest.yaml*",
+    "origin.json*",
+    "control.sock",
     "index.db*",
     "copies.db*",
     "check.json*",
@@ -35,6 +38,9 @@ BEFORE_LEDGER = (
     "ledger.db.new*",
 )
 """Names that a run makes before its ledger exists: a run that was stopped that early starts again."""
+
+LOOKS_MOST = 500
+"""So often a lock is tried that others hold for a moment, because they look whether it is held (count)."""
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 """The disk, the quota or the limit for files is used up."""
@@ -65,11 +71,12 @@ class Claim:
 
     Attributes:
         path: of the directory.
+        is_new: it was made for this claim.
         fd: the directory itself, for names that must not be reached through links.
     """
 
-    def __init__(self, path: Path, fd: int, lock_fd: int) -> None:
-        self.path, self.fd = path, fd
+    def __init__(self, path: Path, fd: int, lock_fd: int, *, is_new: bool = False) -> None:
+        self.path, self.fd, self.is_new = path, fd, is_new
         self._lock_fd = lock_fd
 
     @classmethod
@@ -81,14 +88,33 @@ class Claim:
             RunStopped: the disk is full.
         """
         with refusing(run_dir), contextlib.ExitStack() as undo:
-            _make(run_dir)
+            is_new = _make(run_dir)
             _refuse_foreign(run_dir)
-            claim = cls(run_dir, os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), -1)
+            fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            claim = cls(run_dir, fd, -1, is_new=is_new)
             undo.callback(claim.release)
             claim._lock_fd = _lock(run_dir, claim.fd)
             _make_private(run_dir)
             undo.pop_all()
             return claim
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / LEDGER).exists()
+
+    def undo(self) -> None:
+        """Leave nothing behind of a run that can't begin: what it made before its ledger, and the directory if it is
+        new. Where there is a ledger, everything stays.
+        """
+        if self.has_ledger:
+            return
+        with contextlib.suppress(OSError):
+            for path in self.path.iterdir():
+                if any(fnmatch(path.name, pattern) for pattern in BEFORE_LEDGER):
+                    path.unlink()
+            if self.is_new:
+                self.path.rmdir()
 
     def release(self) -> None:
         """Let the next process in; may be called twice."""
@@ -143,14 +169,37 @@ def read_holder(run_dir: Path) -> Holder | None:
         os.close(fd)
 
 
-def _make(run_dir: Path) -> None:
+def is_held(run_dir: Path) -> bool:
+    """Whether a process of this machine holds the directory: exact, however the last one ended."""
+    try:
+        fd = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _is_locked(fd, fcntl.LOCK_SH)
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int, how: int) -> bool:
+    """Lock it, if nobody is in the way."""
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _make(run_dir: Path) -> bool:
+    """Whether the directory had to be made."""
     if run_dir.is_dir():
-        return
+        return False
     run_dir.parent.mkdir(parents=True, exist_ok=True)
     run_dir.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     run_dir.chmod(DIRECTORY_MODE)
     with contextlib.suppress(PermissionError):  # a parent that lets names through and is not to be listed
         sync_directory(run_dir.parent)
+    return True
 
 
 def _refuse_foreign(run_dir: Path) -> None:
@@ -174,14 +223,14 @@ def _listed(names: Sequence[str]) -> str:
 def _lock(run_dir: Path, fd: int) -> int:
     lock_fd = open_private(LOCK, os.O_RDWR | os.O_CREAT, fd)
     try:
-        try:
-            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = read_holder(run_dir)
-            who = f"process {holder.pid} on {holder.host}" if holder else "another process"
-            raise RunDirectoryError(
-                f"{run_dir} is in use by {who}; wait until it has ended, or name another --run-dir"
-            ) from None
+        for _ in range(LOOKS_MOST):
+            if _is_locked(lock_fd, fcntl.LOCK_EX):
+                break
+            if not _is_locked(lock_fd, fcntl.LOCK_SH):
+                _refuse_held(run_dir)
+            fcntl.flock(lock_fd, fcntl.LOCK_UN)  # others only look whether it is held
+        else:
+            _refuse_held(run_dir)
         name = msgspec.json.encode(Holder(os.getpid(), socket.gethostname()))
         os.pwrite(lock_fd, name, 0)
         os.ftruncate(lock_fd, len(name))
@@ -189,6 +238,12 @@ def _lock(run_dir: Path, fd: int) -> int:
         os.close(lock_fd)
         raise
     return lock_fd
+
+
+def _refuse_held(run_dir: Path) -> NoReturn:
+    holder = read_holder(run_dir)
+    who = f"process {holder.pid} on {holder.host}" if holder else "another process"
+    raise RunDirectoryError(f"{run_dir} is in use by {who}; wait until it has ended, or name another --run-dir")
 
 
 def _make_private(run_dir: Path) -> None:

@@ -20,7 +20,7 @@ from bulk.ledger import chunks, companion_files, database, results, rows, saved_
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import RESULTS, Claim, refusing
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
-from bulk.ledger.records import Entry, Intent, Minute, Point, Record, RunIdentity, StoredTally
+from bulk.ledger.records import Action, Entry, Intent, Minute, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.results import ResultsFile
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
@@ -122,6 +122,7 @@ class Ledger:
         status: RunStatus | None = None,
         tallies: Mapping[int, StoredTally] = _NO_TALLIES,
         minute: Minute | None = None,
+        actions: Sequence[Action] = (),
     ) -> None:
         """Make a group durable: files, then lines, then the transaction that points to them."""
         intents = [entry for entry in batch if type(entry) is Intent]
@@ -148,6 +149,7 @@ class Ledger:
                     connection.executemany(rows.CLOSE_INTENT, closed)
                     connection.executemany(rows.ADD_COUNT, sums)
                     connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
+                    connection.executemany(rows.ADD_ACTION, rows.action_rows(actions))
                     if status is not None:
                         rows.set_status(connection, status, minute)
             except BaseException:
@@ -224,7 +226,14 @@ class Ledger:
         except OSError as error:
             raise stopped(error, self.run_dir) from error
 
-    def finish(self, exit_code: int, why: str, status: RunStatus, minute: Minute | None = None) -> None:
+    def finish(
+        self,
+        exit_code: int,
+        why: str,
+        status: RunStatus,
+        minute: Minute | None = None,
+        actions: Sequence[Action] = (),
+    ) -> None:
         """End the epoch; `results.jsonl` is written anew first, where lines of it were replaced."""
         with self._lock:
             self._check_presence()
@@ -236,6 +245,7 @@ class Ledger:
                         raise
             with self._transaction() as connection:
                 rows.set_status(connection, status, minute)
+                connection.executemany(rows.ADD_ACTION, rows.action_rows(actions))
                 reason = redact(why.encode("utf-8", "replace").decode())
                 connection.execute(rows.END_EPOCH, (status.at, exit_code, reason, rows.status_json(status), self.epoch))
         self._reached(Point.ENDED)

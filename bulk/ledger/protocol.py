@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Protocol
 
-from bulk.ledger.records import Entry, Intent, Minute, StoredTally
+from bulk.ledger.records import Action, Entry, Intent, Minute, StoredTally
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import RunStatus
 
@@ -65,6 +65,7 @@ class RunLedger(Protocol):
         status: RunStatus | None = None,
         tallies: Mapping[int, StoredTally] = ...,
         minute: Minute | None = None,
+        actions: Sequence[Action] = (),
     ) -> None:
         """Make a group durable: all of it, or none.
 
@@ -76,6 +77,7 @@ class RunLedger(Protocol):
             status: stored as the newest one, for `bulk status`.
             tallies: of jobs by their number (-1: of the run), this group included; they replace the stored ones.
             minute: stored with the status, for plots; replaces what the ledger has of it.
+            actions: what people did since the last commit.
 
         Raises:
             ValueError: an item of the group has an outcome already. Nothing of the group was kept.
@@ -121,7 +123,14 @@ class RunLedger(Protocol):
         are; before anything is sent.
         """
 
-    def finish(self, exit_code: int, why: str, status: RunStatus, minute: Minute | None = None) -> None:
+    def finish(
+        self,
+        exit_code: int,
+        why: str,
+        status: RunStatus,
+        minute: Minute | None = None,
+        actions: Sequence[Action] = (),
+    ) -> None:
         """End this process's time with the run at `status.at`; the results hold every item once.
 
         A run that is stopped with work left may keep replaced lines (always after an interrupt, which should not wait);

@@ -96,6 +96,24 @@ class RunIdentity(msgspec.Struct, frozen=True):
     jobs: tuple[tuple[str, str, int], ...]
 
 
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a person did to a run while it went on.
+
+    Attributes:
+        at: UTC epoch seconds.
+        who: the user, and by what: `alice (cli)`; or the signal.
+        verb: `pause`, `resume`, `stop`, `set`.
+        args: what it was given.
+        result: the state that the run had then, or why it was refused.
+    """
+
+    at: float
+    who: str
+    verb: str
+    args: Mapping[str, Any]
+    result: str
+
+
 class Epoch(msgspec.Struct, frozen=True):
     """One process's time with a run.
 

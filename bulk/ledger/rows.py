@@ -8,9 +8,9 @@ import msgspec
 import orjson
 
 from bulk.ledger import results
-from bulk.ledger.records import Intent, Minute, Record, RunIdentity, StoredTally
+from bulk.ledger.records import Action, Intent, Minute, Record, RunIdentity, StoredTally
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from bulk.redaction import redact_json
+from bulk.redaction import redact, redact_json
 from bulk.status import STATES, RunStatus
 
 _EFFECTS = {effect: effect.value for effect in Effect}
@@ -22,6 +22,7 @@ ADD_COUNT = """
     INSERT INTO counts VALUES (?,?,?,?,?) ON CONFLICT (job, outcome, code)
     DO UPDATE SET items = items + excluded.items, bytes = bytes + excluded.bytes
 """
+ADD_ACTION = "INSERT INTO actions VALUES (?, ?, ?, ?, ?)"
 SET_STATUS = "UPDATE status SET json = ?"
 SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
 SET_MINUTE = "INSERT OR REPLACE INTO timeline VALUES (?,?)"
@@ -139,6 +140,15 @@ def outcome_rows(
         sizes[key] = sizes.get(key, 0) + length
         position += length
     return rows, [(*key, count, sizes[key]) for key, count in items.items()]
+
+
+def action_rows(actions: Iterable[Action]) -> list[tuple[float, str, str, bytes, str]]:
+    """Rows of the table `actions`."""
+    found = []
+    for action in actions:
+        args = redact_json(msgspec.json.encode(action.args))
+        found.append((action.at, redact(action.who), action.verb, args, redact(action.result)))
+    return found
 
 
 def status_json(status: RunStatus) -> bytes:

@@ -105,6 +105,15 @@ CREATE TABLE IF NOT EXISTS parts (
     digest  TEXT NOT NULL            -- BLAKE2b, hex
 );
 
+-- What people did to the run while it went on: who paused, stopped or set what, and when. Begun without it, a run gets it.
+CREATE TABLE IF NOT EXISTS actions (
+    at     REAL NOT NULL,
+    who    TEXT NOT NULL,
+    verb   TEXT NOT NULL,
+    args   BLOB NOT NULL,            -- JSON
+    result TEXT NOT NULL             -- the state of the run after it, or why it was refused
+);
+
 -- Every time that a process opened the run for writing.
 CREATE TABLE epochs (
     number     INTEGER PRIMARY KEY,

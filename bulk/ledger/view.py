@@ -19,8 +19,8 @@ import orjson
 from bulk.errors import RunDirectoryError
 from bulk.ledger.chunks import refuse_edited
 from bulk.ledger.database import LEDGER, has_table, open_reader, refuse_foreign
-from bulk.ledger.directory import RESULTS, Holder, read_holder
-from bulk.ledger.records import Epoch, Minute, RunIdentity, StoredTally
+from bulk.ledger.directory import RESULTS, Holder, is_held, read_holder
+from bulk.ledger.records import Action, Epoch, Minute, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at, rewritten_path
 from bulk.ledger.rows import read_counts, read_identity, read_words
 from bulk.model import OutcomeKind
@@ -56,6 +56,10 @@ class LedgerView:
         """The process that has the run open, or had it when it was killed; None after a clean end."""
         return read_holder(self.run_dir)
 
+    def is_held(self) -> bool:
+        """Whether a process of this machine has the run open."""
+        return is_held(self.run_dir)
+
     def status(self) -> RunStatus | None:
         """Where the run stood when that was last written down; None before the first time."""
         with open_reader(self._path) as connection:
@@ -71,6 +75,17 @@ class LedgerView:
             ).fetchall()
         epochs = [(*row, _status(data)) for *row, data in rows]
         return [Epoch(*fields) for fields in epochs]
+
+    def actions(self) -> list[Action]:
+        """What people did to the run while it went on, oldest first."""
+        with open_reader(self._path) as connection:
+            if not has_table(connection, "actions"):
+                return []
+            rows = connection.execute("SELECT at, who, verb, args, result FROM actions ORDER BY at, rowid").fetchall()
+            return [
+                Action(at=at, who=who, verb=verb, args=msgspec.json.decode(args), result=result)
+                for at, who, verb, args, result in rows
+            ]
 
     def counts(self) -> dict[int, dict[str, int]]:
         """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""

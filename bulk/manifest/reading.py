@@ -33,12 +33,15 @@ MOST_MANIFEST_BYTES = 16 * 1024 * 1024
 VERSION = 1
 
 
-def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) -> Manifest:
+def read_manifest(
+    path: Path, overrides: Overrides, environ: Mapping[str, str], *, text_at: Path | None = None
+) -> Manifest:
     """Read a manifest; its items are located, not read.
 
     Args:
         overrides: what the command line gave.
         environ: for BULK_BASE_URL, BULK_TOKEN and BULK_VENDOR.
+        text_at: where a copy of it is, if it is no longer at `path`.
 
     Raises:
         ManifestError: it can't be used: up to 50 flaws with line and field, and how many more.
@@ -46,7 +49,7 @@ def read_manifest(path: Path, overrides: Overrides, environ: Mapping[str, str]) 
     """
     flaws = Flaws()
     shown = str(path)
-    raw = _content(path, shown)
+    raw = _content(text_at or path, shown)
     try:
         root, repeated = read_document(io.BytesIO(raw).read)
     except SourceFlaw as error:

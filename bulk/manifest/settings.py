@@ -15,7 +15,6 @@ from bulk.flaws import Flaws, name_shown
 from bulk.manifest import platform_section
 from bulk.manifest.fields import Fields, one_of
 from bulk.manifest.manifest import Limits, Platform
-from bulk.quantities import Share
 
 VENDORS = ("service", "github")
 PACES = ("even", "burst")
@@ -112,7 +111,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
     usual = Limits()
     found = Limits(
         concurrency=part.scalar("concurrency", usual.concurrency, _concurrency),
-        reserve=part.scalar("reserve", usual.reserve, _reserve),
+        reserve=part.scalar("reserve", usual.reserve, quantities.reserve),
         failures=part.scalar("failures", None, quantities.share),
         request_timeout_s=part.scalar("request_timeout", usual.request_timeout_s, quantities.duration_s),
         unreachable_s=part.scalar("unreachable", usual.unreachable_s, quantities.duration_s),
@@ -125,7 +124,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
     return replace(
         found,
         concurrency=_given("--concurrency", overrides.concurrency, _concurrency, found.concurrency),
-        reserve=_given("--reserve", overrides.reserve, _reserve, found.reserve),
+        reserve=_given("--reserve", overrides.reserve, quantities.reserve, found.reserve),
         failures=_given("--failures", overrides.failures, quantities.share, found.failures),
         max_duration_s=_given("--max-duration", overrides.max_duration, quantities.duration_s, found.max_duration_s),
     )
@@ -142,13 +141,6 @@ def item_limit(overrides: Overrides) -> int | None:
 
 def _concurrency(given: object) -> int:
     return quantities.count(given, 1, MOST_CONCURRENCY)
-
-
-def _reserve(given: object) -> Share:
-    reserve = quantities.share(given)
-    if reserve.fraction is not None and reserve.fraction >= 1.0:
-        raise ValueError("expected a count or a share below 100%, which would leave nothing to run with")
-    return reserve
 
 
 def _api_version(text: str) -> str:

@@ -8,7 +8,6 @@ run stands), `tally.py` (what the items say), then this.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
@@ -16,13 +15,14 @@ from bulk.clock import Clock
 from bulk.errors import RunDirectoryError
 from bulk.exit_codes import MEANINGS
 from bulk.ledger.directory import RESULTS
-from bulk.ledger.records import Epoch
+from bulk.ledger.records import Action, Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact_json
 from bulk.report.active_time import ActiveTime
 from bulk.report.record import (
     HINTS,
+    ActionReport,
     BucketReport,
     EpochReport,
     ErrorCount,
@@ -39,21 +39,19 @@ __all__ = ["Report", "fold"]
 
 MOST_WAITS = 50
 MOST_EPOCHS = 100
+MOST_ACTIONS = 100
 _MANY = 20
 _NAMED = 3
 """So many jobs with one cause are named."""
 _ACCESS = frozenset((ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND, ErrorCode.UNAUTHORIZED))
 
 
-def fold(
-    view: LedgerView, *, manifest: Path | None = None, notes: Iterable[str] = (), now: float | None = None
-) -> Report:
+def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = None) -> Report:
     """How the run of `view` went, or goes.
 
     A process that folds its own run ends its epoch in the ledger first (`Ledger.finish`); else it counts as running.
 
     Args:
-        manifest: where the manifest is, for the command that goes on.
         notes: what else a person should know, such as what the check found.
         now: UTC epoch seconds; None: this machine's clock.
 
@@ -100,7 +98,8 @@ def fold(
         epochs=tuple(_epoch(epoch, span) for epoch, span in zip(standing.epochs, spans, strict=True))[-MOST_EPOCHS:],
         slowest=tally.slowest,
         timeline=tally.timeline if spans else None,
-        next_command=next_command(standing, view.run_dir, manifest),
+        actions=tuple(_action(action) for action in view.actions()[-MOST_ACTIONS:]),
+        next_command=next_command(standing, view.run_dir),
         notes=(*_notes(standing, jobs), *notes),
     )
     return _redacted(report)
@@ -155,7 +154,7 @@ def _spans(standing: Standing, now: float) -> Iterator[tuple[float, float]]:
     """Start and end of each epoch. A killed one ended when it was last heard, or else when the next one began."""
     starts = [epoch.started_at for epoch in standing.epochs]
     for epoch, following in zip(standing.epochs, [*starts[1:], None], strict=True):
-        if following is None and standing.state == "running":
+        if following is None and standing.is_live:
             end = now
         elif epoch.ended_at is not None:
             end = epoch.ended_at
@@ -242,6 +241,16 @@ def _epoch(epoch: Epoch, span: tuple[float, float]) -> EpochReport:
         why=epoch.why or "",
         requests=epoch.status.requests if epoch.status is not None else 0,
         retries=epoch.status.retries if epoch.status is not None else 0,
+    )
+
+
+def _action(action: Action) -> ActionReport:
+    return ActionReport(
+        at=_moment(action.at),
+        who=action.who,
+        verb=action.verb,
+        args={name: str(value) for name, value in action.args.items()},
+        result=action.result,
     )
 
 

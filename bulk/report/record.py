@@ -182,6 +182,22 @@ class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = 0
 
 
+class ActionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a person did to the run while it went on.
+
+    Attributes:
+        who: the user, and by what: `alice (cli)`; or the signal.
+        verb: `pause`, `resume`, `stop`, `set`. args: what it was given.
+        result: the state that the run had then, or why it was refused.
+    """
+
+    at: datetime
+    who: str
+    verb: str
+    args: dict[str, str]
+    result: str
+
+
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Finished items over time, without the time in which nothing ran.
 
@@ -217,6 +233,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         requests: requests sent (count); retries: of them, repeats of one that failed (count).
         settled: lost answers whose truth was found by reading (count).
         waits: what was being waited for when the run was last seen; empty for a complete one.
+        actions: who paused, resumed, stopped or set what while it ran, the newest 100, the oldest of them first.
         next_command: the command that goes on with it; empty where nothing is left to do.
         notes: what else a person should know.
     """
@@ -249,6 +266,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     epochs: tuple[EpochReport, ...] = ()
     slowest: tuple[SlowItem, ...] = ()
     timeline: Timeline | None = None
+    actions: tuple[ActionReport, ...] = ()
     next_command: str = ""
     notes: tuple[str, ...] = ()
 

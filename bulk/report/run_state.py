@@ -1,6 +1,7 @@
-"""Where a run stands by its ledger: complete, stopped, lost or running. The report and `bulk status` agree on it.
+"""Where a run stands by its ledger: complete, stopped, lost, or what the process does that drives it.
 
-A run whose last epoch has no end is `running` while the process that holds its directory lives; of another machine that
+The report, `bulk status` and `bulk runs` agree on it. A run whose last epoch has no end goes on while a process holds
+its directory: it is `running`, `pausing`, `paused` or `draining`, as that process said last. Of another machine that
 can't be known, so when it was last heard decides. Otherwise it is `lost`: killed, or the power went.
 """
 
@@ -13,12 +14,11 @@ from pathlib import Path
 import msgspec
 
 from bulk import exit_codes
-from bulk.ledger.directory import Holder
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
-from bulk.status import RunStatus
+from bulk.status import LIVE, RunStatus
 
 SILENCE_S = 60.0
 """A run on another machine that has said nothing for longer counts as lost (seconds)."""
@@ -51,7 +51,7 @@ class Standing:
     """Where a run stands.
 
     Attributes:
-        state: `complete`, `stopped`, `lost` or `running`.
+        state: one of `status.LIVE`, or `complete`, `stopped`, `lost`.
         stopped_with: the exit code of the process that stopped; None where none was told.
         last: its last status, None where there never was one.
         epochs: all of them, in order.
@@ -81,6 +81,16 @@ class Standing:
         return sum_known(job.left for job in self.jobs)
 
     @property
+    def is_live(self) -> bool:
+        """Whether a process drives it."""
+        return self.state in LIVE
+
+    @property
+    def is_to_retry(self) -> bool:
+        """Whether it is complete, and some items did not succeed that no later one does."""
+        return self.state == "complete" and self.exit_code != 0
+
+    @property
     def superseded(self) -> int:
         """Skipped items that don't count against the exit code (count)."""
         return sum(job.superseded for job in self.jobs)
@@ -94,13 +104,16 @@ class Standing:
         )
 
 
-def stand(view: LedgerView, now: float) -> Standing:
+def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standing:
     """Where the run of `view` stands at `now` (UTC epoch seconds).
+
+    Args:
+        live: what its process says at this moment; None: what it wrote down last counts.
 
     Raises:
         RunDirectoryError: the ledger can't be read.
     """
-    identity, epochs = view.identity(), _with_newest(tuple(view.epochs()), view.status())
+    identity, epochs = view.identity(), _with_newest(tuple(view.epochs()), live or view.status())
     counts = view.counts()
     superseded = {name: items for name, code, items in view.error_counts() if code == ErrorCode.SUPERSEDED}
     newest = epochs[-1].status if epochs else None
@@ -117,7 +130,7 @@ def stand(view: LedgerView, now: float) -> Standing:
         for number, (name, operation, items) in enumerate(identity.jobs)
     )
     is_complete = all(job.left == 0 for job in jobs)
-    is_running = bool(epochs) and _is_running(epochs[-1], view.holder(), now)
+    is_running = bool(epochs) and _is_running(epochs[-1], view, now)
     ending = _ending(epochs, is_complete=is_complete, is_running=is_running)
     return Standing(identity.name, *ending, jobs, last, epochs)
 
@@ -137,7 +150,9 @@ def _with_newest(epochs: tuple[Epoch, ...], newest: RunStatus | None) -> tuple[E
 def _ending(epochs: tuple[Epoch, ...], *, is_complete: bool, is_running: bool) -> tuple[str, int | None, str]:
     last = epochs[-1] if epochs else None
     if last is not None and is_running:
-        return "running", None, last.status.why if last.status is not None else ""
+        told = last.status
+        state = told.state if told is not None and told.state in LIVE else "running"
+        return state, None, told.why if told is not None else ""
     if is_complete:
         return "complete", None, ""
     if last is None:
@@ -147,22 +162,30 @@ def _ending(epochs: tuple[Epoch, ...], *, is_complete: bool, is_running: bool) -
     return "stopped", last.exit_code, last.why
 
 
-def _is_running(last: Epoch, holder: Holder | None, now: float) -> bool:
-    if last.ended_at is not None or holder is None or not holder.is_alive:
+def _is_running(last: Epoch, view: LedgerView, now: float) -> bool:
+    if last.ended_at is not None:
         return False
+    holder = view.holder()
+    if holder is None or holder.host == socket.gethostname():
+        return view.is_held()
     heard = last.status.at if last.status is not None else last.started_at
-    return holder.host == socket.gethostname() or now - heard < SILENCE_S
+    return now - heard < SILENCE_S
 
 
-def next_command(standing: Standing, run_dir: Path, manifest: Path | None) -> str:
-    """The command that goes on, ready for a shell; empty where nothing is left to do.
-
-    Args:
-        manifest: where the manifest is; None where only the run directory is known.
-    """
-    place = shlex.quote(str(run_dir))
-    if standing.state == "running":
-        return f"bulk status {place}"
+def next_command(standing: Standing, run_dir: Path) -> str:
+    """The command that goes on, ready for a shell; empty where nothing is left to do."""
+    if standing.is_live and standing.state != "paused":
+        return f"bulk watch {_quoted(run_dir)}"
     if standing.state != "complete":
-        return f"bulk run {shlex.quote(str(manifest)) if manifest else 'MANIFEST'} --run-dir {place}"
-    return f"bulk retry {place}" if standing.exit_code else ""
+        return resuming(run_dir)
+    return f"bulk retry {_quoted(run_dir)}" if standing.is_to_retry else ""
+
+
+def resuming(run_dir: Path) -> str:
+    """The command that goes on with a run that has work left, ready for a shell."""
+    return f"bulk resume {_quoted(run_dir)}"
+
+
+def _quoted(run_dir: Path) -> str:
+    place = str(run_dir)
+    return shlex.quote(f"./{place}" if place.startswith("-") else place)

@@ -36,6 +36,7 @@ class Scheduler:
         index: the lanes on disk. window: lanes in memory, for each of which there are `LANES_FOR_EACH` (count).
 
     Attributes:
+        is_paused: nothing is offered for a while, and that is no end.
         is_passing_by: items that are never offered still get their outcomes: nothing in flight is no end.
         stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
         finds: feeds whose next item lies far on.
@@ -54,7 +55,7 @@ class Scheduler:
         self.states, self.is_skipped = [JobState.WAITING for _ in jobs], [False for _ in jobs]
         self.queues: dict[tuple[str, str], Queue] = {}
         self.in_flight = 0
-        self.is_stopped = self.is_passing_by = False
+        self.is_stopped = self.is_paused = self.is_passing_by = False
         self.stopped = anyio.Event()
         self._streams, self._index = streams, index
         self._tasks: TaskQueue[JobTask] = TaskQueue()
@@ -181,7 +182,7 @@ class Scheduler:
         """The next item of this queue; None where there is none now, or where many lanes that are done had to be passed
         by: then it `has_work` still.
         """
-        if self.is_stopped or queue.is_closed:
+        if self.is_stopped or self.is_paused or queue.is_closed:
             return None
         for tier in queue.tiers.values():
             work = self._take_from(tier)
@@ -275,7 +276,7 @@ class Scheduler:
 
     def has_work(self, queue: Queue) -> bool:
         """Whether `take` might have an item now."""
-        if self.is_stopped or queue.is_closed:
+        if self.is_stopped or self.is_paused or queue.is_closed:
             return False
         for tier in queue.tiers.values():  # noqa: SIM110 - asked for each item: a generator takes three times as long
             if tier.feeds or tier.ready or tier.cursors:
@@ -369,6 +370,17 @@ class Scheduler:
         self._tasks.wake()
         self._end_if_stalled()
 
+    def pause(self) -> None:
+        """Offer nothing until `go_on`."""
+        self.is_paused = True
+
+    def go_on(self) -> None:
+        """The pause is over."""
+        self.is_paused = False
+        for queue in self.queues.values():
+            queue.wake(len(queue.idle))
+        self._end_if_stalled()
+
     def stop(self) -> None:
         """Offer nothing more at all."""
         self.is_stopped = True
@@ -381,6 +393,8 @@ class Scheduler:
         """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""
         if self.is_complete:
             self.stop()
+            return
+        if self.is_paused:
             return
         is_busy = self.is_passing_by or self._making or self._far or self._copying or self._skipping
         if self.in_flight == 0 and not is_busy and not any(self.has_work(queue) for queue in self.queues.values()):

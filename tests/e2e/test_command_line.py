@@ -13,8 +13,8 @@ from tests.e2e.support.measured import measure
 from tests.e2e.support.platform import BULK
 
 COMMANDS = [
-    "run", "plan", "check", "status", "report", "retry", "diff", "operations", "rate-limit", "init", "examples",
-    "sandbox", "demo", "completion",
+    "run", "plan", "check", "status", "report", "runs", "watch", "pause", "resume", "stop", "set", "retry", "diff",
+    "operations", "rate-limit", "init", "examples", "sandbox", "demo", "completion",
 ]  # fmt: skip
 HELP_S = 0.3
 

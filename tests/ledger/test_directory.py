@@ -125,6 +125,8 @@ def test_a_run_that_was_stopped_before_its_ledger_begins_again(tmp_path):
         "items-files.jsonl",
         "ledger.db.new",
         "run.lock",
+        "origin.json",
+        "control.sock",
     ]
     assert len(names) > len(BEFORE_LEDGER) - 1
     for name in names:

@@ -65,9 +65,9 @@ def test_a_stopped_run_tells_how_to_go_on(new_run, code, why):
     """With work left, the exit code is that of the stop, and the command that resumes is there, quoted for a shell."""
     run = new_run(readmes=3)
     view = run.epoch([finished(0)], exit_code=code, why=why, waits=(Wait("bucket core", START + 60, 2),))
-    report = fold(view, manifest=Path("my plan.yaml"))
+    report = fold(view)
     assert (report.state, report.exit_code, report.why, report.left) == ("stopped", code, why, 2)
-    assert report.next_command == f"bulk run 'my plan.yaml' --run-dir {run.run_dir}"
+    assert report.next_command == f"bulk resume {run.run_dir}"
     assert [(wait.what, wait.count) for wait in report.waits] == [("bucket core", 2)]
 
 
@@ -101,10 +101,10 @@ def test_superseded_items_are_no_problem(new_run):
 def test_a_killed_run_is_lost(new_run):
     """A run whose process ended without a word is lost, not running, and can be resumed."""
     view = new_run(readmes=3).epoch([finished(0)], exit_code=None, requests=7)
-    report = fold(view, now=START + 500, manifest=Path("m.yaml"))
+    report = fold(view, now=START + 500)
     assert (report.state, report.exit_code) == ("lost", 3)
     assert (report.active_s, report.requests) == (10.0, 7)
-    assert report.next_command.startswith("bulk run m.yaml")
+    assert report.next_command.startswith("bulk resume")
     assert any("without a word" in note for note in report.notes)
 
 
@@ -138,7 +138,7 @@ def test_a_run_in_another_process_is_running(new_run):
         ledger.commit([run.record(finished(0))])
         report = fold(run.view, now=START + 30)
         assert (report.state, report.active_s) == ("running", 30.0)
-        assert report.next_command.startswith("bulk status")
+        assert report.next_command.startswith("bulk watch")
 
 
 def test_epochs_add_up(new_run):
@@ -225,9 +225,9 @@ def test_report_json_comes_back(new_run):
     assert msgspec.json.decode(data, type=Report) == report
     fields = msgspec.json.decode(data)
     assert " ".join(sorted(fields)) == (
-        "active_s base_url buckets ended_at epochs exit_code items jobs left meaning name next_command not_modified "
-        "notes outcomes per_second requests retries run_dir settled slowest started_at state superseded timeline "
-        "vendor version waits wall_s why"
+        "actions active_s base_url buckets ended_at epochs exit_code items jobs left meaning name next_command "
+        "not_modified notes outcomes per_second requests retries run_dir settled slowest started_at state superseded "
+        "timeline vendor version waits wall_s why"
     )
     assert (fields["version"], fields["started_at"]) == (1, "2026-11-21T08:00:00.000Z")
     assert set(fields["outcomes"]) == set(OUTCOMES)

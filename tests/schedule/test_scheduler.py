@@ -367,3 +367,21 @@ def test_what_an_item_takes_does_not_grow_with_the_jobs() -> None:
         one.ended(work, DONE, 1)
     assert one.is_over(queue)
     assert CountingList.looks < 10 * 2 * count
+
+
+def test_a_pause_is_no_end() -> None:
+    """While it is paused nothing is offered, and that nothing is in flight ends nothing; then it goes on."""
+    one = scheduler([Job(0, "reads", Read())], [3])
+    queue = one.queues["default", "core"]
+    work = take(one)
+    assert work is not None
+    one.pause()
+    assert (take(one), one.has_work(queue)) == (None, False)
+    one.ended(work, DONE, 1)
+    assert (one.is_stopped, one.is_over(queue)) == (False, False)
+    one.go_on()
+    left = [take(one) for _ in range(2)]
+    for each in left:
+        assert each is not None
+        one.ended(each, DONE, 1)
+    assert (one.is_complete, one.is_stopped) == (True, True)

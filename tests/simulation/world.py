@@ -23,7 +23,7 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio._backends._asyncio import CancelScope
 
-from bulk.engine import commands, run
+from bulk.engine import commands, execution, run
 from bulk.engine.run import Ended, Run, Surroundings
 from bulk.finished import Finished
 from bulk.manifest.reading import Overrides
@@ -280,7 +280,7 @@ class World:
                 finally:
                     self._look_away()
 
-        with mock.patch.object(commands, "Run", Watched):
+        with mock.patch.object(execution, "Run", Watched):
             try:
                 return await call(around)
             finally:

@@ -22,7 +22,6 @@ def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
 
     text, json and html are the whole report; csv and jsonl are its items, and so is text with --only.
     """
-    from bulk.engine.origin import manifest_of
     from bulk.ledger.view import LedgerView
     from bulk.report import report_files
     from bulk.report.exploration import explore
@@ -33,7 +32,7 @@ def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
     if only is not None and form in ("json", "html"):
         raise UsageError(f"--only chooses items, and {form} is the whole report: use --format text, csv or jsonl")
     kinds = None if only is None else tables.parse_only(only)
-    view, manifest = LedgerView(run_dir), manifest_of(run_dir)
+    view = LedgerView(run_dir)
     view.refuse_edited()
     with output.binary_out() as stdout:
         match form:
@@ -42,12 +41,12 @@ def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
             case "jsonl":
                 tables.write_jsonl(view, stdout, kinds)
             case "json":
-                stdout.write(report_files.as_json(fold(view, manifest=manifest)))
+                stdout.write(report_files.as_json(fold(view)))
             case "html":
-                found = fold(view, manifest=manifest)
+                found = fold(view)
                 stdout.write(html.render(found, explore(view, found)).encode("utf-8", "replace"))
             case _ if kinds is not None:
                 tables.write_list(view, stdout, kinds)
             case _:
-                stdout.write(text.render(fold(view, manifest=manifest), **output.look()).encode("utf-8", "replace"))
+                stdout.write(text.render(fold(view), **output.look()).encode("utf-8", "replace"))
     return 0

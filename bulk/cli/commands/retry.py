@@ -1,13 +1,12 @@
 """`bulk retry`: what did not succeed, once more."""
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bulk.cli import foreground
+from bulk.cli import foreground, output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
 
@@ -27,16 +26,22 @@ if TYPE_CHECKING:
 )
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
-@click.pass_obj
-def retry(
-    arguments: tuple[str, ...], /, *, run_dir: Path, overwrites: bool, overrides: "Overrides", **showing: Any
-) -> int:
+def retry(*, run_dir: Path, overwrites: bool, overrides: "Overrides", **showing: Any) -> int:
     """Run again what did not succeed in RUN.
 
     That is what failed, was skipped or is unknown; new lines replace the old ones in the same run directory. What is
     unknown is looked at first, and nothing is overwritten that somebody else has written since.
     """
+    from bulk.clock import Clock
     from bulk.engine import commands
+    from bulk.ledger.view import LedgerView
+    from bulk.report.run_state import stand
+
+    standing = stand(LedgerView(run_dir), Clock().now())
+    if standing.state == "complete" and not standing.is_to_retry:
+        output.say(f"There is nothing to retry in {run_dir}: every item succeeded or was unchanged.")
+        return standing.exit_code
+    showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         return await commands.retry_run(
@@ -48,4 +53,4 @@ def retry(
             overwrites=overwrites,
         )
 
-    return foreground.run(start, shlex.join(["bulk", *arguments]), **showing)
+    return foreground.run(start, run_dir, **showing)

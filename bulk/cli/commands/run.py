@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
 )
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @foreground.showing
-@click.pass_obj
 def run(
-    arguments: tuple[str, ...],
-    /,
     *,
     manifest: Path,
     run_dir: Path | None,
@@ -53,27 +49,32 @@ def run(
     from bulk.cli.progress.painter import Painter
     from bulk.cli.question import Question
     from bulk.engine import commands
-    from bulk.engine.run import Surroundings
+    from bulk.engine.surroundings import Surroundings
 
-    if run_dir is None:
-        run_dir = _new_run_dir(manifest, overrides)
-        arguments = (*arguments[:1], "--run-dir", str(run_dir), *arguments[1:])
+    made = run_dir is None
+    place = _new_run_dir(manifest, overrides) if run_dir is None else run_dir
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         alone = display.suspended if isinstance(display, Painter) else contextlib.nullcontext
         return await commands.run_manifest(
             manifest,
             overrides=overrides,
-            run_dir=run_dir,
+            run_dir=place,
             cache=cache,
             display=display,
             environ=os.environ,
             surroundings=Surroundings(
-                handles_signals=True, approve=Question(is_yes=is_yes, above=confirm_above, alone=alone)
+                handles_signals=True,
+                is_steered=True,
+                approve=Question(is_yes=is_yes, above=confirm_above, alone=alone),
             ),
         )
 
-    return foreground.run(start, shlex.join(["bulk", *arguments]), **showing)
+    try:
+        return foreground.run(start, place, **showing)
+    finally:
+        if made:
+            commands.remove_if_empty(place)
 
 
 def _new_run_dir(manifest: Path, overrides: "Overrides") -> Path:

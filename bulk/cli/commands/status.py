@@ -18,13 +18,13 @@ def status(run_dir: Path, *, as_json: bool) -> int:
     What is done, what is left, what waits for what, when it ends.
     """
     from bulk.clock import Clock
-    from bulk.engine.origin import manifest_of
+    from bulk.control import client
     from bulk.ledger.view import LedgerView
     from bulk.report.render import status_data, status_text
 
-    view, now, manifest = LedgerView(run_dir), Clock().now(), manifest_of(run_dir)
+    view, live, now = LedgerView(run_dir), client.status(run_dir), Clock().now()
     if as_json:
-        output.out_json(status_data.data(view, now=now, manifest=manifest))
+        output.out_json(status_data.data(view, now=now, live=live))
     else:
-        output.out(status_text.render(view, now=now, manifest=manifest, **output.look()))
+        output.out(status_text.render(view, now=now, live=live, **output.look()))
     return 0

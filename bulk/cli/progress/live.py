@@ -28,7 +28,12 @@ _STYLES = {
     OutcomeKind.SKIPPED: "dim",
     OutcomeKind.UNKNOWN: "yellow",
 }
-_STATES = {"checking": "cyan", "running": "green", "draining": "yellow", "complete": "green", "stopped": "yellow"}
+_STATES = {
+    "checking": "cyan",
+    "running": "green",
+    "complete": "green",
+    **dict.fromkeys(("pausing", "paused", "draining", "stopped"), "yellow"),
+}
 _ORDER = {"running": 0, "waiting": 1, "complete": 2}
 _SHOWN_ORDER = (
     OutcomeKind.FAILED,

@@ -55,13 +55,15 @@ class RequestContext:
         queue: the permit queue that all of the requests stand in.
         permit: the one that the worker brought along, until the first request takes it.
         tally: what is counted about the item.
+        is_settling: its requests look what became of a lost write, which a pause does not hold.
     """
 
-    __slots__ = ("permit", "queue", "tally")
+    __slots__ = ("is_settling", "permit", "queue", "tally")
 
     def __init__(self, queue: PermitQueue, permit: Permit | None, tally: ItemTally) -> None:
         self.queue: Final = queue
         self.permit = permit
+        self.is_settling = False
         self.tally: Final = tally
 
     def take_permit(self) -> Permit | None:

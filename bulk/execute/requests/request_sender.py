@@ -74,7 +74,7 @@ class Tried:
 
 
 class RequestSender:
-    """Sends requests for all workers.
+    """Sends requests for all workers; `downloads`: those under way from elsewhere, which need no permit (count).
 
     Args:
         stores: of validators and bodies, for each credential that has one.
@@ -102,6 +102,7 @@ class RequestSender:
         self.retries = 0
         self.settled = 0
         self.from_store = 0
+        self.downloads = 0
 
     async def once(self, request: Request, context: RequestContext) -> Tried:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit`
@@ -110,7 +111,8 @@ class RequestSender:
         permit = context.take_permit()
         if permit is None:
             self.step_aside(tally)
-            permit = governor.permit_nowait(queue) or await governor.permit(queue)
+            is_settling = context.is_settling
+            permit = governor.permit_nowait(queue, is_settling) or await governor.permit(queue, is_settling=is_settling)
         # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
         store = key = stored = None
         if self._stores and not request.is_fresh and permit.generation == 1 and request.method == "GET":
@@ -260,7 +262,11 @@ class RequestSender:
         tally.requests += 1
         self.requests += 1
         takes_file = request.takes_file
-        answer = await self._transport.download(url, request.max_bytes, takes_file=takes_file, holder=tally)
+        self.downloads += 1
+        try:
+            answer = await self._transport.download(url, request.max_bytes, takes_file=takes_file, holder=tally)
+        finally:
+            self.downloads -= 1
         if isinstance(answer, Failure):
             if answer.kind is FailureKind.NOT_SENT and answer.code is ErrorCode.BAD_RESPONSE:
                 return Tried(reply=Reply(status=302, headers={}), verdict=led_astray(answer.message))

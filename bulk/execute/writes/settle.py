@@ -81,6 +81,21 @@ class Settler:
             stale_until: until then (monotonic seconds) a read may show what was there before an earlier write of this
                 run, which can look as if this one was applied.
         """
+        context.is_settling = True
+        try:
+            return await self._found(operation, item, lost_write, context, refusal, stale_until)
+        finally:
+            context.is_settling = False
+
+    async def _found(
+        self,
+        operation: AnyOperation,
+        item: Item,
+        lost_write: LostWrite,
+        context: RequestContext,
+        refusal: Outcome | None,
+        stale_until: float,
+    ) -> Outcome | None:
         pause_s, readings = PAUSE_FIRST_S, 0
         # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
         may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None

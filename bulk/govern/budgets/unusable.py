@@ -75,3 +75,20 @@ def may_begin(accounts: Iterable[Account], work_left: Callable[[str, str], int])
             ):
                 return False
     return True
+
+
+def set_reserve(queues: Iterable[PermitQueue], reserve: Callable[[int], int]) -> None:
+    """Leave that much of every open window to others.
+
+    Args:
+        reserve: for a window of that many requests, how many.
+
+    Raises:
+        ValueError: nothing of a bucket would be left; all stay as they are.
+    """
+    buckets = [(queue.category, queue.bucket) for queue in queues if queue.bucket is not None]
+    for category, bucket in buckets:
+        if 0 < bucket.limit <= reserve(bucket.limit):
+            raise ValueError(f"it would leave nothing of {category} ({bucket.limit:,} requests)")
+    for _, bucket in buckets:
+        bucket.reserve = reserve(bucket.limit)

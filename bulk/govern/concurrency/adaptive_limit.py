@@ -11,6 +11,7 @@ Bad answers make it fall, see `overload.py`; they never raise it. Where this pro
 time, it falls to what it can serve. Source: design.md §4; failures.md row 25.
 """
 
+import sys
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Final
@@ -72,8 +73,8 @@ class AdaptiveLimit:
     """Bounds the requests in flight, and finds out by experiments how many are worth while.
 
     Attributes:
-        most: the user's limit (count). limit: what is allowed now (count, 1..most).
-        in_flight: requests under way (count).
+        most: the user's limit, or this machine's (count). machine_most: this machine's.
+        limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
         whole: what is allowed but for experiments (count, 1..most).
         mean_s: moving mean of latency; slow_s: the slowest lately; best_s: the best that was seen (seconds).
         is_busy: it was this process that had too much to serve, when the limit fell last.
@@ -93,6 +94,7 @@ class AdaptiveLimit:
     """
 
     most: int
+    machine_most: int = sys.maxsize
     limit: float = float(START)
     in_flight: int = 0
     whole: float = float(START)
@@ -149,8 +151,16 @@ class AdaptiveLimit:
     def cap(self, most: int) -> None:
         """This machine can't hold more connections than that."""
         self.is_capped = self.is_capped or most < self.most
+        self.machine_most = min(self.machine_most, most)
         self.most = min(self.most, most)
         self.whole, self.limit = min(self.whole, float(self.most)), min(self.limit, float(self.most))
+
+    def set_most(self, most: int) -> None:
+        """The user's limit is another one now (count, >= 1). Where all that was allowed was used, it grows to that."""
+        was_all, self.most = self.limit >= self.most, min(most, self.machine_most)
+        self.whole, self.limit = min(self.whole, float(self.most)), min(self.limit, float(self.most))
+        if was_all and not self.is_starting and self.limit < self.most:
+            self.is_regrowing, self.goal = True, float(self.most)
 
     def answered(self, latency_s: float) -> None:
         """A good answer after that many seconds."""

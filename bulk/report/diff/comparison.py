@@ -136,7 +136,7 @@ def compare(old: LedgerView, new: LedgerView, *, now: float, ignored: Collection
 
 def _ended(view: LedgerView, now: float) -> Standing:
     standing = stand(view, now)
-    if standing.state == "running":
+    if standing.is_live:
         raise RunDirectoryError(
             f"{view.run_dir} is still running: compare it when it has ended; `bulk status` shows where it stands"
         )

@@ -23,6 +23,7 @@ from bulk.model import ErrorCode
 from bulk.platform.printable import JOINERS
 from bulk.report.record import HINTS, OUTCOMES, JobReport, Report
 from bulk.report.render import formatting, text
+from bulk.status import LIVE
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 MOST_CAUSES = 30
 """Causes that are shown as a table; the items of all are in the list."""
 
-_TONES = {"running": "same", "lost": "doubt", "stopped": "doubt"}
+_TONES = {**dict.fromkeys(LIVE, "same"), "lost": "doubt", "stopped": "doubt"}
 _SPAN = 1000
 _NEUTRAL = frozenset((ErrorCode.SUPERSEDED, ""))
 

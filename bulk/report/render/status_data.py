@@ -4,7 +4,6 @@ What the ledger counts is certain; `status` is what the run's process last said.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -48,7 +47,8 @@ class StatusData(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run stands.
 
     Attributes:
-        state: `complete`; `running`; `stopped`: work is left; `lost`: also, and the process ended without a word.
+        state: `running`, `pausing`, `paused` or `draining` while a process drives it; `complete`; `stopped`: work is
+            left; `lost`: also, and the process was killed.
         exit_code: what the command exited with or would; None while it runs.
         epoch: None where it never started.
         is_stale: the last status is old: the process is gone, or has said nothing for 15 seconds.
@@ -98,19 +98,19 @@ def buckets(found: Sequence[BucketStatus]) -> list[BucketLeft]:
     ]
 
 
-def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> StatusData:
-    """Where the run of `view` stands at `now` (UTC epoch seconds).
+def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> StatusData:
+    """Where the run of `view` stands at `now` (UTC epoch seconds). `live`: what its process says at this moment.
 
     Raises:
         RunDirectoryError: the run directory can't be read.
     """
-    standing, identity = stand(view, now), view.identity()
+    standing, identity = stand(view, now, live), view.identity()
     return StatusData(
         name=standing.name,
         base_url=identity.base_url,
         run_dir=str(view.run_dir),
         state=standing.state,
-        exit_code=None if standing.state == "running" else standing.exit_code,
+        exit_code=None if standing.is_live else standing.exit_code,
         why=standing.why,
         items=standing.items,
         left=standing.left,
@@ -130,13 +130,13 @@ def data(view: LedgerView, *, now: float, manifest: Path | None = None) -> Statu
         epoch=_epoch(standing),
         is_stale=is_stale(standing, now),
         status=_status(standing),
-        next_command=next_command(standing, view.run_dir, manifest),
+        next_command=next_command(standing, view.run_dir),
     )
 
 
 def is_stale(standing: Standing, now: float) -> bool:
     """Whether what the process last said is old."""
-    if standing.last is None or standing.state not in ("running", "lost"):
+    if standing.last is None or not (standing.is_live or standing.state == "lost"):
         return False
     return standing.state == "lost" or now - standing.last.at > STALE_S
 
@@ -157,6 +157,6 @@ def _epoch(standing: Standing) -> EpochStatus | None:
 
 def _status(standing: Standing) -> RunStatus | None:
     """The last status; what a process that is gone said of itself is corrected."""
-    if standing.last is None or standing.state == "running":
+    if standing.last is None or standing.is_live:
         return standing.last
     return msgspec.structs.replace(standing.last, state=standing.state, pid=None)

@@ -4,7 +4,6 @@ What the ledger counts is certain; what the running process last said (rates, bu
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from bulk.ledger.view import LedgerView
 from bulk.report.record import OUTCOMES
@@ -14,38 +13,47 @@ from bulk.report.render.status_words import bucket_name, closed, most_first, wai
 from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, width
 from bulk.report.render.text import verdict
 from bulk.report.run_state import Standing, next_command, stand
-from bulk.status import BucketStatus
+from bulk.status import BucketStatus, RunStatus
 
-_TONES = {"complete": "good", "running": "same", "stopped": "doubt", "lost": "bad"}
+_TONES = {
+    "complete": "good",
+    "running": "same",
+    "paused": "doubt",
+    "pausing": "doubt",
+    "draining": "doubt",
+    "stopped": "doubt",
+    "lost": "bad",
+}
 _MOST_WAITS = 8
 _MOST_JOBS = 60
 
 
 def render(
-    view: LedgerView, *, now: float, manifest: Path | None = None, is_coloured: bool = False, columns: int = 80
+    view: LedgerView, *, now: float, live: RunStatus | None = None, is_coloured: bool = False, columns: int = 80
 ) -> str:
     """Where the run of `view` stands; ends in a line break, safe to print.
 
     Args:
         now: UTC epoch seconds.
-        manifest: where the manifest is, for the command that goes on.
+        live: what its process says at this moment.
         columns: width of the terminal (count, >= 40).
 
     Raises:
         RunDirectoryError: the run directory can't be read.
     """
-    standing, ink = stand(view, now), Ink(is_on=is_coloured)
-    if standing.state == "running":
-        last = _live(standing, now, columns)
-    else:
-        command = next_command(standing, view.run_dir, manifest)
-        last = iter([f"Go on:   {ink('strong', safe(command))}"] if command else [])
-    return paragraphs(_head(standing, view, now, ink, columns), _jobs(standing, ink, columns), last)
+    standing, ink = stand(view, now, live), Ink(is_on=is_coloured)
+    command = next_command(standing, view.run_dir) if not standing.is_live or standing.state == "paused" else ""
+    return paragraphs(
+        _head(standing, view, now, ink, columns),
+        _jobs(standing, ink, columns),
+        _live(standing, now, columns) if standing.is_live else (),
+        [f"Go on:   {ink('strong', safe(command))}"] if command else (),
+    )
 
 
 def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: int) -> Iterator[str]:
     last = standing.epochs[-1] if standing.epochs else None
-    if standing.state == "running" and last is not None:
+    if standing.is_live and last is not None:
         doing = standing.last.state if standing.last is not None and standing.last.at >= last.started_at else "starting"
         said = f"{doing}, process {last.pid} on {safe(last.host, 40)}, for {duration(now - last.started_at)}"
     else:
@@ -71,7 +79,7 @@ def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
     for job, cells in zip(shown, aligned(rows, columns, right=(1,)), strict=True):
         said = outcomes(job.outcomes, OUTCOMES)
         status = live.get(job.name)
-        if standing.state == "running" and status is not None and status.state == "waiting":
+        if standing.is_live and status is not None and status.state == "waiting":
             said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
         tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"
         left = "  ".join(cells)

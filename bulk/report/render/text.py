@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 
 from bulk.exit_codes import MEANINGS
 from bulk.model import OutcomeKind
@@ -10,6 +11,7 @@ from bulk.report.record import OUTCOMES, JobReport, ProblemItem, Report
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
 from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, wrapped
 from bulk.report.run_state import Standing
+from bulk.status import LIVE
 
 COLOURS: Mapping[str, str] = {
     OutcomeKind.SUCCEEDED: "good",
@@ -22,12 +24,17 @@ STATES = {
     "complete": "complete",
     "stopped": "stopped early",
     "lost": "ended without a word",
+    "checking": "being checked",
     "running": "still running",
+    "pausing": "pausing: what is in flight still ends",
+    "paused": "paused",
+    "draining": "ending",
 }
 _EXAMPLES = 3
 _LINES = 3
 _CODES = 5
 _JOBS = 40
+_ACTIONS = 10
 
 
 def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> str:
@@ -52,8 +59,8 @@ def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> s
 def verdict(record: Report | Standing) -> str:
     """One sentence, safe to print: `complete: every item succeeded or was unchanged`."""
     state = STATES.get(record.state, record.state)
-    if record.state == "running":
-        return state
+    if record.state in LIVE:
+        return f"{state}: {safe(record.why)}" if record.why else state
     meaning = MEANINGS.get(record.exit_code, "work is left").removeprefix("the run is complete, and ")
     return f"{state}: {safe(record.why) or meaning}" if record.state != "complete" else f"{state}: {meaning}"
 
@@ -175,12 +182,19 @@ def _facts(report: Report, columns: int) -> Iterator[str]:
         resets = f", resets {_at(bucket.reset_at, now)}" if bucket.reset_at is not None else ""
         left = f"{count(bucket.remaining)} of {count(bucket.limit)} left{resets}"
         yield from wrapped(f"Budget {name}: {count(bucket.used)} used; {left}.", columns, "  ")
+    for action in report.actions[-_ACTIONS:]:
+        given = "".join(f" {name}={value}" for name, value in action.args.items())
+        said = f"{_at(action.at, now)} {safe(action.who, 40)}: {action.verb}{safe(given)} → {safe(action.result)}"
+        yield from wrapped(f"Steered: {said}.", columns, "  ")
+    if len(report.actions) > _ACTIONS:
+        yield f"  and {counted(len(report.actions) - _ACTIONS, 'action')} before, see report.json"
     for note in report.notes[:10]:
         yield from wrapped(f"Note: {note}", columns, "      ")
 
 
 def _way_on(report: Report, ink: Ink) -> Iterator[str]:
-    yield f"Report:  {safe(report.run_dir)}/report.html"
+    if (Path(report.run_dir) / "report.html").is_file():  # of a run that was killed there is none yet
+        yield f"Report:  {safe(report.run_dir)}/report.html"
     if report.next_command:
         yield f"Go on:   {ink('strong', safe(report.next_command))}"
 

@@ -35,7 +35,7 @@ def test_a_wrong_token_sends_one_request_and_locks_nobody_out(tmp_path: Path, fi
     figure(f"{len(sent)} request with the wrong token, exit {wrong.exit_code}; then exit {good.exit_code}")
     assert wrong.exit_code == 4, wrong.err
     assert "refused the credential" in wrong.err
-    assert wrong.err.splitlines()[-1] == "bulk run manifest.yaml --run-dir run"
+    assert wrong.err.splitlines()[-1] == "bulk resume run"
     assert len(sent) == 1
     assert "not-a-token" not in wrong.err + wrong.out
     assert good.exit_code == 0, good.err

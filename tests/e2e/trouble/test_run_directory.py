@@ -144,8 +144,32 @@ def test_without_a_run_dir_each_run_has_its_own(home: Home, sandbox: Served) -> 
         ran = home.run("run", "manifest.yaml", "--max-duration", "0.01s")
         assert ran.exit_code == 3, ran.err
         last = ran.err.splitlines()[-1]
-        assert last.startswith("bulk run --run-dir runs/manifest-")
-        names.add(last.split()[3])
-        assert home.run(*last.split()[1:-2]).exit_code == 0
+        assert last.startswith("bulk resume runs/manifest-")
+        names.add(last.split()[2])
+        assert home.run(*last.split()[1:], "--max-duration", "1h").exit_code == 0
     assert {str(path.relative_to(home.folder)) for path in (home.folder / "runs").iterdir()} == names
     assert len(names) == 2
+
+
+def test_two_runs_that_begin_in_the_same_second(home: Home, sandbox: Served) -> None:
+    """Runs of one manifest that are started together have directories of their own, and both go to their ends."""
+    started = [home.start("run", "manifest.yaml") for _ in range(3)]
+    ended = [(process.communicate(timeout=30), process.returncode) for process in started]
+    assert [exit_code for _, exit_code in ended] == [0, 0, 0], ended
+    runs = sorted((home.folder / "runs").iterdir())
+    assert len(runs) == 3
+    assert [len(home.results(str(run))) for run in runs] == [10, 10, 10]
+
+
+def test_a_failed_check_leaves_no_run_directory(home: Home, sandbox: Served) -> None:
+    """What can't be run leaves nothing behind, whether its directory was named or not; one that was there stays."""
+    home.write("10.jsonl", '{"owner": "acme-fleet"}\n')
+    home.write("mine/.keep", "")
+    (home.folder / "mine" / ".keep").unlink()
+    for options in ((), ("--run-dir", "run"), ("--run-dir", "mine")):
+        ran = home.run("run", "manifest.yaml", *options)
+        assert ran.exit_code == 2, ran.err
+        assert "repo" in ran.err
+    assert list((home.folder / "runs").iterdir()) == []
+    assert not (home.folder / "run").exists()
+    assert list((home.folder / "mine").iterdir()) == []

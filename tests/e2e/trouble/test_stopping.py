@@ -16,7 +16,7 @@ from tests.e2e.support.platform import Home, Served, has_ended, served, wait_for
 REPOSITORIES = 400
 FLEET = {"organization": "acme-fleet", "count": REPOSITORIES, "readme_bytes": 100}
 COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
-GOES_ON = "bulk run manifest.yaml --run-dir run"
+GOES_ON = "bulk resume run"
 ON_THEIR_WAY_S = 0.1
 """What left before a signal was handled arrives within this time (seconds)."""
 SECOND_MOST_S = 3.0

@@ -21,7 +21,7 @@ from tests.e2e.support.programs import canned
 
 FLEET = {"organization": "acme-fleet", "count": 1_000, "readme_bytes": 3_000}
 COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
-GOES_ON = "bulk run manifest.yaml --run-dir run"
+GOES_ON = "bulk resume run"
 
 
 def readmes(count: int, **fields: Any) -> dict[str, Any]:
@@ -186,13 +186,13 @@ def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(tmp_path: Path, figur
         made, sent = len(effects(sandbox.requests())), len(sandbox.requests())
         assert ran.exit_code == 3, ran.err
         recorded = len(home.results("run"))
-        again = home.run(*command)
+        again = home.run("resume", "run")
         lines = sandbox.requests()
     figure(f"stopped after {sent} requests, {made} effects and {recorded} of {2 * count} outcomes on disk")
     assert 0 < made < count
     assert 0 < recorded < 2 * count
     assert "then give the same command again" in ran.err
-    assert ran.err.splitlines()[-1] == f"{GOES_ON} --no-cache"
+    assert ran.err.splitlines()[-1] == GOES_ON
     assert again.exit_code == 0, again.err
     assert Counter(effects(lines)) == {f"organization new-{number:03d} created": 1 for number in range(count)}
     results = home.results("run")

@@ -1,7 +1,6 @@
 """`bulk status` tells another process's run as it is: running, stopped, lost or complete; stale words are marked."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -64,10 +63,10 @@ def test_a_run_with_work_left(new_run, exit_code, why, said, code):
     """What was stopped or killed says so, and how to go on."""
     run = new_run(readmes=3)
     view = run.epoch([finished(0), finished(1, "failed")], exit_code=exit_code, why=why)
-    shown = status_text.render(view, now=START + 50, manifest=Path("m.yaml"))
+    shown = status_text.render(view, now=START + 50)
     assert said in " ".join(shown.split())
     assert "2/3  1 succeeded, 1 failed" in shown
-    assert shown.rstrip().endswith(f"bulk run m.yaml --run-dir {run.run_dir}")
+    assert shown.rstrip().endswith(f"bulk resume {run.run_dir}")
     data = as_data(status_data.data(view, now=START + 50))
     assert (data["exit_code"], data["left"], data["epoch"]["exit_code"]) == (code, 1, exit_code)
     json.dumps(data)

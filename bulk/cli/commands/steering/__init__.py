@@ -1,0 +1,1 @@
+"""Commands about a run that was started before: list, watch, pause, stop, set, resume."""

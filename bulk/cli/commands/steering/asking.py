@@ -1,0 +1,112 @@
+"""Asks the process that drives a run; where nobody answers, the error says what the run is up to and the way out."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bulk.errors import BulkError, RunDirectoryError
+
+if TYPE_CHECKING:
+    from bulk.control.protocol import Answer
+    from bulk.report.run_state import Standing
+
+STARTING_S, LOOK_S = 3.0, 0.05
+"""So long a process that just begins or ends is waited for, and how often it is looked at (seconds)."""
+
+
+class Refusal(BulkError):
+    """The run does not do what was asked."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> "Answer":
+    """The answer of the process that drives the run.
+
+    Raises:
+        RunDirectoryError: there is none. Refusal: it says no.
+    """
+    from bulk.control import client
+    from bulk.ledger.directory import is_held
+
+    for _ in range(int(STARTING_S / LOOK_S)):
+        try:
+            answer = client.ask(run_dir, verb, args)
+        except client.Unreached:
+            if not is_held(run_dir):
+                break
+            pause()
+        except client.Silent:
+            raise RunDirectoryError(
+                f"the process that drives {run_dir} does not answer; `bulk status` says when it was last heard of"
+            ) from None
+        else:
+            if not answer.ok:
+                raise Refusal(f"{run_dir}: {answer.error}", answer.exit)
+            return answer
+    raise nobody(run_dir, verb)
+
+
+def nobody(run_dir: Path, verb: str) -> RunDirectoryError:
+    """Nobody listens: why, and what to do.
+
+    Raises:
+        RunDirectoryError: there is no run at all.
+    """
+    from bulk.ledger.directory import read_holder
+    from bulk.report.run_state import next_command, resuming
+
+    standing = standing_of(run_dir)
+    if standing is None:
+        return RunDirectoryError(
+            f"{run_dir} has not begun: it ended while it was checked; to begin it: {resuming(run_dir)}"
+        )
+    holder = read_holder(run_dir)
+    if standing.is_live and holder is not None:
+        return RunDirectoryError(
+            f"process {holder.pid} on {holder.host} drives {run_dir}, and no control socket of it is within reach; "
+            f"there, kill -INT {holder.pid} stops it"
+        )
+    command = next_command(standing, run_dir)
+    if standing.state == "complete":
+        also = f"; to run again what did not succeed: {command}" if command else ""
+        return RunDirectoryError(f"{run_dir} has ended: it is complete, so there is nothing to {verb}{also}")
+    why = "it was killed, or the machine stopped" if standing.state == "lost" else standing.why or "it was stopped"
+    return RunDirectoryError(f"nobody drives {run_dir}: {why}; to go on with it: {command}")
+
+
+def standing_of(run_dir: Path) -> "Standing | None":
+    """Where the run stands; None where it ended before it had a ledger.
+
+    Raises:
+        RunDirectoryError: there is no run.
+    """
+    from bulk.clock import Clock
+    from bulk.control import client
+    from bulk.engine.origin import NAME
+    from bulk.ledger.database import LEDGER
+    from bulk.ledger.view import LedgerView
+    from bulk.report.run_state import stand
+
+    if (run_dir / NAME).is_file() and not (run_dir / LEDGER).exists():
+        return None
+    return stand(LedgerView(run_dir), Clock().now(), client.status(run_dir))
+
+
+def pause() -> None:
+    """Wait a moment before the next look."""
+    threading.Event().wait(LOOK_S)
+
+
+def told_until(run_dir: Path, state: str) -> str:
+    """Wait until the run is in `state`, or has ended; the state that it is in then."""
+    from bulk.control import client
+
+    while True:
+        status = client.status(run_dir)
+        if status is None or status.state in (state, "draining"):
+            return "" if status is None else status.state
+        pause()

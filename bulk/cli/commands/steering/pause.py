@@ -1,0 +1,28 @@
+"""`bulk pause`: offer nothing new; the process stays."""
+
+from pathlib import Path
+
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import RunDirectory
+
+
+@click.command(cls=Command)
+@click.argument("run_dir", metavar="RUN", type=RunDirectory())
+def pause(run_dir: Path) -> int:
+    """Let RUN send nothing until `bulk resume`.
+
+    What is in flight ends first, and lost answers are settled. The process stays; --max-duration goes on.
+    """
+    from bulk.cli.commands.steering import asking
+    from bulk.report.run_state import resuming
+
+    answer = asking.ask(run_dir, "pause")
+    if answer.state != "paused":
+        output.say("pausing: what is in flight ends first")
+        if asking.told_until(run_dir, "paused") != "paused":
+            raise asking.nobody(run_dir, "pause")
+    output.say(f"paused: nothing is sent until {resuming(run_dir)}")
+    return 0

@@ -1,0 +1,55 @@
+"""`bulk set`: change limits of a run while it goes on."""
+
+from pathlib import Path
+
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import Assignment, RunDirectory, as_json
+from bulk.errors import UsageError
+
+NAMES = ("concurrency", "reserve", "failures", "max_duration")
+
+
+@click.command("set", cls=Command)
+@click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@click.argument("changes", metavar="NAME=VALUE…", nargs=-1, required=True, type=Assignment("name=value", lambda: NAMES))
+@as_json
+def set_(run_dir: Path, *, changes: tuple[str, ...], as_json: bool) -> int:
+    """Change limits of RUN, and print all that are in force.
+
+    concurrency (1 to what the run was started with), reserve (500 or 10%), failures (50, 5% or none), max_duration
+    (90s, 2h or none). All of them or none; a resume begins with the old ones again.
+    """
+    from bulk.cli.commands.steering import asking
+
+    answer = asking.ask(run_dir, "set", _parsed(changes))
+    if as_json:
+        output.out_json(answer.in_force)
+    else:
+        rows = [(name, "none" if value is None else str(value)) for name, value in answer.in_force.items()]
+        output.out_table(("limit", "in force"), rows)
+    return 0
+
+
+def _parsed(changes: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not value:
+            raise UsageError(f"{change!r}: write NAME=VALUE, the name being one of {', '.join(NAMES)}")
+        if name not in NAMES:
+            raise UsageError(f"{name!r} can't be set{_meant(name)}; expected one of {', '.join(NAMES)}")
+        if name in found:
+            raise UsageError(f"{name} is given twice")
+        found[name] = value
+    return found
+
+
+def _meant(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, NAMES, 1)
+    return f" (did you mean {close[0]}?)" if close else ""

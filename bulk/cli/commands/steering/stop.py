@@ -1,0 +1,32 @@
+"""`bulk stop`: let what is in flight end, then end."""
+
+from pathlib import Path
+
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import RunDirectory
+
+
+@click.command(cls=Command)
+@click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@click.option("--now", "is_now", is_flag=True, help="Don't wait for what is in flight; the next run settles it.")
+def stop(run_dir: Path, *, is_now: bool) -> int:
+    """End RUN, so that it can be resumed.
+
+    What is in flight ends first. The run ends with exit code 3, and this command with 0 once it has ended.
+    """
+    from bulk.cli.commands.steering import asking
+    from bulk.ledger.directory import is_held
+    from bulk.report.run_state import next_command
+
+    asking.ask(run_dir, "stop", {"now": True} if is_now else {})
+    while is_held(run_dir):
+        asking.pause()
+    standing = asking.standing_of(run_dir)
+    command = "" if standing is None else next_command(standing, run_dir)
+    output.say(f"{run_dir} has ended" + (f": {standing.why}" if standing is not None and standing.why else ""))
+    if command:
+        output.say(command)
+    return 0

@@ -1,0 +1,71 @@
+"""`bulk watch`: attach the display to a run that another process drives."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import DISPLAYS, RunDirectory
+
+if TYPE_CHECKING:
+    from bulk.report.run_state import Standing
+    from bulk.status import RunStatus
+
+
+@click.command(cls=Command)
+@click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
+def watch(run_dir: Path, *, progress: str) -> int:
+    """Show RUN while another process drives it.
+
+    Ctrl-C detaches, and the run goes on. When the run has ended, the command exits with its exit code.
+    """
+    from bulk.cli.commands.steering import asking
+    from bulk.cli.progress.painter import display
+    from bulk.report.render.text import verdict
+    from bulk.report.run_state import next_command
+
+    asking.standing_of(run_dir)  # refuses what is no run, before anything is painted
+    try:
+        with display(progress, sys.stderr) as shown:
+            for status in _statuses(run_dir):
+                shown.update(status)
+    except KeyboardInterrupt:
+        output.say(f"detached from {run_dir}, which goes on")
+        return 0
+    standing = asking.standing_of(run_dir)
+    if standing is None:
+        raise asking.nobody(run_dir, "watch")
+    output.say(f"{standing.name} {verdict(standing)} (exit {standing.exit_code})")
+    command = next_command(standing, run_dir)
+    if command:
+        output.say(command)
+    return standing.exit_code
+
+
+def _statuses(run_dir: Path) -> "Iterator[RunStatus]":
+    """Where the run stands, again and again until it ends: as its process says, or as the ledger does."""
+    from bulk.cli.commands.steering import asking
+    from bulk.control import client
+    from bulk.ledger.directory import is_held
+
+    while True:
+        try:
+            yield from client.watch(run_dir)
+        except (client.Unreached, client.Silent):
+            standing = asking.standing_of(run_dir)
+            if standing is not None and standing.last is not None:
+                yield _shown(standing, standing.last)
+            if not is_held(run_dir) and (standing is None or not standing.is_live):
+                return
+        asking.pause()
+
+
+def _shown(standing: "Standing", last: "RunStatus") -> "RunStatus":
+    import msgspec
+
+    return msgspec.structs.replace(last, state=standing.state, why=standing.why)

@@ -1,0 +1,98 @@
+"""The side of a command in another terminal. It blocks, and knows no event loop: its commands start quickly."""
+
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.control.place import reachable
+from bulk.control.protocol import Answer, Ask, answer_of, line_of
+from bulk.status import RunStatus
+
+ANSWER_S = 2.0
+"""So long an answer is waited for (seconds): it comes within a few milliseconds."""
+
+_CHUNK_BYTES = 256 * 1024
+
+
+class Unreached(Exception):
+    """Nobody listens at the socket: the run has ended, was killed, or never had one."""
+
+
+class Silent(Exception):
+    """Somebody listens, and does not answer in time."""
+
+
+def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> Answer:
+    """What the process that drives the run in `run_dir` says.
+
+    Raises:
+        Unreached, Silent: nothing.
+    """
+    with _connected(run_dir) as connection:
+        return next(_answers(connection, Ask(verb=verb, args=args or {}, who="cli")))
+
+
+def watch(run_dir: Path) -> Iterator[RunStatus]:
+    """Where the run stands, four times a second, until it ends.
+
+    Raises:
+        Unreached, Silent: nobody says it.
+    """
+    with _connected(run_dir) as connection:
+        for answer in _answers(connection, Ask(verb="watch", who="cli")):
+            if answer.status is not None:
+                yield answer.status
+
+
+def status(run_dir: Path) -> RunStatus | None:
+    """Where the run stands now; None where nobody says it."""
+    try:
+        return ask(run_dir, "status").status
+    except (Unreached, Silent):
+        return None
+
+
+@contextlib.contextmanager
+def _connected(run_dir: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_S)
+        try:
+            with reachable(run_dir) as place:
+                connection.connect(place)
+        except TimeoutError:
+            raise Silent from None
+        except OSError as error:
+            raise Unreached(error.strerror or str(error)) from None
+        yield connection
+
+
+def _answers(connection: socket.socket, question: Ask) -> Iterator[Answer]:
+    """Answers until the other end closes.
+
+    Raises:
+        Unreached: it has closed before the first. Silent: none comes in time.
+    """
+    pending, is_answered = b"", False
+    try:
+        connection.sendall(line_of(question))
+        while True:
+            line, newline, rest = pending.partition(b"\n")
+            if newline:
+                pending, is_answered = rest, True
+                yield answer_of(line)
+                continue
+            received = connection.recv(_CHUNK_BYTES)
+            if not received:
+                break
+            pending += received
+    except TimeoutError:
+        raise Silent from None
+    except (OSError, msgspec.MsgspecError) as error:
+        if not is_answered:
+            raise Unreached(str(error)) from None
+    if not is_answered:
+        raise Unreached("it closed the connection")

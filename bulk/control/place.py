@@ -1,0 +1,53 @@
+"""Where the control socket of a run is, and who is at its other end.
+
+A path of more than `PATH_BYTES` can't be bound, nor connected to: then the directory is named by a descriptor of it,
+where the system has `/proc`.
+"""
+
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+NAME = "control.sock"
+
+PATH_BYTES = 103
+"""Longest path of a socket on all systems that Bulk runs on (bytes, without the NUL)."""
+
+_DESCRIPTORS = Path("/proc/self/fd")
+_LOCAL_PEERCRED = 1
+
+
+@contextlib.contextmanager
+def reachable(run_dir: Path) -> Iterator[str]:
+    """A path of the socket that can be bound and connected to, within the block.
+
+    Raises:
+        OSError: there is none: the path is too long here, or the directory can't be opened.
+    """
+    path = str(run_dir / NAME)
+    if len(os.fsencode(path)) <= PATH_BYTES:
+        yield path
+        return
+    if not _DESCRIPTORS.is_dir():
+        raise OSError(f"its path is longer than {PATH_BYTES} bytes")
+    fd = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"{_DESCRIPTORS}/{fd}/{NAME}"
+    finally:
+        os.close(fd)
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """The user of the process at the other end.
+
+    Raises:
+        OSError: that can't be known.
+    """
+    option: int | None = getattr(socket, "SO_PEERCRED", None)
+    if option is not None:  # ucred of Linux: process, user, group
+        return int(struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, 12))[1])
+    # xucred of the BSDs: version, user, groups
+    return int(struct.unpack("2I", connection.getsockopt(0, _LOCAL_PEERCRED, 76)[:8])[1])

@@ -1,0 +1,98 @@
+"""What is said on the control socket: JSON, an object on each line, a question and its answer. Source: interface.md §5.
+
+    → {"v":1,"verb":"set","args":{"concurrency":16},"who":"cli"}
+    ← {"ok":true,"state":"running","at":"2026-11-24T19:02:00.123Z","in_force":{"concurrency":16}}
+    ← {"ok":false,"state":"running","at":"…","error":"reserve: it would leave nothing of core","exit":2}
+
+`status` is answered with a `status`, and `watch` with one such line four times a second until the run or the connection
+ends.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from bulk.status import RunStatus
+
+VERSION = 1
+VERBS = ("status", "watch", "pause", "resume", "stop", "set")
+
+LINE_BYTES = 64 * 1024
+"""Longest question (bytes, its newline included)."""
+CONNECTIONS_MOST = 16
+IDLE_S = 5.0
+"""How long a connection may say nothing until it is closed (seconds); one that watches may."""
+WATCH_S = 0.25
+"""How often who watches is told (seconds)."""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question.
+
+    Attributes:
+        v: of the protocol.
+        args: of `stop`: `now`, true for at once; of `set`: new values by their names.
+        who: what asks, in one word: `cli`.
+    """
+
+    verb: str
+    v: int = VERSION
+    args: Mapping[str, Any] = {}
+    who: str = "?"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of it.
+
+    Attributes:
+        ok: it was done, and is in force.
+        state: of the run, afterwards (`status.STATES`).
+        at: when (RFC 3339, UTC, milliseconds).
+        in_force: of `set`: all that can be set, as it is now.
+        status: of `status` and `watch`.
+        error: why it was not done, for people; `exit`: what a command exits with then.
+    """
+
+    ok: bool
+    state: str
+    at: str
+    in_force: Mapping[str, Any] = {}
+    status: RunStatus | None = None
+    error: str = ""
+    exit: int = 0
+
+
+class Refused(Exception):
+    """A question can't be answered, or is not done; `exit_code`: what a command exits with then."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def ask_of(line: bytes) -> Ask:
+    """The question on a line.
+
+    Raises:
+        Refused: it is none.
+    """
+    try:
+        ask = msgspec.json.decode(line, type=Ask)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Refused(f"that is no question: {error}", 2) from None
+    if ask.v != VERSION:
+        raise Refused(f"the run speaks version {VERSION} of the protocol, not {ask.v}: use the Bulk that runs it", 2)
+    if ask.verb not in VERBS:
+        raise Refused(f"there is no verb {ask.verb!r}: expected one of {', '.join(VERBS)}", 2)
+    return ask
+
+
+def line_of(said: Ask | Answer) -> bytes:
+    """`said` as it goes over the socket."""
+    return msgspec.json.encode(said) + b"\n"
+
+
+def answer_of(line: bytes) -> Answer:
+    """The answer on a line; msgspec.MsgspecError where it is none."""
+    return msgspec.json.decode(line, type=Answer)

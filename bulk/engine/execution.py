@@ -1,0 +1,283 @@
+"""From a manifest that was read to the report: hold the run directory, check, open the ledger, run, fold.
+
+`commands.py` says which manifest, and `run.py` what happens in between. What goes on with a run is written down before
+the check, so that a process that is killed at any moment leaves a directory from which `bulk resume` goes on.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from bulk.bundle.checked import Checked, load_checked
+from bulk.check.checking import check
+from bulk.clock import Clock
+from bulk.control.server import ControlServer
+from bulk.engine.approval import require_approval
+from bulk.engine.origin import NAME as ORIGIN
+from bulk.engine.origin import Origin
+from bulk.engine.run import Run
+from bulk.engine.steering import Steering
+from bulk.engine.surroundings import Ended, Surroundings
+from bulk.errors import BulkError
+from bulk.execute.resume_state import begin
+from bulk.exit_codes import ExitCode
+from bulk.ledger.companion_files import note_making, refuse_changed_parts
+from bulk.ledger.directory import Claim, unusable
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import RunIdentity
+from bulk.manifest.manifest import Manifest
+from bulk.model import OutcomeKind
+from bulk.platform.auth.credentials import Credential
+from bulk.redaction import redact
+from bulk.report.exploration import explore
+from bulk.report.fold import Report, fold, tally_of_a_running
+from bulk.report.report_files import write_reports
+from bulk.status import Display, JobStatus, RunStatus
+from bulk.storage.disk_threads import Disk
+from bulk.storage.private_files import replacing
+
+T = TypeVar("T")
+
+MANIFEST = "manifest.yaml"
+"""The copy of the manifest in a run directory."""
+
+UNKNOWN_ITEMS = -1
+"""Items of a job in the ledger while they are not known, because they are made from another job's results."""
+
+RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
+
+
+async def execute(
+    manifest: Manifest,
+    origin: Origin,
+    run_dir: Path,
+    display: Display,
+    environ: Mapping[str, str],
+    around: Surroundings,
+    *,
+    stdin: BinaryIO | None = None,
+    is_retry: bool = False,
+    overwrites: bool = False,
+) -> Report:
+    """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest.
+
+    A check that finds something wrong leaves no run directory behind where there was none.
+    """
+    credentials = credentials_of(manifest, environ, around.clock)
+    around.environ = environ
+    with Claim.take(run_dir) as claim:
+        steering = Steering(manifest.name, manifest.limits, around.clock)
+        server = ControlServer(run_dir, steering, around.clock)
+        held = _Held(manifest, origin, claim, display, around, steering, server)
+
+        async def body() -> Report:
+            return await held.run(credentials, stdin, is_retry=is_retry, overwrites=overwrites)
+
+        return await _served(server, body) if around.is_steered else await body()
+
+
+async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) -> Report:
+    """What `body` returns, while the control socket of the run is served."""
+    failure: Exception | None = None
+    report: Report | None = None
+    with server:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve)
+            try:
+                report = await body()
+            except Exception as error:  # noqa: BLE001 - raised below, not in a group with what the server does
+                failure = error
+            tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    assert report is not None, "it returns or raises"
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A run directory that this process holds, and what is to be run in it."""
+
+    manifest: Manifest
+    origin: Origin
+    claim: Claim
+    display: Display
+    around: Surroundings
+    steering: Steering
+    server: ControlServer
+
+    async def run(
+        self, credentials: Mapping[str, Credential], stdin: BinaryIO | None, *, is_retry: bool, overwrites: bool
+    ) -> Report:
+        manifest, claim, around = self.manifest, self.claim, self.around
+        run_dir = claim.path
+        checked = await self._checked(stdin)
+        require_approval(around.approve, checked, run_dir)
+        identity, now = identity_of(checked), around.clock.now()
+        writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
+        ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
+        with ledger:
+            try:
+                return await self._in(ledger, checked, credentials, is_retry=is_retry, overwrites=overwrites)
+            finally:
+                self.server.close()  # before the ledger lets the next process in, which makes its own
+
+    async def _in(
+        self,
+        ledger: Ledger,
+        checked: Checked,
+        credentials: Mapping[str, Credential],
+        *,
+        is_retry: bool,
+        overwrites: bool,
+    ) -> Report:
+        settle_s, clock, around = checked.manifest.limits.settle_s, self.around.clock, self.around
+        await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest))
+        if is_retry:
+            ledger.reopen(RETRIED, below=self.manifest.limit)
+        resume_state, tally = await beside(
+            around.disk,
+            lambda: (
+                begin(checked, ledger, settle_s, clock.monotonic()),
+                tally_of_a_running(ledger.view(), clock.now()),
+            ),
+        )
+        if overwrites:
+            resume_state = resume_state.without_comparing()
+        run = Run(checked, ledger, resume_state, credentials, self.display, around, tally)
+        self.steering.attach(run)
+        ended, failure = await _to_its_end(run)
+        last, minute, actions = run.last_status, run.last_minute, run.actions
+        await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, last, minute, actions))
+        if failure is not None:
+            raise failure
+        return await beside(around.disk, lambda: _report(ledger, checked))
+
+    async def _checked(self, stdin: BinaryIO | None) -> Checked:
+        manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
+        run_dir = claim.path
+        display = self.steering.follow(self.display)
+        is_to_check = await beside(around.disk, lambda: refuse_changed_parts(run_dir))
+        try:
+            if not claim.has_ledger:
+                await beside(around.disk, lambda: _name(run_dir, origin, manifest))
+            return await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+        except BulkError as flaw:
+            if flaw.exit_code == ExitCode.UNUSABLE:
+                claim.undo()
+            raise
+
+
+def _name(run_dir: Path, origin: Origin, manifest: Manifest) -> None:
+    """Write where the run comes from, where that is not there yet."""
+    wanted = {ORIGIN: origin.text(), MANIFEST: redact(manifest.text).encode()}
+    try:
+        for name, text in wanted.items():
+            path = run_dir / name
+            if path.is_symlink() or not path.is_file() or path.read_bytes() != text:
+                note_making(run_dir, is_naming=True)
+                with replacing(path) as file:
+                    file.write(text)
+    except OSError as error:
+        raise unusable(run_dir, error) from error
+
+
+def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
+    """Write where the run comes from, and bind all parts to the ledger."""
+    _name(ledger.run_dir, origin, manifest)
+    ledger.bind_parts()
+
+
+def _report(ledger: Ledger, checked: Checked) -> Report:
+    view = ledger.view()
+    report = fold(view, notes=checked.notes)
+    write_reports(report, ledger.run_dir, explore(view, report))
+    return report
+
+
+async def beside(disk: Disk, call: Callable[[], T]) -> T:
+    """What `call` returns; it blocks for so long that it must not hold the event loop."""
+    found: list[T] = []
+    await disk(lambda: found.append(call()))
+    return found[0]
+
+
+async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
+    """Run it; a failure before anything was sent still ends the epoch cleanly."""
+    failure: BulkError | None = None
+    try:
+        return await run.execute(), None
+    except* BulkError as group:
+        failure = _first(group)
+    assert failure is not None, "execute returns or raises"
+    return Ended(failure.exit_code, str(failure)), failure
+
+
+def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
+    """The one error to tell: groups are unwrapped here and nowhere else."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, BulkError), "except* selects them"
+    return error
+
+
+def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, Credential]:
+    """The credentials of a manifest by their names; nothing is read yet."""
+    folder = manifest.path.resolve().parent
+    return {
+        name: Credential(name, source, environ, folder, clock=clock)
+        for name, source in manifest.platform.credentials.items()
+    }
+
+
+def identity_of(checked: Checked) -> RunIdentity:
+    """Whose run it is."""
+    manifest = checked.manifest
+    return RunIdentity(
+        name=manifest.name,
+        base_url=manifest.platform.base_url,
+        vendor=manifest.platform.vendor,
+        manifest_digest=manifest.digest,
+        items_digest=checked.digest,
+        jobs=tuple(
+            (job.name, job.operation.name, found.items if job.derivation is None else UNKNOWN_ITEMS)
+            for job, found in zip(manifest.jobs, checked.jobs, strict=True)
+        ),
+    )
+
+
+async def check_items(
+    manifest: Manifest,
+    workspace: Path,
+    display: Display,
+    clock: Clock,
+    stdin: BinaryIO | None,
+    *,
+    is_to_check: bool = False,
+) -> Checked:
+    """The check of an earlier process where nothing has changed since; otherwise all items are read, in a thread."""
+    started_at = clock.now()
+
+    def tell(items: int) -> None:
+        job = JobStatus(name="items", operation="check", items=None, outcomes={"checked": items})
+        display.update(
+            RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
+        )
+
+    def note() -> None:
+        note_making(workspace, is_checking=True)
+
+    def work() -> Checked:
+        found = None if is_to_check else load_checked(manifest, workspace, note)
+        if found is None:
+            note()
+            found = check(manifest, workspace, stdin=stdin or (sys.stdin.buffer if sys.stdin else None), progress=tell)
+        return found
+
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

@@ -1,0 +1,195 @@
+"""What a person does to a run while it goes on: look, pause, go on, stop, change a limit.
+
+All but looking is remembered in the table `actions`. One Steering lives as long as a process holds the run directory:
+what is asked while the manifest is being checked is done as soon as the run begins. Source: interface.md §5.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from bulk import quantities
+from bulk.clock import Clock, iso_utc
+from bulk.control.protocol import Answer, Ask, Refused
+from bulk.engine.run import Run
+from bulk.errors import BulkError, RunStopped
+from bulk.exit_codes import ExitCode
+from bulk.ledger.records import Action
+from bulk.ledger.rows import status_json
+from bulk.manifest.manifest import Limits
+from bulk.quantities import Share
+from bulk.status import Display, RunStatus
+
+SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
+NONE = "none"
+"""Takes a limit away that need not be there."""
+
+
+class Steering:
+    """Answers for one run (`control.server.Steered`).
+
+    Args:
+        limits: as the process was started with; `concurrency` may be lowered, and raised again up to that.
+    """
+
+    def __init__(self, name: str, limits: Limits, clock: Clock) -> None:
+        self._started, self._clock = limits, clock
+        self._run: Run | None = None
+        self._is_pausing = False
+        self._limits = limits
+        self._stop: BulkError | None = None
+        self._actions: list[Action] = []
+        now = clock.now()
+        self._checked = RunStatus(name=name, state="checking", at=now, started_at=now)
+
+    def attach(self, run: Run) -> None:
+        """The check is over: what was asked meanwhile is done now."""
+        self._run = run
+        run.actions += self._actions
+        if self._is_pausing:
+            run.pause()
+        if self._limits is not self._started:
+            run.change_limits(self._limits)
+        if self._stop is not None:
+            run.stop(self._stop)
+
+    @property
+    def _state(self) -> str:
+        return "checking" if self._run is None else self._run.state
+
+    def answer(self, ask: Ask, who: str) -> Answer:
+        """Do what is asked; see `control.server.Steered`."""
+        if ask.verb in ("status", "watch"):
+            return self._said(status=self._status())
+        try:
+            in_force = self._done(ask)
+        except Refused as refused:
+            self._note(ask, who, str(refused))
+            raise
+        self._note(ask, who, self._state)
+        return self._said(in_force=in_force)
+
+    def refusal(self, refused: Refused) -> Answer:
+        """See `control.server.Steered`."""
+        return Answer(
+            ok=False, state=self._state, at=iso_utc(self._clock.now()), error=str(refused), exit=refused.exit_code
+        )
+
+    def _said(self, *, in_force: Mapping[str, Any] | None = None, status: RunStatus | None = None) -> Answer:
+        return Answer(ok=True, state=self._state, at=iso_utc(self._clock.now()), in_force=in_force or {}, status=status)
+
+    def _status(self) -> RunStatus:
+        told = self._checked if self._run is None else self._run.last_status
+        now = msgspec.structs.replace(told, state=self._state, at=self._clock.now())
+        return msgspec.json.decode(status_json(now), type=RunStatus)
+
+    def _note(self, ask: Ask, who: str, result: str) -> None:
+        action = Action(at=self._clock.now(), who=who, verb=ask.verb, args=ask.args, result=result)
+        if self._run is None:
+            self._actions.append(action)
+        else:
+            self._run.note_action(action)
+
+    def _done(self, ask: Ask) -> Mapping[str, Any] | None:
+        match ask.verb:
+            case "pause":
+                self._refuse_ending()
+                self._is_pausing = True
+                if self._run is not None:
+                    self._run.pause()
+            case "resume":
+                self._refuse_ending()
+                self._is_pausing = False
+                if self._run is not None:
+                    self._run.go_on()
+            case "stop":
+                self._end(is_now=ask.args.get("now") is True)
+            case _:
+                return self._set(ask.args)
+        return None
+
+    def _refuse_ending(self) -> None:
+        if self._stop is not None or self._state == "draining":
+            raise Refused("the run is ending already", ExitCode.RUN_DIRECTORY)
+
+    def _end(self, *, is_now: bool) -> None:
+        self._stop = self._stop or RunStopped("it was stopped by `bulk stop`")
+        if self._run is not None and is_now:
+            self._run.stop_now(self._stop)
+        elif self._run is not None:
+            self._run.stop(self._stop)
+
+    def _set(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        limits = self._limits if self._run is None else self._run.limits
+        changed = limits
+        for name, given in args.items():
+            try:
+                changed = self._changed(changed, name, given)
+            except ValueError as error:
+                raise Refused(f"{name}: {error}", ExitCode.UNUSABLE) from None
+        try:
+            if self._run is not None:
+                self._run.change_limits(changed)
+        except ValueError as error:
+            raise Refused(f"reserve: {error}", ExitCode.UNUSABLE) from None
+        self._limits = changed
+        return in_force(changed)
+
+    def _changed(self, limits: Limits, name: str, given: object) -> Limits:
+        match name:
+            case "concurrency":
+                try:
+                    return replace(limits, concurrency=quantities.count(given, 1, self._started.concurrency))
+                except ValueError as error:
+                    raise ValueError(f"{error}; the run was started with {self._started.concurrency}") from None
+            case "reserve":
+                return replace(limits, reserve=quantities.reserve(given))
+            case "failures":
+                return replace(limits, failures=None if given == NONE else quantities.share(given))
+            case "max_duration":
+                return replace(limits, max_duration_s=None if given == NONE else quantities.duration_s(given))
+        raise ValueError(f"can't be set; expected one of {', '.join(SETTABLE)}")
+
+    def follow(self, display: Display) -> Display:
+        """A display that shows the same as `display`, of which `status` and `watch` tell while the check goes on."""
+        return _Followed(display, self)
+
+    def note_check(self, status: RunStatus) -> None:
+        """So far is the check."""
+        self._checked = status
+
+
+class _Followed:
+    def __init__(self, display: Display, steering: Steering) -> None:
+        self._display, self._steering = display, steering
+
+    def __enter__(self) -> "_Followed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def update(self, status: RunStatus) -> None:
+        self._steering.note_check(status)
+        self._display.update(status)
+
+    def note(self, text: str) -> None:
+        self._display.note(text)
+
+
+def in_force(limits: Limits) -> Mapping[str, Any]:
+    """All that can be set, as it is: counts, shares such as `10%`, seconds; null where there is no limit."""
+    return {
+        "concurrency": limits.concurrency,
+        "reserve": _shown(limits.reserve),
+        "failures": _shown(limits.failures),
+        "max_duration": limits.max_duration_s,
+    }
+
+
+def _shown(share: Share | None) -> str | int | None:
+    if share is None:
+        return None
+    return share.count if share.fraction is None else f"{share.fraction * 100:g}%"

@@ -1,0 +1,58 @@
+"""What a run takes from outside and gives back: clock, disk, wire, who listens; and how it ended."""
+
+import os
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+
+from bulk.clock import Clock
+from bulk.engine.approval import Approve
+from bulk.finished import Finished
+from bulk.storage.disk_threads import Disk, thread_disk
+
+
+class Listener(Protocol):
+    """Hears of items once their outcome is durable; the library's `map` is one."""
+
+    async def durable(self, finished: Sequence[Finished]) -> None:
+        """These have ended, for good."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a run takes from outside, so that a simulation can hand in its own.
+
+    Attributes:
+        dice: jitter; seeded in a simulation.
+        disk: runs blocking ledger work.
+        connector: of aiohttp; None makes a TCP one.
+        cache: folder of stored validators and bodies; None: none are kept.
+        handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
+        is_steered: there is a control socket in the run directory.
+        environ: where the secrets of items are, for `env:`.
+        listener: hears of items once their outcome is durable.
+        approve: is asked before a run begins; None: it just begins.
+    """
+
+    clock: Clock = field(default_factory=Clock)
+    dice: random.Random = field(default_factory=random.Random)
+    disk: Disk = thread_disk
+    connector: aiohttp.BaseConnector | None = None
+    cache: Path | None = None
+    handles_signals: bool = False
+    is_steered: bool = False
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    listener: Listener | None = None
+    approve: Approve | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended, this time: exit code and, where it was stopped, why."""
+
+    exit_code: int
+    why: str
