@@ -42,6 +42,22 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     who: str = "?"
 
 
+class InForce(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a run that can be set, as they are in force.
+
+    Attributes:
+        concurrency: most requests in flight (count).
+        reserve: requests of each budget that are left for others, as a count or a share.
+        failures: failed items after which the run stops, as a count or a share; None: it never does.
+        max_duration: how long the run may take (seconds); None: for ever.
+    """
+
+    concurrency: int
+    reserve: str | int
+    failures: str | int | None = None
+    max_duration: str | float | None = None
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What came of it.
 

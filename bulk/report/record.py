@@ -186,8 +186,10 @@ class ActionReport(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a person did to the run while it went on.
 
     Attributes:
+        at: when.
         who: the user, and by what: `alice (cli)`; or the signal.
-        verb: `pause`, `resume`, `stop`, `set`. args: what it was given.
+        verb: `pause`, `resume`, `stop`, `set`.
+        args: what it was given.
         result: the state that the run had then, or why it was refused.
     """
 

@@ -18,12 +18,14 @@ from bulk.check.check_data import CheckData
 from bulk.check.plan import Plan
 from bulk.cli.catalog.documentation import OperationDocumentation, Summary
 from bulk.cli.error_data import ErrorsData
+from bulk.control.protocol import InForce
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.report.diff.diff_record import Change
 from bulk.report.diff.diff_record import Summary as DiffSummary
 from bulk.report.record import Report
 from bulk.report.render.json_data import MOMENT, is_moment
 from bulk.report.render.status_data import BucketLeft, StatusData
+from bulk.report.run_list import ListedRun
 from bulk.status import RunStatus
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -209,6 +211,8 @@ OUTPUTS: Mapping[str, Output] = {
     "rate-limit": Output("bulk rate-limit --json", (list[BucketLeft],)),
     "report": Output("report.json, bulk report --json, bulk run --json, bulk retry --json", (Report,)),
     "result": Output("A line of results.jsonl and of bulk report --format jsonl", (ResultLine,)),
+    "runs": Output("bulk runs --json", (list[ListedRun],)),
+    "set": Output("bulk set --json", (InForce,)),
     "status": Output("bulk status --json", (StatusData,)),
 }
 

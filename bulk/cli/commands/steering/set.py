@@ -22,11 +22,14 @@ def set_(run_dir: Path, *, changes: tuple[str, ...], as_json: bool) -> int:
     concurrency (1 to what the run was started with), reserve (500 or 10%), failures (50, 5% or none), max_duration
     (90s, 2h or none). All of them or none; a resume begins with the old ones again.
     """
+    import msgspec
+
     from bulk.cli.commands.steering import asking
+    from bulk.control.protocol import InForce
 
     answer = asking.ask(run_dir, "set", _parsed(changes))
     if as_json:
-        output.out_json(answer.in_force)
+        output.out_json(msgspec.convert(answer.in_force, InForce))
     else:
         rows = [(name, "none" if value is None else str(value)) for name, value in answer.in_force.items()]
         output.out_table(("limit", "in force"), rows)

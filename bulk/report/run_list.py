@@ -1,0 +1,81 @@
+"""The runs below a folder, and where each of them stands: `bulk runs`."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from bulk.errors import BulkError
+from bulk.ledger.database import LEDGER
+from bulk.ledger.directory import is_held
+from bulk.report.run_state import Standing
+
+
+class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run; what can't be known of it is null.
+
+    Attributes:
+        state: as of `bulk status`; also `checking`, and `damaged` where it can't be read: `why` says the reason.
+        items: of all jobs (count).
+        outcomes: how many items ended how.
+        started_at: when it was first started. ended_at: when its last process ended; null while one drives it.
+        exit_code: what the command exited with or would; null while it runs.
+        why: why it stopped; empty where it did not.
+    """
+
+    run_dir: str
+    name: str
+    state: str
+    items: int | None = None
+    outcomes: dict[str, int] | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int | None = None
+    why: str = ""
+
+
+def runs_below(place: Path, origin: str, standing_of: Callable[[Path], Standing | None]) -> list[ListedRun]:
+    """The run in `place`, if it is one, and those in its folders, the oldest first; what is none is left out.
+
+    Args:
+        origin: name of the file that a run directory has before its ledger.
+        standing_of: tells where a run stands that has a ledger.
+    """
+    return sorted(_found(place, origin, standing_of), key=lambda run: (run.started_at or 0.0, run.run_dir))
+
+
+def _found(place: Path, origin: str, standing_of: Callable[[Path], Standing | None]) -> Iterator[ListedRun]:
+    try:
+        folders = [place, *sorted(place.iterdir())]
+    except OSError:
+        return
+    for folder in folders:
+        try:
+            has_ledger, has_origin = (folder / LEDGER).is_file(), (folder / origin).is_file()
+        except OSError:  # a folder of another user
+            continue
+        if has_ledger:
+            yield _run(folder, standing_of)
+        elif has_origin:  # its manifest is being checked, or was when its process ended
+            state = "checking" if is_held(folder) else "lost"
+            yield ListedRun(run_dir=str(folder), name=folder.name, state=state)
+
+
+def _run(run_dir: Path, standing_of: Callable[[Path], Standing | None]) -> ListedRun:
+    try:
+        standing = standing_of(run_dir)
+    except BulkError as error:
+        return ListedRun(run_dir=str(run_dir), name=run_dir.name, state="damaged", why=str(error))
+    assert standing is not None, "it has a ledger"
+    first, last = (standing.epochs[0], standing.epochs[-1]) if standing.epochs else (None, None)
+    return ListedRun(
+        run_dir=str(run_dir),
+        name=standing.name,
+        state=standing.state,
+        items=standing.items,
+        outcomes=standing.outcomes,
+        started_at=None if first is None else first.started_at,
+        ended_at=None if last is None or standing.is_live else last.ended_at,
+        exit_code=None if standing.is_live else standing.exit_code,
+        why=standing.why,
+    )
