@@ -1,10 +1,11 @@
 """An item that has ended, as results, the report and listeners see it."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bulk.model import ItemError, OutcomeKind
+from bulk.model import Encoded, ItemError, OutcomeKind
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -51,3 +52,8 @@ class Finished:
         self.outcome, self.http_status, self.attempts = outcome, http_status, attempts
         self.started_at, self.elapsed_ms, self.request_id = started_at, elapsed_ms, request_id
         self.result, self.error = result, error
+
+    def decoded(self) -> "Finished":
+        """Return this with its result decoded, for listeners in this process."""
+        result = self.result
+        return dataclasses.replace(self, result=result.decoded()) if type(result) is Encoded else self

@@ -15,6 +15,7 @@ from bulk.govern.governor import Governor
 from bulk.manifest.manifest import Job
 from bulk.schedule.job_progress import JobState
 from bulk.schedule.lanes import Lane
+from bulk.schedule.remaining import paid_each
 from bulk.schedule.scheduler import Scheduler
 
 REMEMBERED = 15
@@ -175,7 +176,7 @@ class LiveForecast:
             items = float(scheduler.progress[scheduler.numbers[derivation.job]].items)
         if scheduler.is_skipped[job.number]:
             items = 0.0
-        cost = scheduler.paid_each(job)
+        cost = paid_each(scheduler, job)
         expected_s = max(1.0, cost) * latency_s + (0.0 if job.operation.is_read else WRITE_S)
         item_s = max(1e-6, self._paces[job.number].item_s(expected_s, under_way))
         paid = self._paid_ahead(job)

@@ -9,11 +9,10 @@ hammer, for the second signal and for what does not end in time. Source: design.
 """
 
 import logging
-import math
 import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 
 import anyio
 
@@ -21,6 +20,7 @@ from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.surroundings import Ended, Surroundings
+from bulk.engine.time_limit import TimeLimit
 from bulk.engine.tuning import quiet_collector
 from bulk.engine.warnings import FailureWarnings
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
@@ -35,14 +35,13 @@ from bulk.execute.resume_state import ResumeState
 from bulk.execute.unsent_items import UnsentItems
 from bulk.execute.workers import Workers
 from bulk.execute.writes.settle import Settler
-from bulk.finished import Finished
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
-from bulk.model import Effect, Encoded, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
+from bulk.model import Effect, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
@@ -51,6 +50,7 @@ from bulk.platform.classification import Verdict, classify
 from bulk.platform.transport import Transport
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
+from bulk.schedule.remaining import work_left
 from bulk.schedule.scheduler import Scheduler
 from bulk.status import Display, RunStatus
 
@@ -103,10 +103,11 @@ class Run:
             if check.copies:
                 self._progress[number].set_copies(self._streams.copies[number].bits(number, check.items))
         policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
-        self.governor = Governor(policy, self._clock, self.scheduler.work_left, self.stop)
+        self.governor = Governor(policy, self._clock, partial(work_left, self.scheduler), self.stop)
         self._body_reader = BodyReader(workspace, self._clock, surroundings.disk)
         self._worker_scope = anyio.CancelScope()
-        self._draining, self._limits_changed = anyio.Event(), anyio.Event()
+        self._draining = anyio.Event()
+        self._time_limit = TimeLimit(self._clock, limits.max_duration_s)
         self._snapshot: Snapshot | None = None
         self._recorder: Recorder | None = None
         self.actions: list[Action] = []
@@ -153,7 +154,7 @@ class Run:
         if limits.concurrency != self.limits.concurrency:
             self.governor.set_concurrency(limits.concurrency)
         self.limits = limits
-        self._limits_changed.set()
+        self._time_limit.set(limits.max_duration_s)
 
     def note_action(self, action: Action) -> None:
         """Have the ledger remember what a person did."""
@@ -254,7 +255,7 @@ class Run:
                 await outer.start(self._watch_signals)
             outer.start_soon(self._tell, snapshot, recorder)
             if self.limits.max_duration_s is not None or around.is_steered:
-                outer.start_soon(self._limit_time)
+                outer.start_soon(self._time_limit.run, self.stop)
             outer.start_soon(self._limit_drain)
             async with anyio.create_task_group() as writing:
                 writing.start_soon(_to_the_end, recorder)
@@ -340,7 +341,7 @@ class Run:
 
     async def _durable(self, records: Sequence[Record]) -> None:
         if self._listener is not None:
-            await self._listener.durable([_decoded(record.finished) for record in records])
+            await self._listener.durable([record.finished.decoded() for record in records])
 
     def _add_to_tally(self, records: Sequence[Record]) -> Mapping[int, StoredTally]:
         return self._tally.add(record.finished for record in records) if self._tally is not None else {}
@@ -355,17 +356,6 @@ class Run:
                 recorder.note_status(status, self._timeline.note(status, self.governor.concurrency.latencies))
                 stored = now
             await self._clock.sleep(STATUS_S)
-
-    async def _limit_time(self) -> None:
-        began = self._clock.monotonic()
-        while True:
-            self._limits_changed = anyio.Event()
-            most_s = self.limits.max_duration_s
-            left_s = math.inf if most_s is None else began + most_s - self._clock.monotonic()
-            if most_s is not None and left_s <= 0.0:
-                return self.stop(RunStopped(f"limits.max_duration of {most_s:g} s is over"))
-            with anyio.move_on_after(left_s):
-                await self._limits_changed.wait()
 
     async def _limit_drain(self) -> None:
         """What is in flight ends within its own time-out; what does not is cancelled and settled by the next run."""
@@ -398,12 +388,6 @@ class Run:
         is_complete = self._is_complete and self._refused is None
         code = exit_codes.of_run(ended, superseded, is_complete=is_complete, stopped_with=reason.exit_code)
         return Ended(code, "" if is_complete else str(reason))
-
-
-def _decoded(finished: Finished) -> Finished:
-    """The outcome with its result decoded, for listeners in this process."""
-    result = finished.result
-    return replace(finished, result=result.decoded()) if type(result) is Encoded else finished
 
 
 async def _to_the_end(recorder: Recorder) -> None:

@@ -15,10 +15,10 @@ import anyio.lowlevel
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.govern.accounts import Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
-from bulk.govern.budgets import charges, pacing, probes, stated_limits, unusable
-from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.budgets import charges, pacing, stated_limits, unusable
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
+from bulk.govern.obstacles import Obstacles
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import Reachability
 from bulk.govern.reactions import FAILURES, PROVING, follow
@@ -38,8 +38,7 @@ TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
 _PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
 _USABLE = (_PROVEN, _UNPROVEN)
-_BUDGET, _CONCURRENCY, _NEEDS = WaitKind.BUDGET, WaitKind.CONCURRENCY, WaitKind.NEEDS
-_RETRY_AFTER, _UNREACHABLE, _PAUSED = WaitKind.RETRY_AFTER, WaitKind.UNREACHABLE, WaitKind.PAUSED
+_BUDGET = WaitKind.BUDGET
 
 
 class Governor:
@@ -62,9 +61,9 @@ class Governor:
         self.good_answers = self.failures = 0
         self._work_left, self.stop = work_left, stop
         self._queues: list[PermitQueue] = []
-        self._paused_until, self._paused_why = 0.0, ""
         self.reachability = Reachability(policy.unreachable_s)
-        self._is_draining = self._may_begin = self._is_paused = False
+        self._is_draining = self._may_begin = False
+        self._obstacles = Obstacles(clock, self.time, self.concurrency, self.reachability, self._is_cleared)
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the permit queues of one credential; its token is read here (CredentialMissing)."""
@@ -117,14 +116,14 @@ class Governor:
     def may_leave(self, permit: Permit) -> bool:
         """Whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was given."""
         account, now = permit.queue.account, self.clock.monotonic()
-        is_held = self._is_paused and not permit.is_settling
+        is_held = self._obstacles.is_paused and not permit.is_settling
         if is_held or permit.generation != account.generation or account.trust not in _USABLE:
             return False
-        return now >= account.paused_until and now >= self._paused_until
+        return now >= account.paused_until and now >= self._obstacles.paused_until
 
     def has_ended(self, account: Account, now: float) -> bool:
         """Whether nothing may be sent with the account's token before its source was asked again."""
-        return account.token_expiry.is_over(now, self.clock.now(), self.time.high if self.time.is_known else None)
+        return self._obstacles.has_ended(account, now)
 
     def _refuse_if_over(self, queue: PermitQueue) -> None:
         if self._is_draining:
@@ -132,53 +131,8 @@ class Governor:
         if queue.account.trust is Trust.REFUSED:
             raise refused(queue.account)
 
-    def _obstacle(self, queue: PermitQueue, now: float, is_settling: bool) -> str:
-        """Why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
-        account = queue.account
-        queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
-        if self._is_paused and not is_settling:
-            queue.obstacle_kind = _PAUSED
-            return "paused"
-        if self.reachability.is_silent and (self.concurrency.in_flight or now < self.reachability.retry_at):
-            queue.obstacle_until = self.reachability.retry_at if now < self.reachability.retry_at else None
-            queue.obstacle_kind = _UNREACHABLE
-            return "platform unreachable"
-        if now < self._paused_until:
-            queue.obstacle_until, queue.obstacle_kind = self._paused_until, _RETRY_AFTER
-            return self._paused_why
-        if account.trust is not _PROVEN:
-            if account.trust is not _UNPROVEN:
-                queue.obstacle_kind = _NEEDS
-                return f"credential {account.name} refused (401)"
-            if not account.is_known or account.must_ask or account.in_flight:
-                return f"credential {account.name} being tried"
-        if not self._may_begin and not self._is_cleared():
-            return "limits being asked"
-        if now < account.paused_until:
-            queue.obstacle_until, queue.obstacle_kind = account.paused_until, _RETRY_AFTER
-            return account.paused_why
-        if account.token_expiry.ends_at is not None and self.has_ended(account, now):
-            account.wake()
-            return f"credential {account.name} being renewed"
-        bucket = queue.bucket
-        if bucket is not None and bucket.free <= bucket.reserve and self._is_used_up(queue, bucket, now):
-            return f"bucket {queue.category}"
-        if self.concurrency.has_room:
-            return ""
-        queue.obstacle_kind = _CONCURRENCY
-        return self.concurrency.obstacle
-
-    def _is_used_up(self, queue: PermitQueue, bucket: Bucket, now: float) -> bool:
-        """Whether not even a probe may leave at `now`, of a bucket with nothing free. Sets `obstacle_until`."""
-        probe_at = probes.probe_at(bucket, self.time.middle(now)) - self.time.low
-        if now >= probe_at:
-            return False
-        reset = bucket.reset_at - self.time.middle(0.0)
-        queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
-        return True
-
     def _grant(self, queue: PermitQueue, now: float, is_settling: bool) -> Permit | None:
-        queue.obstacle = self._obstacle(queue, now, is_settling)
+        queue.obstacle = self._obstacles.of(queue, now, is_settling)
         if queue.obstacle:
             return None
         account, bucket = queue.account, queue.bucket
@@ -203,7 +157,7 @@ class Governor:
             if not queue.waiting:
                 await queue.wake_event.wait()
                 continue
-            queue.obstacle = self._obstacle(queue, now, bool(queue.settlers))
+            queue.obstacle = self._obstacles.of(queue, now, bool(queue.settlers))
             if queue.obstacle:
                 if queue.obstacle != self.concurrency.obstacle:  # answers make room, nothing that the watcher could ask
                     queue.account.wake()
@@ -225,7 +179,7 @@ class Governor:
         """Have the platform asked what is left, where others may have taken it since its last word."""
         while queue.waiting:
             now = self.clock.monotonic()
-            if not queue.is_stale(now) or self._obstacle(queue, now, bool(queue.settlers)):
+            if not queue.is_stale(now) or self._obstacles.of(queue, now, bool(queue.settlers)):
                 return
             queue.obstacle = f"bucket {queue.category}: what others left is being asked"
             queue.obstacle_kind = _BUDGET
@@ -334,8 +288,7 @@ class Governor:
             queue.note_error(verdict.message)
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
-                self._paused_until = max(self._paused_until, paused_until)
-                self._paused_why = "platform busy (Retry-After)"
+                self._obstacles.pause_until(paused_until, "platform busy (Retry-After)")
         self._pump(queue)
 
     @property
@@ -387,11 +340,11 @@ class Governor:
 
     def pause(self) -> None:
         """Let nothing leave but what looks for lost writes and `GET /rate_limit`: also not what has its permit."""
-        self._is_paused = True
+        self._obstacles.is_paused = True
 
     def go_on(self) -> None:
         """The pause is over."""
-        self._is_paused = False
+        self._obstacles.is_paused = False
         self._wake_all()
 
     def set_concurrency(self, most: int) -> None:
@@ -427,4 +380,4 @@ class Governor:
     @property
     def quiet_until(self) -> float:
         """Nothing at all is sent before (monotonic): the platform asked for it."""
-        return self._paused_until
+        return self._obstacles.paused_until

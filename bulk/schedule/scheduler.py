@@ -65,9 +65,7 @@ class Scheduler:
         self._held = Held()
         self.lanes_at_work: set[Lane] = set()
         self._made: dict[int, Index] = {}
-        self._making: set[int] = set()
-        self._copying: set[int] = set()
-        self._skipping: set[int] = set()
+        self._making, self._copying, self._skipping = set[int](), set[int](), set[int]()
         self._incomplete, self._far = len(jobs), 0
         self._order = itertools.count()
         self.has_several = any(job.derivation is not None for job in jobs)
@@ -377,15 +375,17 @@ class Scheduler:
     def go_on(self) -> None:
         """The pause is over."""
         self.is_paused = False
+        self._wake_all()
+        self._end_if_stalled()
+
+    def _wake_all(self) -> None:
         for queue in self.queues.values():
             queue.wake(len(queue.idle))
-        self._end_if_stalled()
 
     def stop(self) -> None:
         """Offer nothing more at all."""
         self.is_stopped = True
-        for queue in self.queues.values():
-            queue.wake(len(queue.idle))
+        self._wake_all()
         self.stopped.set()
         self._tasks.wake()
 
@@ -394,21 +394,6 @@ class Scheduler:
         if self.is_complete:
             self.stop()
             return
-        if self.is_paused:
-            return
-        is_busy = self.is_passing_by or self._making or self._far or self._copying or self._skipping
+        is_busy = self.is_paused or self.is_passing_by or self._making or self._far or self._copying or self._skipping
         if self.in_flight == 0 and not is_busy and not any(self.has_work(queue) for queue in self.queues.values()):
             self.stop()
-
-    def work_left(self, credential: str, category: str) -> int:
-        """Requests still to be sent from that bucket, estimated (count)."""
-        left = 0.0
-        for job in self.jobs:
-            if job.credential == credential and job.operation.category == category and not self.is_skipped[job.number]:
-                progress = self.progress[job.number]
-                left += max(0, progress.left - progress.copies_left - progress.in_flight) * self.paid_each(job)
-        return -int(-left // 1)
-
-    def paid_each(self, job: Job) -> float:
-        """Requests that an item of this job costs its bucket: measured, or the most it can take."""
-        return self.progress[job.number].cost_of_one(job.operation.most_requests)

@@ -12,6 +12,7 @@ from bulk.model import ErrorCode, failed, skipped, succeeded
 from bulk.operation import Item, Operation
 from bulk.schedule.job_progress import JobProgress, JobState
 from bulk.schedule.queues import FAR_ROWS, TURNS, Work
+from bulk.schedule.remaining import work_left
 from bulk.schedule.scheduler import DONE_LANES, Scheduler
 from bulk.schedule.tasks import Skip
 
@@ -265,12 +266,12 @@ def test_work_left_is_estimated_from_what_items_took() -> None:
     """The most that items can take at first, then what they took."""
     rows = [(0, index, index) for index in range(40)]
     one = scheduler([Job(0, "a", Write())], [40], rows)
-    assert one.work_left("default", "core") == 80
+    assert work_left(one, "default", "core") == 80
     for _ in range(20):
         work = take(one)
         assert work is not None
         one.ended(work, DONE, 1)
-    assert one.work_left("default", "core") == 20
+    assert work_left(one, "default", "core") == 20
 
 
 def test_items_that_lie_far_on_hold_up_nobody() -> None:

@@ -1,0 +1,100 @@
+"""What keeps requests from leaving, and until when: pauses, a silent platform, a token, a budget, what is in flight."""
+
+from collections.abc import Callable
+
+from bulk.clock import Clock
+from bulk.govern.accounts import Account, PermitQueue, Trust
+from bulk.govern.budgets import probes
+from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
+from bulk.govern.reachability import Reachability
+from bulk.govern.server_clock import ServerClock
+from bulk.status import WaitKind
+
+# Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
+_PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
+_BUDGET, _CONCURRENCY, _NEEDS = WaitKind.BUDGET, WaitKind.CONCURRENCY, WaitKind.NEEDS
+_RETRY_AFTER, _UNREACHABLE, _PAUSED = WaitKind.RETRY_AFTER, WaitKind.UNREACHABLE, WaitKind.PAUSED
+
+
+class Obstacles:
+    """Knows why a permit queue lets nobody through.
+
+    Args:
+        may_begin: tells whether enough is known of the limits; asked until it is true.
+
+    Attributes:
+        is_paused: a person paused the run: only what settles lost writes may leave.
+        paused_until: the platform asked for a pause; nothing at all leaves before (monotonic).
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        time: ServerClock,
+        concurrency: AdaptiveLimit,
+        reachability: Reachability,
+        may_begin: Callable[[], bool],
+    ) -> None:
+        self._clock, self._time, self._concurrency, self._reachability = clock, time, concurrency, reachability
+        self._is_cleared = may_begin
+        self._may_begin = self.is_paused = False
+        self.paused_until, self._paused_why = 0.0, ""
+
+    def pause_until(self, until: float, why: str) -> None:
+        """Let nothing leave before `until` (monotonic)."""
+        self.paused_until, self._paused_why = max(self.paused_until, until), why
+
+    def has_ended(self, account: Account, now: float) -> bool:
+        """Whether nothing may be sent with the account's token before its source was asked again."""
+        offset = self._time.high if self._time.is_known else None
+        return account.token_expiry.is_over(now, self._clock.now(), offset)
+
+    def _begins(self) -> bool:
+        self._may_begin = self._is_cleared()
+        return self._may_begin
+
+    def of(self, queue: PermitQueue, now: float, is_settling: bool) -> str:
+        """Why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
+        account = queue.account
+        queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
+        if self.is_paused and not is_settling:
+            queue.obstacle_kind = _PAUSED
+            return "paused"
+        if self._reachability.is_silent and (self._concurrency.in_flight or now < self._reachability.retry_at):
+            queue.obstacle_until = self._reachability.retry_at if now < self._reachability.retry_at else None
+            queue.obstacle_kind = _UNREACHABLE
+            return "platform unreachable"
+        if now < self.paused_until:
+            queue.obstacle_until, queue.obstacle_kind = self.paused_until, _RETRY_AFTER
+            return self._paused_why
+        if account.trust is not _PROVEN:
+            if account.trust is not _UNPROVEN:
+                queue.obstacle_kind = _NEEDS
+                return f"credential {account.name} refused (401)"
+            if not account.is_known or account.must_ask or account.in_flight:
+                return f"credential {account.name} being tried"
+        if not self._may_begin and not self._begins():
+            return "limits being asked"
+        if now < account.paused_until:
+            queue.obstacle_until, queue.obstacle_kind = account.paused_until, _RETRY_AFTER
+            return account.paused_why
+        if account.token_expiry.ends_at is not None and self.has_ended(account, now):
+            account.wake()
+            return f"credential {account.name} being renewed"
+        bucket = queue.bucket
+        if bucket is not None and bucket.free <= bucket.reserve and self._is_used_up(queue, bucket, now):
+            return f"bucket {queue.category}"
+        if self._concurrency.has_room:
+            return ""
+        queue.obstacle_kind = _CONCURRENCY
+        return self._concurrency.obstacle
+
+    def _is_used_up(self, queue: PermitQueue, bucket: Bucket, now: float) -> bool:
+        """Whether not even a probe may leave at `now`, of a bucket with nothing free. Sets `obstacle_until`."""
+        probe_at = probes.probe_at(bucket, self._time.middle(now)) - self._time.low
+        if now >= probe_at:
+            return False
+        reset = bucket.reset_at - self._time.middle(0.0)
+        queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
+        return True

@@ -1,0 +1,21 @@
+"""How many requests are still to be sent: the governor paces by it, and the forecast ends with it."""
+
+from bulk.manifest.manifest import Job
+from bulk.schedule.scheduler import Scheduler
+
+
+def work_left(scheduler: Scheduler, credential: str, category: str) -> int:
+    """Return the requests still to be sent from that bucket, estimated (count)."""
+    left = 0.0
+    for job in scheduler.jobs:
+        is_its = job.credential == credential and job.operation.category == category
+        if is_its and not scheduler.is_skipped[job.number]:
+            progress = scheduler.progress[job.number]
+            items = max(0, progress.left - progress.copies_left - progress.in_flight)
+            left += items * paid_each(scheduler, job)
+    return -int(-left // 1)
+
+
+def paid_each(scheduler: Scheduler, job: Job) -> float:
+    """Return the requests that an item of this job costs its bucket: measured, or the most it can take."""
+    return scheduler.progress[job.number].cost_of_one(job.operation.most_requests)
