@@ -14,7 +14,8 @@ import aiohttp
 
 from bulk.bundle import index
 from bulk.execute import item_run, recorder
-from bulk.execute.requests.request_sender import RequestSender, Tried
+from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.requests.tried import Tried
 from bulk.execute.writes import recent_writes, settle
 from bulk.govern.accounts import Account, Permit
 from bulk.govern.governor import Governor

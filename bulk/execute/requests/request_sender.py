@@ -7,9 +7,8 @@ costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final
 from urllib.parse import urljoin
 
 import anyio
@@ -17,60 +16,22 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext
+from bulk.execute.requests.patience import Patience
 from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_astray
-from bulk.execute.requests.retry_budget import Served, is_enough, unexplained_pause_s, weight
+from bulk.execute.requests.retry_budget import Served
+from bulk.execute.requests.tried import Tried, is_decided, result_of
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
-from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request, failed
+from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
 from bulk.platform.cache.validators import ValidatorStore
-from bulk.platform.classification import Verdict, VerdictKind, classify
+from bulk.platform.classification import VerdictKind, classify
 from bulk.platform.transport import Transport
 from bulk.urls import within_base
 
-READ_TRIES = 6
-UNEXPLAINED_TRIES = 4
-"""Refusals without a reason in a row, after growing pauses, before they count as the answer."""
-LIMITED_TRIES = 50
-"""So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
-TRIES_IN_TROUBLE = 48
-"""So often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
-PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
-
 _ACCEPTED = VerdictKind.ACCEPTED
-WAITED_FOR = frozenset(
-    (VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT, VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
-)
-"""The request had no effect and did not count: the governor holds the next permit back until it may be sent again."""
-
-
-@dataclass(init=False, slots=True, unsafe_hash=True)
-class Tried:
-    """What came of one send: an answer and how to treat it, or a failure."""
-
-    reply: Final[Reply | None]
-    verdict: Final[Verdict | None]
-    failure: Final[Failure | None]
-
-    def __init__(
-        self,
-        reply: Reply | None = None,
-        verdict: Verdict | None = None,
-        failure: Failure | None = None,
-    ) -> None:
-        self.reply, self.verdict, self.failure = reply, verdict, failure
-
-    @property
-    def kind(self) -> VerdictKind | None:
-        """The verdict's kind; None where there was no answer."""
-        return self.verdict.kind if self.verdict is not None else None
-
-    @property
-    def error(self) -> str:
-        """What went wrong, for people; empty where nothing did."""
-        return self.failure.message if self.failure is not None else self.verdict.message if self.verdict else ""
 
 
 class RequestSender:
@@ -229,9 +190,9 @@ class RequestSender:
     async def _decided(self, request: Request, context: RequestContext, first: Tried) -> Reply | Outcome:
         """What a read ends with whose first send ended so."""
         tried = await self._followed(request, context, first)
-        if _is_decided(tried):
-            return _result(tried)
-        return _result(await self._read_again(request, context, tried))
+        if is_decided(tried):
+            return result_of(tried)
+        return result_of(await self._read_again(request, context, tried))
 
     async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
         """What came of one send, and where the platform leads elsewhere on itself, of one there: at most `REDIRECTS`
@@ -300,7 +261,7 @@ class RequestSender:
             sleep=pause,
             wait=wait,
             stop=lambda _: patience.is_over,
-            retry=retry_if_result(lambda tried: not _is_decided(tried)),
+            retry=retry_if_result(lambda tried: not is_decided(tried)),
             retry_error_callback=lambda state: state.outcome.result() if state.outcome else first,
         )
         tried: Tried = await retrying(again)
@@ -320,85 +281,3 @@ class RequestSender:
             await self._draining.wait()
         if self._draining.is_set():
             raise Draining
-
-
-class Patience:
-    """How often one request is tried again; see the module's docstring for what counts."""
-
-    def __init__(self, governor: Governor, first: Tried) -> None:
-        self._governor = governor
-        self.error = ""
-        self._served = governor.served
-        self._weights = 0.0
-        self._tries = 0
-        self._unexplained = 0
-        self._limited = 0
-        self._wait_reasons = 0
-        self._is_last_waited_for = self._is_last_unexplained = False
-        self.note(first, is_first=True)
-
-    def note(self, tried: Tried, is_first: bool = False) -> None:
-        """Take in what came of a send."""
-        self.error = tried.error
-        self._is_last_waited_for = tried.kind in WAITED_FOR
-        self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
-        if tried.kind is VerdictKind.UNEXPLAINED:
-            self._unexplained += 1
-        elif tried.kind in WAITED_FOR:
-            self._limited += 1
-        elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
-            self._tries += 1
-            self._weights += 1.0 if is_first else weight(self._served, self._governor.served)
-            self._served = self._governor.served
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the newest answer is the last word."""
-        if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
-            return True
-        return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
-
-    def pause_s(self, dice: random.Random) -> float:
-        """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""
-        if self._is_last_waited_for:
-            return 0.01 * dice.random()
-        if self._is_last_unexplained:
-            return unexplained_pause_s(self._unexplained - 1, dice.random())
-        self._wait_reasons += 1
-        capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._wait_reasons - 1))
-        return capped * (0.5 + 0.5 * dice.random())
-
-
-def _is_decided(tried: Tried) -> bool:
-    if tried.reply is None or tried.verdict is None:
-        return False
-    if tried.kind is _ACCEPTED:
-        return not tried.reply.is_truncated
-    return tried.kind is VerdictKind.REFUSED
-
-
-def _result(tried: Tried) -> Reply | Outcome:
-    """What the item gets of a read that is not tried again."""
-    if tried.reply is not None and tried.kind is _ACCEPTED and not tried.reply.is_truncated:
-        return tried.reply
-    return outcome_of(tried)
-
-
-def outcome_of(tried: Tried) -> Outcome:
-    """How an item ends whose request got this answer and no better one."""
-    if tried.failure is not None:
-        return failed(tried.failure.code, tried.failure.message)
-    assert tried.reply is not None, "an answer or a failure"
-    assert tried.verdict is not None, "every answer is judged"
-    status = tried.reply.status
-    match tried.verdict.kind:
-        case VerdictKind.ACCEPTED:
-            return failed(ErrorCode.CONNECTION, "the answer broke off", http_status=status)
-        case VerdictKind.LIMITED_PRIMARY | VerdictKind.LIMITED_SECONDARY:
-            return failed(ErrorCode.RATE_LIMITED, tried.verdict.message, http_status=status)
-        case VerdictKind.UNEXPLAINED | VerdictKind.LOCKED_OUT:
-            message = tried.verdict.message or "refused without a reason"
-            return failed(ErrorCode.FORBIDDEN, message, http_status=status)
-        case _:
-            code = tried.verdict.code or ErrorCode.BAD_RESPONSE
-            return failed(code, tried.verdict.message, http_status=status)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bulk.execute.requests.request_sender import (
+from bulk.execute.requests.patience import (
     LIMITED_TRIES,
     PAUSE_FIRST_S,
     PAUSE_MOST_S,
@@ -14,9 +14,8 @@ from bulk.execute.requests.request_sender import (
     TRIES_IN_TROUBLE,
     UNEXPLAINED_TRIES,
     Patience,
-    Tried,
-    outcome_of,
 )
+from bulk.execute.requests.tried import Tried, outcome_of
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.bodies.body_reader import ROOM_BYTES
 from bulk.platform.classification import Verdict, VerdictKind

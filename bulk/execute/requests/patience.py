@@ -1,0 +1,70 @@
+"""How often one request is tried again, and how long it pauses before."""
+
+import random
+
+from bulk.execute.requests.retry_budget import is_enough, unexplained_pause_s, weight
+from bulk.execute.requests.tried import Tried
+from bulk.govern.governor import Governor
+from bulk.model import FailureKind
+from bulk.platform.classification import VerdictKind
+
+READ_TRIES = 6
+UNEXPLAINED_TRIES = 4
+"""Refusals without a reason in a row, after growing pauses, before they count as the answer."""
+LIMITED_TRIES = 50
+"""So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
+TRIES_IN_TROUBLE = 48
+"""So often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
+
+WAITED_FOR = frozenset(
+    (VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT, VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
+)
+"""The request had no effect and did not count: the governor holds the next permit back until it may be sent again."""
+
+
+class Patience:
+    """How often one request is tried again; see the module's docstring for what counts."""
+
+    def __init__(self, governor: Governor, first: Tried) -> None:
+        self._governor = governor
+        self.error = ""
+        self._served = governor.served
+        self._weights = 0.0
+        self._tries = 0
+        self._unexplained = 0
+        self._limited = 0
+        self._wait_reasons = 0
+        self._is_last_waited_for = self._is_last_unexplained = False
+        self.note(first, is_first=True)
+
+    def note(self, tried: Tried, is_first: bool = False) -> None:
+        """Take in what came of a send."""
+        self.error = tried.error
+        self._is_last_waited_for = tried.kind in WAITED_FOR
+        self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
+        if tried.kind is VerdictKind.UNEXPLAINED:
+            self._unexplained += 1
+        elif tried.kind in WAITED_FOR:
+            self._limited += 1
+        elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
+            self._tries += 1
+            self._weights += 1.0 if is_first else weight(self._served, self._governor.served)
+            self._served = self._governor.served
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the newest answer is the last word."""
+        if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
+            return True
+        return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
+
+    def pause_s(self, dice: random.Random) -> float:
+        """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""
+        if self._is_last_waited_for:
+            return 0.01 * dice.random()
+        if self._is_last_unexplained:
+            return unexplained_pause_s(self._unexplained - 1, dice.random())
+        self._wait_reasons += 1
+        capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._wait_reasons - 1))
+        return capped * (0.5 + 0.5 * dice.random())
