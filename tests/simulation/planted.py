@@ -4,7 +4,6 @@ Each is the smallest change that a tired engineer could make. A harness that can
 """
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -81,7 +80,7 @@ def hidden_re_send() -> Iterator[None]:
 @contextlib.contextmanager
 def _by_session() -> Iterator[None]:
     """All requests go through aiohttp's session, as through a proxy, without the guard against a second sending."""
-    no_pool = _patched(transport.Transport, "_new_pool", lambda self, connector: None)
+    no_pool = _patched(transport, "ConnectionPool", lambda *arguments: None)
     with no_pool, _patched(transport._Request, "send", _send):
         yield
 
@@ -145,8 +144,9 @@ def budget_given_back_when_lost() -> contextlib.AbstractContextManager[None]:
 def epoch_not_checked() -> contextlib.AbstractContextManager[None]:
     """A ledger goes on although another process took the run over."""
 
-    def check_epoch(self: Ledger, connection: sqlite3.Connection, results_bytes: int) -> None:
-        connection.execute("UPDATE meta SET results_bytes = ?", (results_bytes,))
+    def check_epoch(self: Ledger) -> None:
+        self._connection.execute("UPDATE meta SET results_bytes = ?", (self._file.end,))
+        self.sealing.count(self._connection)
 
     return _patched(Ledger, "_check_epoch", check_epoch)
 

@@ -156,7 +156,7 @@ def test_few_open_files_are_enough_for_many_jobs(tmp_path: Path, figure) -> None
 
 def test_the_sandbox_has_room_for_many_connections(tmp_path: Path) -> None:
     """Where the system allows few open files at first, and more on request, who rehearses gets all of its answers."""
-    command = within("ulimit -S -n 64", "sandbox", "--state", str(tmp_path / "state"))
+    command = within("ulimit -S -n 64", "sandbox", "--quiet", "--state", str(tmp_path / "state"))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, contextlib.ExitStack() as held:
         try:
             assert process.stdout is not None

@@ -151,7 +151,7 @@ def test_ctrl_c_interrupts(script: str, is_in_a_loop: bool, tmp_path: Path) -> N
     )
     program = script if not is_in_a_loop else IN_A_LOOP.replace("SCRIPT", repr(script))
     fleet = {"organization": "acme-fleet", "count": 40, "readme_bytes": 200}
-    with served(tmp_path / "sandbox", "--latency", "10", seed={"repositories": fleet}) as sandbox:
+    with served(tmp_path / "sandbox", "--latency", "150", seed={"repositories": fleet}) as sandbox:
         command = [sys.executable, "-c", program, sandbox.base_url]
         with home.start_any(command) as process:
             wait_for(lambda: len(sandbox.requests(path="/stop/")) > 20, process)
