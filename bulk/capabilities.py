@@ -50,14 +50,15 @@ class DecidesState(Operation[ItemT]):
     keeps_only_last: ClassVar[bool] = False
 
     def identities(self, item: ItemT) -> tuple[str, ...]:
-        """The things whose state `item` decides, such as one file: where two items share one, `conflict` is asked.
+        """Return the things whose state `item` decides, such as one file: where two items share one, `conflict` is
+        asked.
 
         They are compared as they are, among the operations of one resource: fold the case where it does not matter.
         """
         raise TypeError(f"{type(self).__name__} decides a state and lacks identities()")
 
     def conflict(self, earlier: object, later: ItemT) -> Conflict | None:
-        """Why `later` can't be meant to follow `earlier`, the item before it that shares an identity with it.
+        """Return why `later` can't be meant to follow `earlier`, the item before it that shares an identity with it.
 
         Args:
             earlier: an item of this or another operation of the resource, different from `later`.
@@ -74,8 +75,8 @@ class ComparesState(DecidesState[ItemT]):
         return self.steps(item)
 
     def left(self, item: ItemT, outcome: Outcome) -> str | None:
-        """What stands under the first of `identities` now that `item` has ended so, such as a blob; empty: nothing;
-        None: that can't be told. Only writes that the platform compares with what is there have an answer."""
+        """Return what stands under the first of `identities` now that `item` has ended so, such as a blob; empty:
+        nothing; None: that can't be told. Only writes that the platform compares with what is there have an answer."""
         return None
 
 
@@ -83,11 +84,11 @@ class CreatesNames(Operation[ItemT]):
     """Its items bring things into the world, which may not be seen at once."""
 
     def new_names(self, item: ItemT) -> tuple[str, ...]:
-        """Names that `item` brings into the world: the plan tells of two that look alike."""
+        """Return names that `item` brings into the world: the plan tells of two that look alike."""
         return ()
 
     def collection(self, item: ItemT) -> str:
-        """The path below which what `item` creates lies by its number, as `/orgs/acme/hooks`; percent-encoded.
+        """Return the path below which what `item` creates lies by its number, as `/orgs/acme/hooks`; percent-encoded.
 
         What lies there is waited for if it can't be seen at once, and counts as explained. Empty: nothing has a number.
         """
@@ -104,7 +105,7 @@ class Combinable(Operation[ItemT]):
     most_combined: ClassVar[int]
 
     def size_combined(self, item: ItemT) -> int:
-        """What `item` takes of a combined request (count, 1 or more); at most `most_combined` go together."""
+        """Return what `item` takes of a combined request (count, 1 or more); at most `most_combined` go together."""
         return 1
 
     def steps_combined(self, items: Sequence[ItemT]) -> CombinedSteps:
@@ -162,7 +163,8 @@ class SavesContent(Operation[ItemT]):
     """`save` writes something else than the result as JSON."""
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
-        """What `save` writes; None: the result as JSON. It is not asked for a BodyFile, which is moved to its place."""
+        """Return what `save` writes; None: the result as JSON. It is not asked for a BodyFile, which is moved to its
+        place."""
         raise TypeError(f"{type(self).__name__} saves content and lacks saved_bytes()")
 
 

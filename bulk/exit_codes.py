@@ -46,7 +46,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
 
 
 def of_run(outcomes: Mapping[str, int], superseded: int, *, is_complete: bool, stopped_with: int | None) -> int:
-    """What a run exits with: 4 or 3 where work is left, else 6, else 1, else 0.
+    """Return what a run exits with: 4 or 3 where work is left, else 6, else 1, else 0.
 
     Args:
         outcomes: how many items ended how.

@@ -67,12 +67,13 @@ def shown(text: str) -> str:
 
 
 def name_shown(name: str) -> str:
-    """A field's name for a message: as it is where it is an ordinary one, else as `shown` does it."""
+    """Return a field's name for a message: as it is where it is an ordinary one, else as `shown` does it."""
     return name if _ORDINARY.fullmatch(name) and len(name) <= _SHOWN_CHARACTERS else shown(name)
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:
-    """The known names that may have been meant: written otherwise, abbreviated or in full, or with a typing error."""
+    """Return the known names that may have been meant: written otherwise, abbreviated or in full, or with a typing
+    error."""
     plain = _plain(name)
     alike = [each for each in known if _plain(each) == plain]
     if not alike and len(plain) >= _SHORTEST_STEM:

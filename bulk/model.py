@@ -183,7 +183,7 @@ class Encoded:
 
     @classmethod
     def of(cls, value: Any) -> "Encoded | None":
-        """That value; None where it is nested too deeply to be written as it is."""
+        """Return that value; None where it is nested too deeply to be written as it is."""
         try:
             # within a list, as it is within a line
             return cls(orjson.dumps([value])[1:-1])
@@ -191,7 +191,7 @@ class Encoded:
             return None
 
     def decoded(self) -> Any:
-        """The value."""
+        """Return the value."""
         return orjson.loads(self.text)
 
 
@@ -299,7 +299,8 @@ SUCCESSFUL = frozenset((_SUCCEEDED, _UNCHANGED))
 
 
 def succeeded(result: Any, *, note: str | None = None, payload: bytes | BodyFile | None = None) -> Outcome:
-    """The effect is there. A `note` says what was inferred or could not be verified; it becomes `result.note`."""
+    """Say that the effect is there. A `note` says what was inferred or could not be verified; it becomes
+    `result.note`."""
     return Outcome(kind=_SUCCEEDED, result=_noted(result, note), payload=payload)
 
 

@@ -84,18 +84,19 @@ class Operation(Generic[ItemT]):
         cls.resource = getattr(cls, "name", "").partition(".")[0]
 
     def check(self, item: ItemT) -> Iterator[ItemFlaw]:
-        """Everything about `item` that the platform would refuse and that can be known without asking it."""
+        """Return everything about `item` that the platform would refuse and that can be known without asking it."""
         return iter(())
 
     def lanes(self, item: ItemT) -> tuple[str, ...]:
-        """The things that `item` writes, such as `acme/api`: one item at a time for each, in manifest order.
+        """Return the things that `item` writes, such as `acme/api`: one item at a time for each, in manifest order.
 
         Case is folded and the resource put in front by the engine. Reads have none.
         """
         return ()
 
     def steps(self, item: ItemT) -> Steps:
-        """The requests of `item`, one after the other; returns how it ended. Files and secrets are already inline."""
+        """Yield the requests of `item`, one after the other; return how it ended. Files and secrets are already
+        inline."""
         raise TypeError(f"{type(self).__name__} lacks steps()")
 
     def settle(self, item: ItemT, lost: Lost) -> Settling:
@@ -120,13 +121,13 @@ def _installed() -> Mapping[str, EntryPoint]:
 
 
 def names() -> list[str]:
-    """Names of all installed operations, sorted."""
+    """Return names of all installed operations, sorted."""
     return sorted(_installed())
 
 
 @functools.cache
 def find(name: str) -> AnyOperation:
-    """The operation of that name; its module is imported only now.
+    """Return the operation of that name; its module is imported only now.
 
     Raises:
         UnknownOperation: there is none.

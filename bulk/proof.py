@@ -26,7 +26,7 @@ class Proof:
         self.shape, self.identity = shape, identity
 
     def flaw(self, reply: Any) -> str:
-        """What is wrong with an answer; empty where it proves what was asked for. Never raises."""
+        """Return what is wrong with an answer; empty where it proves what was asked for. Never raises."""
         try:
             flaw = self.shape(reply)
             return self.identity(reply) if self.identity is not None and not flaw else flaw
@@ -34,5 +34,6 @@ class Proof:
             return f"it can't be understood ({type(error).__name__})"
 
     def elsewhere(self) -> "Proof":
-        """The same for an answer that the platform itself led to by a redirect, where things may have other names."""
+        """Return the same for an answer that the platform itself led to by a redirect, where things may have other
+        names."""
         return Proof(self.shape)

@@ -32,7 +32,7 @@ class Share:
     fraction: float | None = None
 
     def of(self, whole: int) -> int:
-        """The count that it means for `whole` (rounded up)."""
+        """Return the count that it means for `whole` (rounded up)."""
         if self.count is not None:
             return self.count
         return -int(-whole * (self.fraction or 0.0) // 1)
@@ -42,7 +42,7 @@ NOTHING = Share(count=0)
 
 
 def duration_s(given: Given) -> float:
-    """Seconds that `given` means, more than 0 and at most 366 days.
+    """Return seconds that `given` means, more than 0 and at most 366 days.
 
     Raises:
         ValueError: it is no duration; the message says what was expected.
@@ -60,7 +60,7 @@ def duration_s(given: Given) -> float:
 
 
 def share(given: Given) -> Share:
-    """A count or a share of something.
+    """Return a count or a share of something.
 
     Raises:
         ValueError: it is neither; the message says what was expected.
@@ -78,7 +78,7 @@ def share(given: Given) -> Share:
 
 
 def reserve(given: Given) -> Share:
-    """A count or a share of a budget that is left to others.
+    """Return a count or a share of a budget that is left to others.
 
     Raises:
         ValueError: it is neither, or all of it.
@@ -90,7 +90,7 @@ def reserve(given: Given) -> Share:
 
 
 def count(given: Given, least: int, most: int) -> int:
-    """A whole number from `least` to `most`.
+    """Return a whole number from `least` to `most`.
 
     Raises:
         ValueError: it is none; the message says what was expected.

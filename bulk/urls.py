@@ -29,7 +29,7 @@ MOST_PARAMETERS = 50
 
 
 def segment(name: str | int) -> str:
-    """One path segment, percent-encoded; `ent:platform` becomes `ent%3Aplatform`, a slash becomes `%2F`.
+    """Return one path segment, percent-encoded; `ent:platform` becomes `ent%3Aplatform`, a slash becomes `%2F`.
 
     Raises:
         ValueError: it is empty, `.` or `..`, or holds a control character or a lone surrogate.
@@ -45,7 +45,7 @@ def segment(name: str | int) -> str:
 
 
 def file_path(path: str) -> str:
-    """The path of a file within a repository, each segment encoded, slashes kept.
+    """Return the path of a file within a repository, each segment encoded, slashes kept.
 
     Raises:
         ValueError: a segment can't be used, see `segment`.
@@ -54,7 +54,7 @@ def file_path(path: str) -> str:
 
 
 def place(collection: str, number: object) -> str:
-    """Where the thing of that number lies, to compare: `/orgs/acme/hooks/7`, decoded, in lower case.
+    """Return where the thing of that number lies, to compare: `/orgs/acme/hooks/7`, decoded, in lower case.
 
     Numbers are counted for each kind, so that one alone names nothing.
 
@@ -65,7 +65,8 @@ def place(collection: str, number: object) -> str:
 
 
 def query(**parameters: str | int | bool | None) -> str:
-    """A query string without its question mark; None leaves a parameter out, booleans become `true` and `false`."""
+    """Return a query string without its question mark; None leaves a parameter out, booleans become `true` and
+    `false`."""
     given = {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in parameters.items()
@@ -75,7 +76,7 @@ def query(**parameters: str | int | bool | None) -> str:
 
 
 def flaw_of_segment(text: str) -> str:
-    """Why `text` can't be one segment of a path; empty where it can."""
+    """Return why `text` can't be one segment of a path; empty where it can."""
     if not text:
         return "is empty"
     if text in (".", ".."):
@@ -88,7 +89,7 @@ def flaw_of_segment(text: str) -> str:
 
 
 def flaw_of_path(path: str) -> str:
-    """Why `path` can't name a file within a repository; empty where it can."""
+    """Return why `path` can't name a file within a repository; empty where it can."""
     if _is_simple_path(path):
         return ""
     if path.startswith("/"):
@@ -101,7 +102,8 @@ def flaw_of_path(path: str) -> str:
 
 
 def next_link(headers: Mapping[str, str], base_url: str, current: str) -> str | None:
-    """Where the next page is, as `/path?query` relative to `base_url`; None: there is none, or it leads elsewhere.
+    """Return where the next page is, as `/path?query` relative to `base_url`; None: there is none, or it leads
+    elsewhere.
 
     `has_next_link` tells these two apart.
 
@@ -114,7 +116,8 @@ def next_link(headers: Mapping[str, str], base_url: str, current: str) -> str | 
 
 
 def next_query(headers: Mapping[str, str], path: str, query: str) -> str | None:
-    """The query that asks the same path for the next page; None: there is none, or it is not a page of the same list.
+    """Return the query that asks the same path for the next page; None: there is none, or it is not a page of the same
+    list.
 
     `has_next_link` tells these two apart. A path may be written in other words (`/organizations/101/hooks` for
     `/orgs/acme/hooks`), but its last segment says what is listed. Parameters that the link does not repeat stay.
@@ -144,7 +147,7 @@ def next_query(headers: Mapping[str, str], path: str, query: str) -> str | None:
 
 
 def has_next_link(headers: Mapping[str, str]) -> bool:
-    """Whether the platform says that there is a next page, wherever it may lead."""
+    """Return whether the platform says that there is a next page, wherever it may lead."""
     return _next_target(headers) is not None
 
 
@@ -179,7 +182,7 @@ def _last_segment(path: str) -> str:
 
 
 def _leaves(path: str) -> bool:
-    """Whether some server could read this percent-encoded path as one that climbs."""
+    """Return whether some server could read this percent-encoded path as one that climbs."""
     plain = path
     for _ in range(3):
         plain = unquote(plain)

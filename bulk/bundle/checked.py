@@ -130,37 +130,38 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def source_path(job: Job, workspace: Path) -> Path | None:
-    """Where the items of `job` are read: its items file, what was kept of standard input, or None: inline."""
+    """Return where the items of `job` are read: its items file, what was kept of standard input, or None: inline."""
     return workspace / f"stdin-{job.name}.jsonl" if job.items_path == STDIN else job.items_path
 
 
 def is_spooled(job: Job) -> bool:
-    """Whether the items file of a job can't be read at an offset: what a job that writes needs of it is copied."""
+    """Return whether the items file of a job can't be read at an offset: what a job that writes needs of it is
+    copied."""
     return job.items_path is not None and format_of(job.items_path) != ("jsonl", "")
 
 
 def spool_path(job: Job, workspace: Path) -> Path:
-    """Where the items of such a job are kept as JSON lines."""
+    """Return where the items of such a job are kept as JSON lines."""
     return workspace / f"items-{job.name}.jsonl"
 
 
 def derived_path(job: Job, workspace: Path) -> Path:
-    """Where the items of a job are kept that are made from another job's results, one JSON line each."""
+    """Return where the items of a job are kept that are made from another job's results, one JSON line each."""
     return workspace / f"from-{job.name}.jsonl"
 
 
 def index_name(job: Job) -> str:
-    """The index that knows the items of `job`: of their own where they are made while the run goes on."""
+    """Return the index that knows the items of `job`: of their own where they are made while the run goes on."""
     return f"from-{job.name}.db" if job.derivation is not None else INDEX
 
 
 def needs_index(manifest: Manifest) -> bool:
-    """Whether there is an `index.db`: of items that write, and of files that items name."""
+    """Return whether there is an `index.db`: of items that write, and of files that items name."""
     return any(not job.operation.is_read or file_fields(job.operation) for job in manifest.jobs)
 
 
 def changed(path: Path | None) -> RunDirectoryError:
-    """What is raised where a source is no longer what was checked."""
+    """Return what is raised where a source is no longer what was checked."""
     return RunDirectoryError(f"{path} was edited while it was in use; undo that, or give another --run-dir")
 
 
@@ -198,7 +199,7 @@ def keep(checked: Checked, workspace: Path) -> None:
 
 
 def _places(checked: Checked) -> frozenset[bytes]:
-    """What a later process must find again as it is, inside of its quotes."""
+    """Return what a later process must find again as it is, inside of its quotes."""
     paths = (job.source.path for job in checked.jobs if job.source is not None)
     return frozenset(msgspec.json.encode(path)[1:-1] for path in paths)
 
@@ -206,7 +207,7 @@ def _places(checked: Checked) -> frozenset[bytes]:
 def load_checked(
     manifest: Manifest, workspace: Path, about_to_keep: Callable[[], None] = lambda: None
 ) -> Checked | None:
-    """What an earlier process found in this workspace, where that still holds; None: check again.
+    """Return what an earlier process found in this workspace, where that still holds; None: check again.
 
     Args:
         about_to_keep: called before `check.json` is written anew, because an items file has another time.

@@ -31,12 +31,12 @@ _HELD_BYTES = 4 * 1024 * 1024
 
 
 def copies_name(job: Job) -> str:
-    """Where the copies of `job` are: in a file of their own where its items are made while the run goes on."""
+    """Return where the copies of `job` are: in a file of their own where its items are made while the run goes on."""
     return f"from-{job.name}.copies.db" if job.derivation is not None else COPIES
 
 
 def has_copies(job: Job) -> bool:
-    """Whether equal items of that job are sent once.
+    """Return whether equal items of that job are sent once.
 
     Not where each has a file to be saved: two such items differ in nothing but the id that names the file, which says
     that each is wanted.
@@ -126,7 +126,7 @@ class DuplicatesBuilder:
         self._part.unlink(missing_ok=True)
 
     def add(self, job: int, finder: DuplicateFinder) -> int:
-        """What was found in one job; returns how many copies there are."""
+        """Keep what was found in one job; return how many copies there are."""
         count = self._database.executemany("INSERT INTO found VALUES (?, ?, ?)", finder.found(job)).rowcount
         self._count += count
         return count
@@ -149,7 +149,8 @@ class Copies:
         self._database = opened(workspace / name, SCHEMA)
 
     def bits(self, job: int, items: int) -> bytearray:
-        """One bit for each of the first `items` items of a job, as in `Ledger.done_bits`: 1 where it is a copy."""
+        """Return one bit for each of the first `items` items of a job, as in `Ledger.done_bits`: 1 where it is a
+        copy."""
         bits = bytearray((items + 7) // 8)
         query = "SELECT item FROM copies WHERE job = ? AND item < ? ORDER BY item"
         for (item,) in self._database.execute(query, (job, items)):
@@ -157,7 +158,7 @@ class Copies:
         return bits
 
     def firsts(self, job: int, items: Sequence[int]) -> Mapping[int, int]:
-        """The first item that asks for the same as each of `items`, which are in their order."""
+        """Return the first item that asks for the same as each of `items`, which are in their order."""
         if not items:
             return {}
         query = "SELECT item, first FROM copies WHERE job = ? AND item BETWEEN ? AND ?"

@@ -80,7 +80,8 @@ def payload_of(operation: AnyOperation, item: Item, salt: bytes) -> int:
 
 
 def built(part: Path, schema: str) -> sqlite3.Connection:
-    """A new database that only this process reads until it gets its name; what an earlier one left there is gone."""
+    """Return a new database that only this process reads until it gets its name; what an earlier one left there is
+    gone."""
     part.unlink(missing_ok=True)
     os.close(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL))
     database = sqlite3.connect(part, isolation_level=None, check_same_thread=False)
@@ -91,7 +92,7 @@ def built(part: Path, schema: str) -> sqlite3.Connection:
 
 
 def opened(path: Path, schema: str) -> sqlite3.Connection:
-    """What was built, only to be read; where nothing was, it is empty."""
+    """Return what was built, only to be read; where nothing was, it is empty."""
     if path.is_file():
         uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -124,7 +125,7 @@ class IndexBuilder:
         self._part.unlink(missing_ok=True)
 
     def add(self, job: Job, item: Item, number: int, at: int, size: int) -> int:
-        """The item of that index, whose JSON can be read again there (bytes); returns its `payload_of`."""
+        """Add the item of that index, whose JSON can be read again there (bytes); return its `payload_of`."""
         operation = job.operation
         names = () if operation.is_read else operation.lanes(item)
         lanes = [lane_key(operation.resource, name) for name in names]
@@ -233,7 +234,7 @@ class IndexBuilder:
         self._sizes.clear()
 
     def _count_joined(self, most_combined: Mapping[int, int]) -> dict[int, int]:
-        """Items that share the request of one before them, by the number of their job (count).
+        """Return items that share the request of one before them, by the number of their job (count).
 
         As `schedule.lanes` will: neighbours of one job in a lane, as long as they fit.
         """
@@ -273,7 +274,8 @@ class IndexBuilder:
                 self._database.execute("UPDATE joined SET root = ? WHERE lane = ?", (first, root))
 
     def _root(self, lane: int) -> int:
-        """What stands for `lane`; it stands for itself from now on where it was in no join. Shortens the way there."""
+        """Return what stands for `lane`; it stands for itself from now on where it was in no join. Shortens the way
+        there."""
         way: list[int] = []
         while True:
             found = self._database.execute("SELECT root FROM joined WHERE lane = ?", (lane,)).fetchone()

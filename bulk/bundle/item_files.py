@@ -25,7 +25,7 @@ _REMEMBERED = 65_536
 
 
 def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Item:
-    """The item of `entry` with the content of its files inline, as it is sent.
+    """Return the item of `entry` with the content of its files inline, as it is sent.
 
     It reads them: call it where that may block.
 
@@ -48,7 +48,7 @@ def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Ite
 
 
 def read_inside(folder: Path, name: str) -> bytes:
-    """The content of the file `name` below `folder`.
+    """Return the content of the file `name` below `folder`.
 
     Raises:
         FileError: it is missing, lies elsewhere, is no regular file, too large, or can't be read.
@@ -103,7 +103,7 @@ class FileCheck:
         self.new: dict[str, bytes] = {}
 
     def flaws(self, item: Item) -> list[ItemFlaw]:
-        """What keeps the files that `item` names from being sent."""
+        """Return what keeps the files that `item` names from being sent."""
         found: list[ItemFlaw] = []
         for field in self._operation.file_fields:
             name = getattr(item, field)
@@ -130,5 +130,5 @@ class FileCheck:
 
 
 def file_check_of(folder: Path, operation: AnyOperation) -> FileCheck | None:
-    """A check of the files that its items name; None where they can't name any."""
+    """Return a check of the files that its items name; None where they can't name any."""
     return FileCheck(folder, operation) if isinstance(operation, TakesFiles) else None

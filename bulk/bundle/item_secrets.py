@@ -25,7 +25,7 @@ _STAND_IN: Final = "withheld"
 
 
 def secrets_in(item: Item, operation: AnyOperation) -> dict[str, str]:
-    """The secrets that stand themselves in an item, by their dotted fields."""
+    """Return the secrets that stand themselves in an item, by their dotted fields."""
     found = {}
     for dotted in secret_fields(operation):
         value: object = item
@@ -37,7 +37,7 @@ def secrets_in(item: Item, operation: AnyOperation) -> dict[str, str]:
 
 
 def without(item: Item, secrets: Iterable[str]) -> Item:
-    """The item with a stand-in in each of these dotted fields."""
+    """Return the item with a stand-in in each of these dotted fields."""
     return _with(item, dict.fromkeys(secrets, _STAND_IN))
 
 
@@ -60,7 +60,7 @@ class Withheld:
         self._found: dict[int, dict[str, str]] | None = None
 
     def restored(self, number: int, item: Item) -> Item:
-        """The item of that index as it was given.
+        """Return the item of that index as it was given.
 
         Raises:
             RunDirectoryError: the items file is not what was checked.

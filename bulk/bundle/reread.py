@@ -50,7 +50,7 @@ class Places:
         self._open: OrderedDict[int, Place] = OrderedDict()
 
     def of(self, number: int) -> "Place":
-        """The place of the job of that number, to be used at once."""
+        """Return the place of the job of that number, to be used at once."""
         place = self._places.get(number)
         if place is None:
             place = self._places[number] = Place(self._checked, number, self._workspace)
@@ -84,7 +84,7 @@ class Place:
         self._unlooked = 0
 
     def entry(self, number: int, at: int, size: int) -> Entry:
-        """The item of that index, `size` bytes at offset `at`.
+        """Return the item of that index, `size` bytes at offset `at`.
 
         Raises:
             RunDirectoryError: the source is gone or not what was checked.
@@ -109,7 +109,7 @@ class Place:
         return self._withheld.restored(number, item) if self._withheld is not None else item
 
     def _text(self, at: int, size: int) -> bytes:
-        """What stands there; with it is read what follows, where items are asked for in their order."""
+        """Return what stands there; with it is read what follows, where items are asked for in their order."""
         start = at - self._block_at
         if not 0 <= start <= len(self._block) - size:
             is_next = 0 <= start <= len(self._block) + BLOCK_BYTES

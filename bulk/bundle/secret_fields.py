@@ -42,7 +42,8 @@ def load_secrets(
 
 
 def replaced(holder: Any, names: list[str], become: Callable[[str], str]) -> Any:
-    """A struct in which the field that `names` lead to has become something else; where it was not given, the same."""
+    """Return a struct in which the field that `names` lead to has become something else; where it was not given, the
+    same."""
     given = getattr(holder, names[0])
     if given is None:
         return holder

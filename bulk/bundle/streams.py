@@ -108,7 +108,7 @@ class EntryStream:
             self._row()
 
     def _row(self) -> bytes | Given | Bad:
-        """The next row that is an item."""
+        """Return the next row that is an item."""
         assert self._rows is not None, "it was opened"
         for _, _, data in self._rows:
             if type(data) is not bytes or (data and not data.isspace()):
@@ -159,7 +159,7 @@ class LaneIndex:
         self.close()
 
     def _ranks(self) -> dict[int, int]:
-        """The rank of the first lane of each job: they stand in the order of the jobs."""
+        """Return the rank of the first lane of each job: they stand in the order of the jobs."""
         if not self._is_whole:
             return dict(self._database.execute("SELECT job, min(rank) FROM lanes GROUP BY job").fetchall())
         lanes = [found.lanes for found in self._checked.jobs]
@@ -215,7 +215,7 @@ class LaneIndex:
         return []
 
     def holds(self, lane_key: int) -> frozenset[int]:
-        """The keys of all names that a lane stands for: other indexes may know them one by one."""
+        """Return the keys of all names that a lane stands for: other indexes may know them one by one."""
         rows = self._database.execute("SELECT lane FROM joined WHERE root = ?", (lane_key,)).fetchall()
         return frozenset((lane_key, *(row[0] for row in rows)))
 
@@ -225,7 +225,7 @@ class LaneIndex:
         return self._database.execute(query, (after, count)).fetchall()
 
     def entry(self, job: int, item: int, at: int, size: int) -> Entry:
-        """The entry that `in_order` found."""
+        """Return the entry that `in_order` found."""
         return self._places.of(job).entry(item, at, size)
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
@@ -234,7 +234,7 @@ class LaneIndex:
         return self._database.execute(query, (after, count)).fetchall()
 
     def superseded(self, *, after: int, count: int) -> list[tuple[int, Entry]]:
-        """Items that are not sent, because a later one takes their place: as `entries`, over all jobs."""
+        """Return items that are not sent, because a later one takes their place: as `entries`, over all jobs."""
         return self.entries(SUPERSEDED, after=after, count=count)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class CheckData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_checked(checked: Checked) -> CheckData:
-    """The counts of a check."""
+    """Return the counts of a check."""
     jobs = tuple(
         CheckedJob(
             job=job.name,

@@ -153,12 +153,12 @@ class _Checking:
 
 
 def _other(job: Job, earlier: Job, index: int) -> str:
-    """An item that came before one of `job`."""
+    """Return an item that came before one of `job`."""
     return f"item {index:,}" if earlier is job else f"item {index:,} of job {earlier.name}"
 
 
 def _place(manifest: Manifest, job: Job) -> str:
-    """The file that flaws of a job's items name, as the user would: seen from where the manifest was named."""
+    """Return the file that flaws of a job's items name, as the user would: seen from where the manifest was named."""
     if job.items_path is None:
         return str(manifest.path)
     if job.items_path == STDIN:
@@ -284,7 +284,7 @@ class _JobChecking:
         self._count = count
 
     def _given(self, line: int, data: "bytes | Given | Bad") -> Item | None:
-        """The item in a mapping; None, with its flaws noted, where there is none."""
+        """Return the item in a mapping; None, with its flaws noted, where there is none."""
         if isinstance(data, Given):
             try:
                 return self._reader.from_mapping(data.value)
@@ -345,7 +345,7 @@ class _JobChecking:
             self._flaws.add(self._place, line_of(flaw.field, lines, line), flaw.field, flaw.message)
 
     def _without_secrets(self, item: Item, line: int, text: bytes) -> bytes:
-        """The JSON of an item that is copied into the workspace: no secret is."""
+        """Return the JSON of an item that is copied into the workspace: no secret is."""
         secrets = item_secrets.secrets_in(item, self._operation)
         if not secrets:
             return text

@@ -88,7 +88,7 @@ class ConflictFinder(TemporaryRows):
 
 
 def decides(job: Job) -> bool:
-    """Whether items of this job are checked against others."""
+    """Return whether items of this job are checked against others."""
     return isinstance(job.operation, DecidesState | CreatesNames)
 
 
@@ -115,7 +115,7 @@ def conflicts(crossings: ConflictFinder, checked: Checked, workspace: Path) -> I
 
 
 def told(found: Conflict, other: str) -> str:
-    """What is said of the later item; `other` names the earlier one."""
+    """Return what is said of the later item; `other` names the earlier one."""
     insist = "; allow_overwrites: true lets it pass, or needs between two jobs" if found.may_insist else ""
     return f"{found.message.replace('{other}', other)} (counted from 0){insist}"
 
@@ -133,7 +133,8 @@ def _before(jobs: Sequence[Job]) -> list[int]:
 
 
 def skeleton(name: str) -> str:
-    """What is the same for names that people take for one another in ordinary fonts: `acme-web` and `acrne-web`."""
+    """Return what is the same for names that people take for one another in ordinary fonts: `acme-web` and
+    `acrne-web`."""
     folded = unicodedata.normalize("NFKC", name).casefold().translate(_SINGLE)
     for several, one in _PAIRS:
         folded = folded.replace(several, one)
@@ -141,7 +142,8 @@ def skeleton(name: str) -> str:
 
 
 def notes_on_names(crossings: ConflictFinder, jobs: Sequence[Job]) -> Iterator[str]:
-    """A sentence for each pair of new names that look alike; never more than a note, because both may be meant."""
+    """Yield a sentence for each pair of new names that look alike; never more than a note, because both may be
+    meant."""
     alike = crossings.alike()
     for job, earlier, later in islice(alike, MOST_ALIKE):
         yield (

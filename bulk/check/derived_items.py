@@ -81,7 +81,7 @@ class Sources:
         self._bits[source >> 3] |= 1 << (source & 7)
 
     def has(self, source: int) -> bool:
-        """Whether it has."""
+        """Return whether it has."""
         return source >> 3 < len(self._bits) and bool(self._bits[source >> 3] & (1 << (source & 7)))
 
 
@@ -176,7 +176,7 @@ class _Indexing:
 
 
 def _shown(operation: AnyOperation, raw: bytes) -> str:
-    """What was made, as results show it."""
+    """Return what was made, as results show it."""
     hidden = operation.unreported | {name.partition(".")[0] for name in secret_fields(operation)}
     shown = {name: value for name, value in msgspec.json.decode(raw).items() if name not in hidden}
     return msgspec.json.encode(shown).decode()

@@ -4,7 +4,7 @@ from bulk.manifest.manifest import Job
 
 
 def no_items(job: Job, size: int) -> str:
-    """The flaw of an items file in which there are none.
+    """Return the flaw of an items file in which there are none.
 
     Args:
         size: of the file (bytes).

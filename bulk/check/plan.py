@@ -135,7 +135,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, latency_s: float = LATENCY_S) -> Plan:
-    """What running `checked` takes.
+    """Return what running `checked` takes.
 
     Args:
         buckets: what `GET /rate_limit` says, for what is used; one that is missing has no limit.

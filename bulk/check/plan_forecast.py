@@ -28,8 +28,8 @@ def predict(
     latency_s: float,
     now: float,
 ) -> tuple[float | None, float | None, float | None]:
-    """When these jobs would end where all is already as asked, where everything is sent, and where some answers are
-    lost besides (UTC epoch seconds); None: never. A payer that `buckets` lacks has no limit.
+    """Return when these jobs would end where all is already as asked, where everything is sent, and where some answers
+    are lost besides (UTC epoch seconds); None: never. A payer that `buckets` lacks has no limit.
 
     Args:
         latency_s: from a request to its answer (seconds).
@@ -70,21 +70,21 @@ def predict(
 
 
 def item_s(job: Job, found: JobCheck, requests: int, latency_s: float) -> float:
-    """What an item takes, where all of them take so many requests (seconds)."""
+    """Return what an item takes, where all of them take so many requests (seconds)."""
     each = requests / max(1, found.sent)
     writes = 0.0 if job.operation.is_read or requests < found.most_requests else WRITE_S
     return max(1e-6, each * latency_s + writes)
 
 
 def lane_units(found: JobCheck) -> float:
-    """Items of the longest lane that something is sent for (count)."""
+    """Return items of the longest lane that something is sent for (count)."""
     if found.longest_lane is None:
         return 0.0
     return found.longest_lane[1] * found.sent / max(1, found.items - found.superseded)
 
 
 def length_of(bucket: BucketStatus, now: float) -> float:
-    """How long its windows are (seconds): as it was seen, or else as it must be judged."""
+    """Return how long its windows are (seconds): as it was seen, or else as it must be judged."""
     if bucket.window_s is not None:
         return bucket.window_s
     limit, remaining = bucket.limit or 0, bucket.remaining or 0

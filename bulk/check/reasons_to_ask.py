@@ -13,7 +13,7 @@ USUAL_MOST_WRITES = 100
 
 
 def reasons_to_ask(checked: Checked, above: int = USUAL_MOST_WRITES) -> list[str]:
-    """A sentence for each reason; none: the run may begin without a question.
+    """Return a sentence for each reason; none: the run may begin without a question.
 
     Args:
         above: most items that a run may write without being asked about (count).

@@ -35,7 +35,8 @@ def counted(job: Job, found: JobCheck, indexed: JobCounts) -> JobCheck:
 
 
 def notes_on(jobs: Sequence[Job], checks: Sequence[JobCheck], repeats: Mapping[int, Repeats]) -> Iterator[str]:
-    """A sentence for each job with writes that were asked for before, and for each way in which requests are saved."""
+    """Yield a sentence for each job with writes that were asked for before, and for each way in which requests are
+    saved."""
     for number, (count, earlier, later) in sorted(repeats.items()):
         names = [jobs[job].name for job, _ in (earlier, later)]
         many = "1 item asks" if count == 1 else f"{count:,} items ask"

@@ -46,7 +46,7 @@ class SavedPaths(TemporaryRows):
             folder = folder.rpartition("/")[0]
 
     def collisions(self) -> Iterator[Collision]:
-        """Every item that is in the way of an earlier one, in the order in which they were added."""
+        """Yield every item that is in the way of an earlier one, in the order in which they were added."""
         query = """
             SELECT paths.job, paths.item, paths.line, firsts.job, firsts.item, firsts.line
             FROM (SELECT hash, min(rowid) AS first, job, item, line FROM paths GROUP BY hash
@@ -63,7 +63,7 @@ def _hash(path: str) -> bytes:
 
 
 def same_file(other: str) -> str:
-    """What is said of an item that would be saved where the earlier one is, which `other` names."""
+    """Return what is said of an item that would be saved where the earlier one is, which `other` names."""
     return (
         f"would be saved to the same file as {other} (counted from 0; case does not matter): "
         "add a field that tells them apart, such as {id}"

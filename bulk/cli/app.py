@@ -45,7 +45,7 @@ class InOrder(click.Group):
     """Commands in the order of a user's way through them, not of the alphabet."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names as they were added."""
+        """Return names as they were added."""
         return list(self.commands)
 
 
@@ -112,5 +112,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_json(given: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, also one that can't be read."""
+    """Return whether a command line asks for JSON, also one that can't be read."""
     return "--json" in given or "--format=json" in given or ("--format", "json") in pairwise(given)

@@ -75,7 +75,7 @@ class ErrorsData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_error(error: BulkError) -> ErrorsData:
-    """An error that Bulk raised on purpose, as data."""
+    """Return an error that Bulk raised on purpose, as data."""
     if isinstance(error, ManifestError):
         flaws = tuple(_of_flaw(flaw) for flaw in error.flaws)
         return ErrorsData(errors=flaws, more=error.more, exit_code=error.exit_code)
@@ -84,12 +84,12 @@ def of_error(error: BulkError) -> ErrorsData:
 
 
 def of_misuse(error: click.ClickException) -> ErrorsData:
-    """A command line that can't be read, as data."""
+    """Return a command line that can't be read, as data."""
     return _one("usage", error.format_message(), ExitCode.UNUSABLE)
 
 
 def of_bug(message: str) -> ErrorsData:
-    """A bug of ours, as data."""
+    """Return a bug of ours, as data."""
     return _one("bug", message, ExitCode.BUG)
 
 
@@ -118,6 +118,6 @@ def _of_flaw(flaw: Flaw) -> ErrorData:
 
 
 def _remedy(code: str, message: str) -> str:
-    """What the message says behind its first semicolon: by the style of our messages, the way out."""
+    """Return what the message says behind its first semicolon: by the style of our messages, the way out."""
     said = message.partition("; ")[2].strip()
     return said[:1].upper() + said[1:].rstrip(".") + ("" if said.endswith("?") else ".") if said else REMEDIES[code]

@@ -48,7 +48,8 @@ def exit_code_of(error: BaseException, *, is_json: bool = False) -> int:
 
 
 def shortage(error: BaseException) -> BulkError | None:
-    """What this machine lacks, where that is why `error` came: memory, threads, open files, space. None elsewhere."""
+    """Return what this machine lacks, where that is why `error` came: memory, threads, open files, space. None
+    elsewhere."""
     for leaf in _leaves(error):
         if isinstance(leaf, MemoryError) or (isinstance(leaf, OSError) and leaf.errno == errno.ENOMEM):
             return RunStopped(f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost")
@@ -64,7 +65,7 @@ def shortage(error: BaseException) -> BulkError | None:
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors in a group, the groups in it too; `error` itself where it is none."""
+    """Yield the errors in a group, the groups in it too; `error` itself where it is none."""
     if not isinstance(error, BaseExceptionGroup):
         yield error
         return

@@ -27,5 +27,5 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
 
 
 def _is_memory_limited() -> bool:
-    """Whether memory can run out as an error (`ulimit -v`): uvloop aborts the process then, asyncio raises."""
+    """Return whether memory can run out as an error (`ulimit -v`): uvloop aborts the process then, asyncio raises."""
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY

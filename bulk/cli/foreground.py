@@ -90,7 +90,7 @@ def run(
 
 
 def _way_on(run_dir: Path) -> str:
-    """The command that goes on; the same one again where nothing of the run was written down yet."""
+    """Return the command that goes on; the same one again where nothing of the run was written down yet."""
     from bulk.engine.origin import NAME
     from bulk.report.run_state import resuming
 

@@ -42,7 +42,7 @@ class TextFormat(logging.Formatter):
     """`2026-11-21T08:00:00.123Z WARNING bulk.govern: message`, a traceback below it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record, without anything that a terminal obeys."""
+        """Return one record, without anything that a terminal obeys."""
         from bulk.clock import iso_utc
         from bulk.report.render.terminal import safe
 
@@ -55,7 +55,7 @@ class JsonFormat(logging.Formatter):
     """`{"at","level","logger","message"}`, and `traceback` where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record on one line."""
+        """Return one record on one line."""
         from bulk.clock import iso_utc
 
         line = {

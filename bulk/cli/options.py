@@ -57,7 +57,7 @@ class Assignment(click.types.StringParamType):
         self.name, self._names = name, names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names, each with its equals sign."""
+        """Return the names, each with its equals sign."""
         return [CompletionItem(f"{name}=") for name in self._names() if name.startswith(incomplete)]
 
 
@@ -67,7 +67,7 @@ class JobName(click.types.StringParamType):
     name = "job"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The jobs of that manifest."""
+        """Return the jobs of that manifest."""
         return [CompletionItem(name) for name in _names_in(ctx, "jobs") if name.startswith(incomplete)]
 
 
@@ -77,12 +77,12 @@ class Variable(click.types.StringParamType):
     name = "variable"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The variables of that manifest, each with its equals sign."""
+        """Return the variables of that manifest, each with its equals sign."""
         return [CompletionItem(f"{name}=") for name in _names_in(ctx, "vars") if name.startswith(incomplete)]
 
 
 def _names_in(ctx: click.Context, section: str) -> list[str]:
-    """What a section of the manifest names; nothing where it can't be read."""
+    """Return what a section of the manifest names; nothing where it can't be read."""
     from bulk.items.lines import SourceFlaw
     from bulk.items.yaml_text import read_document
 

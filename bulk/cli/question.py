@@ -85,7 +85,7 @@ def _requests(least: int, most: int) -> str:
 
 
 def _is_agreed() -> bool:
-    """Whether the answer is yes; Ctrl-C and the end of the input are a no."""
+    """Return whether the answer is yes; Ctrl-C and the end of the input are a no."""
     sys.stderr.write("Begin? [y/N] ")
     sys.stderr.flush()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # an event loop would wait for the line to end

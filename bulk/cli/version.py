@@ -24,6 +24,6 @@ def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def is_compiled() -> bool:
-    """Whether an extension module would be imported for `ONE_OF_THEM`; nothing is imported to find out."""
+    """Return whether an extension module would be imported for `ONE_OF_THEM`; nothing is imported to find out."""
     found = PathFinder.find_spec(ONE_OF_THEM, bulk.__path__)
     return found is not None and (found.origin or "").endswith(tuple(EXTENSION_SUFFIXES))

@@ -27,7 +27,7 @@ class Silent(Exception):
 
 
 def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> Answer:
-    """What the process that drives the run in `run_dir` says.
+    """Return what the process that drives the run in `run_dir` says.
 
     Raises:
         Unreached, Silent: nothing.
@@ -37,7 +37,7 @@ def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> Answ
 
 
 def watch(run_dir: Path) -> Iterator[RunStatus]:
-    """Where the run stands, four times a second, until it ends.
+    """Yield where the run stands, four times a second, until it ends.
 
     Raises:
         Unreached, Silent: nobody says it.
@@ -49,7 +49,7 @@ def watch(run_dir: Path) -> Iterator[RunStatus]:
 
 
 def status(run_dir: Path) -> RunStatus | None:
-    """Where the run stands now; None where nobody says it."""
+    """Return where the run stands now; None where nobody says it."""
     try:
         return ask(run_dir, "status").status
     except (Unreached, Silent):

@@ -41,7 +41,7 @@ def reachable(run_dir: Path) -> Iterator[str]:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """The user of the process at the other end.
+    """Return the user of the process at the other end.
 
     Raises:
         OSError: that can't be known.

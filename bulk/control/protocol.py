@@ -88,7 +88,7 @@ class Refused(Exception):
 
 
 def ask_of(line: bytes) -> Ask:
-    """The question on a line.
+    """Return the question on a line.
 
     Raises:
         Refused: it is none.
@@ -110,5 +110,5 @@ def line_of(said: Ask | Answer) -> bytes:
 
 
 def answer_of(line: bytes) -> Answer:
-    """The answer on a line; msgspec.MsgspecError where it is none."""
+    """Return the answer on a line; msgspec.MsgspecError where it is none."""
     return msgspec.json.decode(line, type=Answer)

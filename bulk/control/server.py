@@ -45,7 +45,7 @@ class Steered(Protocol):
         """
 
     def refusal(self, refused: Refused) -> Answer:
-        """The same as an answer."""
+        """Return the same as an answer."""
 
 
 class ControlServer:
@@ -130,7 +130,7 @@ class ControlServer:
             self._connections -= 1
 
     def _known(self, connection: socket.socket) -> str:
-        """Who is at the other end."""
+        """Return who is at the other end."""
         uid = peer_uid(connection)
         if uid != self._user:
             raise Refused("the run belongs to another user", 5)
@@ -162,7 +162,7 @@ class ControlServer:
             await self._send(connection, line_of(answer))
 
     async def _receive(self, connection: socket.socket) -> bytes:
-        """What comes next; empty at the end, and where nothing comes for a while."""
+        """Return what comes next; empty at the end, and where nothing comes for a while."""
         with anyio.move_on_after(IDLE_S):
             await anyio.wait_readable(connection)
             return connection.recv(_CHUNK_BYTES)

@@ -203,7 +203,7 @@ async def plan_manifest(
 
 
 async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> list[BucketStatus]:
-    """Every bucket of every credential named in `overrides` (default: `env:BULK_TOKEN`).
+    """Return every bucket of every credential named in `overrides` (default: `env:BULK_TOKEN`).
 
     Raises:
         BulkError: no platform is named, it can't be reached, or it refuses a credential.
@@ -263,7 +263,7 @@ async def _ask_limits(
 
 
 def _ahead_s(time: ServerClock, clock: Clock) -> float:
-    """How far the platform's clock is ahead of this machine's (seconds); 0.0 where they may be the same."""
+    """Return how far the platform's clock is ahead of this machine's (seconds); 0.0 where they may be the same."""
     now, monotonic = clock.now(), clock.monotonic()
     if not time.is_known or time.earliest(monotonic) <= now <= time.latest(monotonic):
         return 0.0
@@ -271,7 +271,7 @@ def _ahead_s(time: ServerClock, clock: Clock) -> float:
 
 
 def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told_at: float) -> BucketStatus:
-    """What was told of one bucket; one that is untouched shows how long its windows are.
+    """Return what was told of one bucket; one that is untouched shows how long its windows are.
 
     Args:
         told_at: the second in which it was told (UTC epoch seconds): a window begins at a whole one.

@@ -82,7 +82,7 @@ async def execute(
 
 
 async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) -> Report:
-    """What `body` returns, while the control socket of the run is served."""
+    """Return what `body` returns, while the control socket of the run is served."""
     failure: Exception | None = None
     report: Report | None = None
     with server:
@@ -201,7 +201,7 @@ def _report(ledger: Ledger, checked: Checked) -> Report:
 
 
 async def beside(disk: Disk, call: Callable[[], T]) -> T:
-    """What `call` returns; it blocks for so long that it must not hold the event loop."""
+    """Return what `call` returns; it blocks for so long that it must not hold the event loop."""
     found: list[T] = []
     await disk(lambda: found.append(call()))
     return found[0]
@@ -219,7 +219,7 @@ async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
 
 
 def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
-    """The one error to tell: groups are unwrapped here and nowhere else."""
+    """Return the one error to tell: groups are unwrapped here and nowhere else."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -228,7 +228,7 @@ def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
 
 
 def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, Credential]:
-    """The credentials of a manifest by their names; nothing is read yet."""
+    """Return the credentials of a manifest by their names; nothing is read yet."""
     folder = manifest.path.resolve().parent
     return {
         name: Credential(name, source, environ, folder, clock=clock)
@@ -261,7 +261,8 @@ async def check_items(
     *,
     is_to_check: bool = False,
 ) -> Checked:
-    """The check of an earlier process where nothing has changed since; otherwise all items are read, in a thread."""
+    """Return the check of an earlier process where nothing has changed since; otherwise all items are read, in a
+    thread."""
     started_at = clock.now()
 
     def tell(items: int) -> None:

@@ -53,7 +53,8 @@ class _Pace:
         self.ended = self.ended * keeps + ended
 
     def item_s(self, expected_s: float, under_way: int) -> float:
-        """Seconds; `expected_s` counts as much as two items that were seen, and those that came first are half done."""
+        """Return seconds; `expected_s` counts as much as two items that were seen, and those that came first are half
+        done."""
         return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * self.newness)
 
 
@@ -92,7 +93,7 @@ class LiveForecast:
             pace.lane, pace.count = busiest, 0 if busiest is None else busiest.left
 
     def _under_way(self, job: Job) -> int:
-        """Items that wait for an answer or for the disk, not for a permit (count, >= 0)."""
+        """Return items that wait for an answer or for the disk, not for a permit (count, >= 0)."""
         scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
         queue = scheduler.queue_of(job)
         waiters = len(self._governor.queue(queue.credential, queue.category).waiters)
@@ -106,7 +107,7 @@ class LiveForecast:
         return max(0, round(progress.in_flight * (1.0 - min(1.0, waiters / max(1, together)))))
 
     def waiting(self, permit_queue: PermitQueue) -> int:
-        """Items that wait for permits of this queue: those under way that want one, and all that could begin."""
+        """Return items that wait for permits of this queue: those under way that want one, and all that could begin."""
         if not permit_queue.waiting:
             return 0
         waiting = len(permit_queue.waiters)
@@ -122,7 +123,8 @@ class LiveForecast:
         return max(0, progress.left - progress.copies_left - progress.in_flight)
 
     def end_at(self, now: float, wall: float) -> float | None:
-        """When the run ends (UTC epoch seconds); None: that can't be known. `now`: monotonic, `wall`: UTC, seconds."""
+        """Return when the run ends (UTC epoch seconds); None: that can't be known. `now`: monotonic, `wall`: UTC,
+        seconds."""
         if now >= self._due:
             self._due = now + EVERY_JOB_S * len(self._paces)
             self._end_at = self._worked_out(now, wall)
@@ -166,7 +168,7 @@ class LiveForecast:
         return [wall, *(wall + moment - now for moment in moments)]
 
     def _work(self, job: Job, latency_s: float) -> Work | None:
-        """What is left of a job; None: its items are not known, nor how many there will be."""
+        """Return what is left of a job; None: its items are not known, nor how many there will be."""
         scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
         items, under_way = float(progress.left - progress.copies_left), self._under_way(job)
         if not progress.is_known:
@@ -196,7 +198,7 @@ class LiveForecast:
         )
 
     def _paid_ahead(self, job: Job) -> float:
-        """Requests of its items under way that its bucket has paid for already (count)."""
+        """Return requests of its items under way that its bucket has paid for already (count)."""
         scheduler = self._scheduler
         queue = scheduler.queue_of(job)
         mine = [other for other in scheduler.jobs if scheduler.queue_of(other) is queue]
@@ -236,7 +238,8 @@ class LiveForecast:
         )
 
     def window_s(self, permit_queue: PermitQueue, now: float) -> float:
-        """How long the windows of a bucket are (seconds): as a new one has shown, or else as it must be judged."""
+        """Return how long the windows of a bucket are (seconds): as a new one has shown, or else as it must be
+        judged."""
         bucket, key = permit_queue.bucket, (permit_queue.account.name, permit_queue.category)
         assert bucket is not None, "asked where there is one"
         if bucket.window > 1:

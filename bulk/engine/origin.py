@@ -48,7 +48,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, manifest: Manifest, given: Overrides | None = None, cache: Path | None = None) -> Self:
-        """The origin of a manifest that was read with what was `given` beside it."""
+        """Return the origin of a manifest that was read with what was `given` beside it."""
         platform = manifest.platform
         return cls(
             manifest=str(manifest.path.resolve()),
@@ -66,7 +66,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, run_dir: Path) -> Self:
-        """The origin of the run in `run_dir`.
+        """Return the origin of the run in `run_dir`.
 
         Raises:
             RunDirectoryError: no run was ever started there, or the file is damaged.
@@ -81,18 +81,18 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             ) from error
 
     def text(self) -> bytes:
-        """What the file holds; a secret that stands in the command of a credential is not in it."""
+        """Return what the file holds; a secret that stands in the command of a credential is not in it."""
         places = (self.manifest, self.base_url, self.vendor, self.ca_bundle or "")
         own = frozenset(msgspec.json.encode(text)[1:-1] for text in places)
         data = redact_json(msgspec.json.encode(self), own)
         return msgspec.json.format(data, indent=2) + b"\n"
 
     def _sources(self) -> dict[str, str]:
-        """The sources that can be used: of one with a secret in its command, the manifest's own is."""
+        """Return the sources that can be used: of one with a secret in its command, the manifest's own is."""
         return {name: source for name, source in self.credentials.items() if MASK not in source}
 
     def overrides(self, given: Overrides) -> Overrides:
-        """What the command line gives, and the origin's own where it gives nothing."""
+        """Return what the command line gives, and the origin's own where it gives nothing."""
         limits: dict[str, Any] = {
             name: text for name, text in self.limits.items() if name in LIMITS and not getattr(given, name)
         }

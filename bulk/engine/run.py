@@ -308,7 +308,8 @@ class Run:
         )
 
     def _began_at(self) -> float:
-        """When the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its processes."""
+        """Return when the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its
+        processes."""
         offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
         return self._ledger.planned_from(self._ledger.began_at + offset)
 

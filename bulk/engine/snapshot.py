@@ -55,7 +55,7 @@ class Snapshot:
         return sum(sum(progress.ended.values()) for progress in self._scheduler.progress)
 
     def status(self, state: str, why: str = "") -> RunStatus:
-        """The run now."""
+        """Return the run now."""
         now, wall = self._clock.monotonic(), self._clock.now()
         per_second = self._throughput(now)
         self._live_forecast.sample(now)
@@ -146,7 +146,7 @@ class Snapshot:
         return waits[:WAITS_MOST]
 
     def _wait_for_leave(self, queue: PermitQueue, now: float, wall: float) -> Wait | None:
-        """What those at a permit queue wait for, and what went wrong last where that is why."""
+        """Return what those at a permit queue wait for, and what went wrong last where that is why."""
         waiting = self._live_forecast.waiting(queue)
         if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
             what = f"credential {queue.account.name} refused (401)"

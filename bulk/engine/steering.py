@@ -153,7 +153,8 @@ class Steering:
         raise ValueError(f"can't be set; expected one of {', '.join(SETTABLE)}")
 
     def follow(self, display: Display) -> Display:
-        """A display that shows the same as `display`, of which `status` and `watch` tell while the check goes on."""
+        """Return a display that shows the same as `display`, of which `status` and `watch` tell while the check goes
+        on."""
         return _Followed(display, self)
 
     def note_check(self, status: RunStatus) -> None:
@@ -180,7 +181,7 @@ class _Followed:
 
 
 def in_force(limits: Limits) -> Mapping[str, Any]:
-    """All that can be set, as it is: counts, shares such as `10%`, seconds; null where there is no limit."""
+    """Return all that can be set, as it is: counts, shares such as `10%`, seconds; null where there is no limit."""
     return {
         "concurrency": limits.concurrency,
         "reserve": _shown(limits.reserve),

@@ -35,7 +35,7 @@ class CombinedRun:
     async def run(
         self, operation: AnyOperation, entries: Sequence[Entry], context: RequestContext
     ) -> list[Outcome | None]:
-        """An outcome for each item, or None where it has to be tried by itself.
+        """Return an outcome for each item, or None where it has to be tried by itself.
 
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; open intents are settled by the next run.

@@ -16,7 +16,7 @@ class OperationFlaw(Exception):
 
 
 def advance(steps: Generator[Request, Reply, T], reply: Reply | None, ends: type[T] | tuple[type, ...]) -> Request | T:
-    """The next request, or how it ended.
+    """Return the next request, or how it ended.
 
     Args:
         reply: the answer to the last request; None at the beginning.

@@ -122,7 +122,7 @@ class HandOver:
         self._on_ended(job, outcome)
 
     def record_of(self, job: Job, entry: Entry, outcome: Outcome, tally: ItemTally) -> Record:
-        """The ledger's record of an item that has ended."""
+        """Return the ledger's record of an item that has ended."""
         now = self._clock.now()
         error = outcome.error
         status = outcome.http_status if outcome.http_status is not None else tally.http_status
@@ -156,7 +156,7 @@ class HandOver:
 
 
 def _saved_bytes(operation: AnyOperation, outcome: Outcome) -> bytes:
-    """What `save` writes: the content, or else the result as JSON."""
+    """Return what `save` writes: the content, or else the result as JSON."""
     content = operation.saved_bytes(outcome) if isinstance(operation, SavesContent) else outcome.payload
     if isinstance(content, bytes):
         return content
@@ -164,7 +164,7 @@ def _saved_bytes(operation: AnyOperation, outcome: Outcome) -> bytes:
 
 
 def item_fields(operation: AnyOperation, item: Item) -> dict[str, Any]:
-    """The item as the user gave it, without its id, without large fields that were sent, without secrets."""
+    """Return the item as the user gave it, without its id, without large fields that were sent, without secrets."""
     fields: dict[str, Any] = msgspec.to_builtins(item)
     fields.pop("id", None)
     for name in operation.unreported:

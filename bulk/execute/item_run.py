@@ -87,7 +87,7 @@ class Shared:
             self.sender.return_unused(permit)
 
     def write_loop(self, context: RequestContext) -> WriteLoop:
-        """What sends the writes of one item, or of items together."""
+        """Return what sends the writes of one item, or of items together."""
         return WriteLoop(self.sender, self.clock, self.dice, context)
 
     async def let_late_writes_pass(
@@ -141,13 +141,14 @@ class ItemRun:
         return self._lost_write is not None
 
     async def settled_first(self) -> Outcome | None:
-        """The outcome, where reading back shows that of what an earlier process has sent; else the steps come next."""
+        """Return the outcome, where reading back shows that of what an earlier process has sent; else the steps come
+        next."""
         # reading back takes permits of its own; keeping this one meanwhile could block them
         self._shared.return_unused(self._context)
         return await self._settle()
 
     async def go_on(self, ended: "Outcome | LostWrite | _Again", retry_budget: RetryBudget) -> Outcome:
-        """The outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
+        """Return the outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
         ended = await self._when_it_is_there(ended)
         refusal: Outcome | None = None
         while True:
@@ -178,7 +179,7 @@ class ItemRun:
         return unknown(f"sent {retry_budget.number + 1} times, each answer was lost, and reading back did not show it")
 
     async def _when_it_is_there(self, ended: "Outcome | LostWrite | _Again") -> "Outcome | LostWrite | _Again":
-        """How the steps end once they no longer come too early to what this run has just created."""
+        """Return how the steps end once they no longer come too early to what this run has just created."""
         shared, tries = self._shared, 0
         while isinstance(ended, Outcome):
             pause_s = shared.recent_creations.pause_s(ended, self._asked, tries, shared.clock.monotonic())
@@ -291,7 +292,7 @@ class ItemRun:
         return self._decided(request, tried, reply.status)
 
     def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | LostWrite | _Again:
-        """What an answer means that is no success and not waited for."""
+        """Return what an answer means that is no success and not waited for."""
         if tried.kind in _IN_DOUBT and not is_in_progress(tried):
             if not 300 <= status < 400:
                 return self._lost(request, status)
@@ -300,15 +301,15 @@ class ItemRun:
         return self._refused(request, tried)
 
     def _is_to_be_settled(self, request: Request, reply: Reply) -> bool:
-        """Whether a write that ran into a limit is looked for before it is sent again: some limits stand behind what
-        they limit. Where a second application can't happen, the doubt alone is noted."""
+        """Return whether a write that ran into a limit is looked for before it is sent again: some limits stand behind
+        what they limit. Where a second application can't happen, the doubt alone is noted."""
         if not request.effect.may_repeat_at_once:
             return True
         self._lost_write = lost_again(self._lost_write, self._lost(request, reply.status))
         return False
 
     def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
-        """A refusal; a conflict with somebody else's write is worth another look where the steps look first."""
+        """Return a refusal; a conflict with somebody else's write is worth another look where the steps look first."""
         outcome = outcome_of(tried)
         is_conflict = tried.reply is not None and tried.reply.status == 409
         return _Again(outcome) if is_conflict and request.effect is Effect.COMPARE_AND_SWAP else outcome

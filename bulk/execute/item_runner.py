@@ -68,7 +68,7 @@ class ItemRunner:
         }
 
     async def run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
-        """The outcome of one item. The context's permit is for its first request, and is used or returned here.
+        """Return the outcome of one item. The context's permit is for its first request, and is used or returned here.
 
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
@@ -109,7 +109,7 @@ class ItemRunner:
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
 
     def complete(self, operation: AnyOperation, entry: Entry) -> Item:
-        """The item as it is sent: files and secrets inline, and what the plan fixes.
+        """Return the item as it is sent: files and secrets inline, and what the plan fixes.
 
         Raises:
             FileError: a file or a secret can't be used.
@@ -122,7 +122,7 @@ class ItemRunner:
         return item
 
     def is_in_doubt(self, entry: Entry) -> bool:
-        """Whether a write of this item was sent and its answer lost."""
+        """Return whether a write of this item was sent and its answer lost."""
         return (entry.job, entry.index) in self._lost_writes
 
     def lost_write(self, entry: Entry, lost_write: LostWrite) -> None:

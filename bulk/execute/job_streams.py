@@ -29,13 +29,14 @@ class JobStreams:
         self.copies = [all_copies for _ in checked.manifest.jobs]
 
     def stream(self, number: int) -> Stream:
-        """The items of a job, in order."""
+        """Return the items of a job, in order."""
         if number in self._made:
             return DerivedStream(self._made[number])
         return EntryStream(self._checked, number, self._workspace)
 
     def offered(self, number: int) -> Stream | None:
-        """The same; None where the index says what is next: some may have to wait for others, or lie in a copy."""
+        """Return the same; None where the index says what is next: some may have to wait for others, or lie in a
+        copy."""
         job = self._checked.manifest.jobs[number]
         is_laned = self._has_several or self._checked.jobs[number].is_laned or is_spooled(job)
         return None if is_laned and not job.operation.is_read else self.stream(number)

@@ -43,8 +43,8 @@ class ResumeState:
     recent_creations: RecentCreations
 
     def without_comparing(self) -> "ResumeState":
-        """The same, where writes that change what is there begin anew: whatever stands there now is overwritten. What
-        creates something is still looked for before it is sent again."""
+        """Return the same, where writes that change what is there begin anew: whatever stands there now is overwritten.
+        What creates something is still looked for before it is sent again."""
         changes = (Effect.COMPARE_AND_SWAP, Effect.SET)
         kept = {key: sent for key, sent in self.open_intents.items() if sent.effect not in changes}
         return replace(self, open_intents=kept)
@@ -99,7 +99,7 @@ def _progress(checked: Checked, ledger: RunLedger, view: RunView) -> list[JobPro
 def _earlier(
     jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: RunView, until: float
 ) -> Iterator[LateWrite]:
-    """What was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
+    """Yield what was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
     for job in jobs:
         indexes = [index for number, index in sent if number == job.number]
         lines = view.lines_of(job.number, indexes, TAIL_BYTES) if indexes else {}
@@ -122,7 +122,7 @@ def _remember(resume_state: ResumeState, jobs: Sequence[Job], view: RunView, now
 
 
 def _ended(line: bytes, operations: Mapping[str, AnyOperation]) -> _Ended | None:
-    """What `line` tells; None: it is of none of these jobs (by name), or of an older version, say."""
+    """Return what `line` tells; None: it is of none of these jobs (by name), or of an older version, say."""
     try:
         row = orjson.loads(line)
         operation = operations.get(row["job"])

@@ -99,7 +99,7 @@ class UnsentItems:
             self._stop(refusal)
 
     async def _pass_by_superseded(self, index: LaneIndex) -> bool:
-        """Whether all of them have their outcomes now."""
+        """Return whether all of them have their outcomes now."""
         outcome = skipped(ErrorCode.SUPERSEDED, "not sent: a later item of this run takes the place of this one")
         after = 0
         while found := index.superseded(after=after, count=SUPERSEDED_BATCH):
@@ -187,7 +187,7 @@ class UnsentItems:
             raise RunStopped(f"{self._workspace}: the items of {job.name} can't be kept: {error}") from error
 
     def _only(self, view: RunView, name: str) -> Mapping[str, Any] | None:
-        """The result of a job that has one; None where none of its items succeeded, or several did."""
+        """Return the result of a job that has one; None where none of its items succeeded, or several did."""
         first = list(islice(view.finished(kinds=SUCCESSFUL, job=name), 2))
         return first[0] if len(first) == 1 else None
 

@@ -21,7 +21,7 @@ FULL_SHARE = 0.9
 
 
 def forecast(work: Sequence[Work], budgets: Mapping[Key, Budget], capacity: Capacity, now: float) -> Forecast:
-    """When `work` ends that goes on from `now`. A payer without a budget has no limit."""
+    """Return when `work` ends that goes on from `now`. A payer without a budget has no limit."""
     return _Course(work, budgets, capacity, now).run()
 
 
@@ -96,7 +96,7 @@ class _Course:
         return bool(done)
 
     def _rounds(self) -> int:
-        """How often what may be in flight has doubled: it grows only while it is used up."""
+        """Return how often what may be in flight has doubled: it grows only while it is used up."""
         return math.floor(self._full_s / self._capacity.round_s + 1e-9)
 
     def _in_flight(self) -> float:
@@ -143,7 +143,7 @@ class _Course:
                 job.rate *= self._capacity.per_second / asked
 
     def _moments(self) -> Iterator[float]:
-        """When something changes next."""
+        """Yield when something changes next."""
         for job in self._closing:
             yield job.ends_at
         for key, jobs in self._running.items():

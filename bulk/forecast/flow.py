@@ -135,15 +135,16 @@ class BudgetFlow:
         self._is_ample = False
 
     def _whole_second(self, now: float) -> float:
-        """The beginning of a window whose first request leaves `now`."""
+        """Return the beginning of a window whose first request leaves `now`."""
         return math.floor(self._began + now + 0.001) - self._began
 
     def is_closed(self, now: float) -> bool:
-        """Whether nothing may leave."""
+        """Return whether nothing may leave."""
         return now < self._opens_at or self._left <= NONE_LEFT
 
     def pace(self, requests: float, now: float) -> float | None:
-        """Requests in a second, where they are spread (count); None: full speed. `requests`: that are left (count)."""
+        """Return requests in a second, where they are spread (count); None: full speed. `requests`: that are left
+        (count)."""
         budget = self._budget
         if self._together_since < math.inf:
             return budget.limit / budget.window_s
@@ -170,7 +171,7 @@ class BudgetFlow:
         )
 
     def moments(self, now: float) -> Iterator[float]:
-        """When it changes next."""
+        """Yield when it changes next."""
         if now < self._opens_at:
             yield self._opens_at
         if self._is_ample:

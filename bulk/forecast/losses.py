@@ -29,5 +29,5 @@ def with_losses(work: Work, share: float, pause_s: float, requests: float, *, is
 
 
 def _at_most(expected: float) -> float:
-    """How many rare things happen where that many are expected, but for one case in forty (count)."""
+    """Return how many rare things happen where that many are expected, but for one case in forty (count)."""
     return expected + 2.0 * math.sqrt(expected)

@@ -9,7 +9,7 @@ HOURLY_LIMIT = 1_000
 
 
 def window_length(category: str, limit: int, left: int, until_reset_s: float) -> float:
-    """The length of a window of which only the end was told (seconds).
+    """Return the length of a window of which only the end was told (seconds).
 
     An untouched window shows its whole length. Otherwise the length is at least what is left of it: an hour where the
     documentation and the limit say so, and else the shortest usual length that holds it.

@@ -44,7 +44,7 @@ class CredentialSource(Protocol):
         """Age at which the source should be asked again (seconds); None: it never changes."""
 
     def read(self) -> Secret:
-        """The token now; CredentialMissing where its source has none."""
+        """Return the token now; CredentialMissing where its source has none."""
 
     async def renew(self) -> bool:
         """Ask the source again; True when another token came."""
@@ -166,7 +166,7 @@ class PermitQueue:
         self.recent += 1
 
     def unbudgeted(self, now: float) -> int:
-        """Requests let out while no budget was known, that a late witness may not have counted (count)."""
+        """Return requests let out while no budget was known, that a late witness may not have counted (count)."""
         self._turn_recent(now)
         return self.recent + self.recent_before
 
@@ -182,12 +182,12 @@ class PermitQueue:
         return len(self.settlers) + len(self.waiters) + len(self.newcomers)
 
     def next_waiter(self) -> Waiter:
-        """Who gets the next permit; there must be one."""
+        """Return who gets the next permit; there must be one."""
         line = self.settlers or self.waiters or self.newcomers
         return line.popleft()
 
     def is_stale(self, now: float) -> bool:
-        """Whether the platform must be asked first: somebody else could have taken all that was left."""
+        """Return whether the platform must be asked first: somebody else could have taken all that was left."""
         bucket = self.bucket
         if bucket is None or not bucket.is_contested:
             return False
@@ -337,7 +337,7 @@ class Account:
 
 
 def refused(account: Account) -> CredentialRefused:
-    """The error for a credential that the platform does not take."""
+    """Return the error for a credential that the platform does not take."""
     return CredentialRefused(
         account.name,
         f"the platform refused the credential {account.name!r} (401): everything that uses it has stopped. "

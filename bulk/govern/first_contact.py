@@ -12,7 +12,7 @@ _NOT_THERE = frozenset((400, 404, 405, 410, 501))
 
 
 def fault_of(reply: Reply) -> str:
-    """Why what gave this first answer can't be the platform, and the way out; empty where it may be."""
+    """Return why what gave this first answer can't be the platform, and the way out; empty where it may be."""
     status = reply.status
     if status in _REDIRECTS:
         return _led_to(reply.headers.get("location", ""))

@@ -77,11 +77,11 @@ class Governor:
         return account
 
     def queue(self, credential: str, category: str) -> PermitQueue:
-        """The permit queue of (credential, category)."""
+        """Return the permit queue of (credential, category)."""
         return self.accounts[credential].queues[category]
 
     def permit_nowait(self, queue: PermitQueue, is_settling: bool = False) -> Permit | None:
-        """A permit if one can be had at once; None means: `await permit(permit queue)`."""
+        """Return a permit if one can be had at once; None means: `await permit(permit queue)`."""
         if queue.waiters or queue.is_paced or queue.settlers:
             return None
         return self._grant(queue, self.clock.monotonic(), is_settling)
@@ -114,7 +114,8 @@ class Governor:
         return waiter.permit
 
     def may_leave(self, permit: Permit) -> bool:
-        """Whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was given."""
+        """Return whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was
+        given."""
         account, now = permit.queue.account, self.clock.monotonic()
         is_held = self._obstacles.is_paused and not permit.is_settling
         if is_held or permit.generation != account.generation or account.trust not in _USABLE:
@@ -122,7 +123,7 @@ class Governor:
         return now >= account.paused_until and now >= self._obstacles.paused_until
 
     def has_ended(self, account: Account, now: float) -> bool:
-        """Whether nothing may be sent with the account's token before its source was asked again."""
+        """Return whether nothing may be sent with the account's token before its source was asked again."""
         return self._obstacles.has_ended(account, now)
 
     def _refuse_if_over(self, queue: PermitQueue) -> None:

@@ -46,7 +46,7 @@ class Obstacles:
         self.paused_until, self._paused_why = max(self.paused_until, until), why
 
     def has_ended(self, account: Account, now: float) -> bool:
-        """Whether nothing may be sent with the account's token before its source was asked again."""
+        """Return whether nothing may be sent with the account's token before its source was asked again."""
         offset = self._time.high if self._time.is_known else None
         return account.token_expiry.is_over(now, self._clock.now(), offset)
 
@@ -55,7 +55,7 @@ class Obstacles:
         return self._may_begin
 
     def of(self, queue: PermitQueue, now: float, is_settling: bool) -> str:
-        """Why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
+        """Return why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
         account = queue.account
         queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
         if self.is_paused and not is_settling:
@@ -91,7 +91,7 @@ class Obstacles:
         return self._concurrency.obstacle
 
     def _is_used_up(self, queue: PermitQueue, bucket: Bucket, now: float) -> bool:
-        """Whether not even a probe may leave at `now`, of a bucket with nothing free. Sets `obstacle_until`."""
+        """Return whether not even a probe may leave at `now`, of a bucket with nothing free. Sets `obstacle_until`."""
         probe_at = probes.probe_at(bucket, self._time.middle(now)) - self._time.low
         if now >= probe_at:
             return False

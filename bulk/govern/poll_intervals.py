@@ -39,7 +39,7 @@ class Poll:
             self.waiting -= 1
 
     def wait_s(self, now: float) -> float:
-        """Seconds until it may be polled; 0.0 means now. `now` is monotonic."""
+        """Return seconds until it may be polled; 0.0 means now. `now` is monotonic."""
         return max(0.0, self.not_before - now)
 
     def answered(self, headers: Mapping[str, str], now: float) -> None:
@@ -54,16 +54,16 @@ class PollIntervals:
         self._polls: dict[tuple[str, str], Poll] = {}
 
     def of(self, credential: str, path: str) -> Poll:
-        """The list at `path`, as `credential` sees it."""
+        """Return the list at `path`, as `credential` sees it."""
         return self._polls.setdefault((credential, path), Poll())
 
     def waits(self, now: float) -> list[tuple[str, Poll]]:
-        """The lists that somebody waits for because of their interval, by path. `now` is monotonic."""
+        """Return the lists that somebody waits for because of their interval, by path. `now` is monotonic."""
         return [(path, poll) for (_, path), poll in self._polls.items() if poll.waiting and poll.not_before > now]
 
 
 def interval_s(headers: Mapping[str, str]) -> float:
-    """What `X-Poll-Interval` asks for (seconds, 0..3700); 0.0 where it is missing or no number."""
+    """Return what `X-Poll-Interval` asks for (seconds, 0..3700); 0.0 where it is missing or no number."""
     text = headers.get(HEADER, "").strip()
     if not text.isascii() or not text.isdigit():
         return 0.0

@@ -84,7 +84,7 @@ class RateLimitPoller:
             queue.wake()
 
     def _due(self, now: float) -> float:
-        """When to ask next (monotonic)."""
+        """Return when to ask next (monotonic)."""
         account = self._account
         if any(queue.hopeless and queue.bucket is None for queue in account.queues.values()):
             return account.polled + HOPELESS_AGAIN_S  # one word that nothing can be sent is not enough

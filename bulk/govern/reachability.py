@@ -39,7 +39,8 @@ class Reachability:
         return self.unanswered >= SILENT_AFTER
 
     def failed(self, now: float, failure: Failure, *, is_first_contact: bool = False) -> str:
-        """A request got no answer, or one that can't be used; returns why the run can't go on, empty where it can.
+        """Note that a request got no answer, or one that can't be used; return why the run can't go on, empty where it
+        can.
 
         Args:
             now: monotonic.
@@ -66,13 +67,13 @@ class Reachability:
         return ""
 
     def answered(self) -> bool:
-        """An answer came; returns whether the platform had been silent before it."""
+        """Note that an answer came; return whether the platform had been silent before it."""
         was_silent, self.unanswered = self.unanswered > 0, 0
         return was_silent
 
 
 def _way_out(failure: Failure) -> str:
-    """What to look at, where the message does not say that itself."""
+    """Return what to look at, where the message does not say that itself."""
     if failure.message.endswith("?"):
         return ""
     if failure.kind is FailureKind.LOST:

@@ -54,5 +54,5 @@ class ServerClock:
         return monotonic + self.high
 
     def middle(self, monotonic: float) -> float:
-        """The best guess (UTC epoch seconds)."""
+        """Return the best guess (UTC epoch seconds)."""
         return monotonic + (self.low + self.high) / 2

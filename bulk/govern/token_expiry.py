@@ -36,7 +36,7 @@ class TokenExpiry:
     tried_at: float = -math.inf
 
     def due(self, now: float, wall: float, offset: float | None) -> float:
-        """When to ask the source for the next token (monotonic); infinity: never.
+        """Return when to ask the source for the next token (monotonic); infinity: never.
 
         Args:
             now: monotonic. wall: this machine's UTC epoch seconds.
@@ -53,7 +53,7 @@ class TokenExpiry:
         return max(due, self.tried_at + AGAIN_S)
 
     def is_over(self, now: float, wall: float, offset: float | None) -> bool:
-        """Whether nothing may be sent with it any more, or not before its source was asked again."""
+        """Return whether nothing may be sent with it any more, or not before its source was asked again."""
         if self.ends_at is None or offset is None:
             return False
         return now + offset >= self.ends_at - MARGIN_S or abs(wall - now - self.wall_offset) > JUMP_S

@@ -38,7 +38,7 @@ csv.field_size_limit(MOST_LINE_BYTES)
 def rows(
     batches: Iterable[list[Row]], operation: AnyOperation, defaults: Collection[str] | None = None
 ) -> Iterator[list[Row]]:
-    """The rows of the CSV text whose lines are `batches` (see `lines.lines`), as mappings for `operation`.
+    """Yield the rows of the CSV text whose lines are `batches` (see `lines.lines`), as mappings for `operation`.
 
     Args:
         defaults: fields that items need not give; a required one that has no column either is told once, of the
@@ -84,7 +84,7 @@ class _Text:
         self._lines = lines
 
     def rows(self) -> Iterator[list[str] | SourceFlaw]:
-        """The cells of each row that is not blank, or what is wrong with it."""
+        """Yield the cells of each row that is not blank, or what is wrong with it."""
         reader = csv.reader(self._read(), strict=True)
         while True:
             self.row.clear()
@@ -136,7 +136,7 @@ class _Text:
         return SourceFlaw(message, self.line + self.row.count(b"\n") - 1)
 
     def _line_of_last_quote(self) -> int:
-        """The line of the quote that is open: behind it there are only pairs."""
+        """Return the line of the quote that is open: behind it there are only pairs."""
         return self.line + self.row.count(b"\n", 0, self.row.replace(b'""', b"  ").rfind(b'"'))
 
 
@@ -188,7 +188,7 @@ class _Columns:
         self._columns.append((path, _cell_of(kind)))
 
     def value(self, cells: list[str], line: int) -> Given | Bad:
-        """The item of a row."""
+        """Return the item of a row."""
         if len(cells) > len(self._columns):
             return bad(
                 line, f"{len(cells)} cells, but the header has {len(self._columns)}; quote a cell that holds commas"
@@ -213,7 +213,8 @@ class _Columns:
 
 
 def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | None, list[str]]:
-    """The type of the field that `path` names within `info`; None and the names that are known where there is none."""
+    """Return the type of the field that `path` names within `info`; None and the names that are known where there is
+    none."""
     if not path:
         return info, []
     known: list[str] = []
@@ -231,7 +232,7 @@ def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | 
 
 
 def _cell_of(info: inspect.Type) -> Cell:
-    """What makes a value of a cell for a field of this type. Text wins where text is allowed."""
+    """Return what makes a value of a cell for a field of this type. Text wins where text is allowed."""
     kinds = {type(option) for option in options(info)}
     takes_text = bool(kinds & _TEXT)
     if inspect.AnyType in kinds or kinds - _TEXT - _PLAIN:

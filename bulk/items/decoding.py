@@ -38,7 +38,7 @@ class ItemReader:
         self.again: Callable[[bytes], Item] = self._merged_again if defaults else self.spooled
 
     def from_mapping(self, mapping: Any) -> Item:
-        """The item in a decoded object.
+        """Return the item in a decoded object.
 
         Raises:
             msgspec.ValidationError: it is none.
@@ -46,7 +46,7 @@ class ItemReader:
         return msgspec.convert(self._with_defaults(mapping), self._type)
 
     def row_again(self, row: bytes | Given | Bad) -> Item:
-        """The item in a row that was taken before; raises one of UNREADABLE, as where it has changed."""
+        """Return the item in a row that was taken before; raises one of UNREADABLE, as where it has changed."""
         if isinstance(row, bytes):
             return self.again(row)
         if isinstance(row, Given):
@@ -54,7 +54,7 @@ class ItemReader:
         raise SourceFlaw("changed since it was checked")
 
     def explain_json(self, raw: bytes) -> list[tuple[int, ItemFlaw]]:
-        """What is wrong with a JSON text that `from_json` refused: (line, counted from 0, and flaw) each."""
+        """Return what is wrong with a JSON text that `from_json` refused: (line, counted from 0, and flaw) each."""
         flaw = json_text.flaw_of(raw)
         if flaw is not None:
             return [(flaw.line - 1, ItemFlaw(flaw.field, flaw.message))]
@@ -66,7 +66,7 @@ class ItemReader:
         return [(line_of(flaw.field, lines, 1) - 1, flaw) for flaw in self.explain(value)]
 
     def explain(self, value: Any, *, is_yaml: bool = False) -> list[ItemFlaw]:
-        """What is wrong with a decoded object that `from_mapping` refused."""
+        """Return what is wrong with a decoded object that `from_mapping` refused."""
         return type_errors.flaws_of(self._with_defaults(value), self._type, is_yaml=is_yaml)
 
     def _direct(self, raw: bytes) -> Item:
@@ -89,7 +89,7 @@ class ItemReader:
 
 
 def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:
-    """The line of `field`, or of the nearest thing around it that `lines` knows."""
+    """Return the line of `field`, or of the nearest thing around it that `lines` knows."""
     while field:
         if field in lines:
             return lines[field]
@@ -99,7 +99,7 @@ def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:
 
 
 def literal_secrets(fields: Mapping[str, object], secret_fields: frozenset[str]) -> list[str]:
-    """The secret fields that hold a secret itself, not where it is."""
+    """Return the secret fields that hold a secret itself, not where it is."""
     found: list[str] = []
     for dotted in sorted(secret_fields):
         value: object = fields

@@ -16,7 +16,8 @@ _SPACE = b" \t\r\n"
 
 
 def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[Row]]:
-    """The elements of the list that `read` gives, in batches, without offsets; an empty one (two commas) is `Bad`.
+    """Yield the elements of the list that `read` gives, in batches, without offsets; an empty one (two commas) is
+    `Bad`.
 
     Raises:
         SourceFlaw: it is no list, is not closed, or goes on behind its end.
@@ -62,7 +63,7 @@ class _Ends:
         self.at = self.depth = 0
 
     def within(self, text: bytes) -> Iterator[int]:
-        """Where the commas and the bracket stand that end elements."""
+        """Yield where the commas and the bracket stand that end elements."""
         for token in _TOKEN.finditer(text, self.at):
             if token[0] == b'"':  # of a string that goes on in what has not been read yet
                 self.at = token.start()
@@ -79,7 +80,8 @@ class _Ends:
 
 
 def _row(text: bytes, line: int, before: bytes, behind: bytes) -> Row | None:
-    """The element in `text`, which begins in that line and stands between two of `[`, `,` and `]`; None in `[]`."""
+    """Return the element in `text`, which begins in that line and stands between two of `[`, `,` and `]`; None in
+    `[]`."""
     element = text.strip(_SPACE)
     line += _lines_of_space(text)
     if element:
@@ -90,7 +92,7 @@ def _row(text: bytes, line: int, before: bytes, behind: bytes) -> Row | None:
 
 
 def _lines_of_space(text: bytes) -> int:
-    """The line ends in front of the first byte that is no space (count)."""
+    """Return the line ends in front of the first byte that is no space (count)."""
     return text.count(b"\n", 0, len(text) - len(text.lstrip(_SPACE)))
 
 

@@ -14,7 +14,7 @@ _TOKEN = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*:)?|[\[\]{},\n]|[^\s,\[\]{}":]+'
 
 
 def flaw_of(raw: bytes) -> SourceFlaw | None:
-    """What is wrong with `raw` as JSON text, with its line (from 1) and the key that stands twice, or None."""
+    """Return what is wrong with `raw` as JSON text, with its line (from 1) and the key that stands twice, or None."""
     try:
         text = decoded(raw)
         value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_number)
@@ -54,7 +54,7 @@ def refuse_repeats(raw: bytes) -> None:
 
 
 def places(raw: bytes) -> dict[str, int]:
-    """The line of every field within `raw`, which is valid JSON: `{"committer.email": 3}`, counted from 1."""
+    """Return the line of every field within `raw`, which is valid JSON: `{"committer.email": 3}`, counted from 1."""
     found: dict[str, int] = {}
     stack: list[tuple[str, int]] = []  # name of the open object or list; number of the entry, or -1 for an object
     name, line = "", 1

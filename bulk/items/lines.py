@@ -54,12 +54,12 @@ class SourceFlaw(ValueError):
 
 
 def bad(line: int, message: str, field: str = "") -> Bad:
-    """A row with one flaw."""
+    """Return a row with one flaw."""
     return Bad(((line, ItemFlaw(field, message)),))
 
 
 def decoded(data: bytes | bytearray, line: int = 1) -> str:
-    """The text in `data`, whose first line is that one.
+    """Return the text in `data`, whose first line is that one.
 
     Raises:
         SourceFlaw: it is not UTF-8, or holds a NUL character.
@@ -77,7 +77,8 @@ def decoded(data: bytes | bytearray, line: int = 1) -> str:
 
 
 def lines(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[Row]]:
-    """The lines of what `read` gives, without their newline; a carriage return stays. One that is too long is `Bad`.
+    """Yield the lines of what `read` gives, without their newline; a carriage return stays. One that is too long is
+    `Bad`.
 
     Raises:
         SourceFlaw: it is UTF-16, or compressed without saying so.
@@ -111,7 +112,7 @@ def lines(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = C
 
 
 def without_mark(read: Read, chunk_bytes: int) -> tuple[bytes, int]:
-    """The first bytes without their byte order mark, and the mark's size (bytes).
+    """Return the first bytes without their byte order mark, and the mark's size (bytes).
 
     Raises:
         SourceFlaw: they are UTF-16 or compressed.

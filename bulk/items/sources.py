@@ -101,7 +101,7 @@ class ItemsFile:
         return self._file.fileno()
 
     def rows(self) -> Iterator[list[Row]]:
-        """All rows, in batches.
+        """Return all rows, in batches.
 
         Raises:
             SourceFlaw: the rest can't be read.
@@ -229,7 +229,7 @@ def digest_of(path: Path) -> tuple[int, int, str]:
 
 
 def _expanded(raw: Read, frame_of: Callable[[], Any], kind: str) -> Iterator[bytes]:
-    """What the frames in `raw` hold, expanded in small steps, so that a bomb can't fill the memory.
+    """Yield what the frames in `raw` hold, expanded in small steps, so that a bomb can't fill the memory.
 
     A file that ends within a frame is noticed by this, and not by the readers of the libraries.
 

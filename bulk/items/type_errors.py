@@ -34,14 +34,15 @@ _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"
 
 
 def flaws_of_part(value: Any, item_type: type[msgspec.Struct]) -> list[ItemFlaw]:
-    """What is wrong with fields of an `item_type` that others complete, as `with` gives them; none where nothing is."""
+    """Return what is wrong with fields of an `item_type` that others complete, as `with` gives them; none where nothing
+    is."""
     names = set(value)
     found = _flaws_of_struct(value, item_type, "", is_yaml=True)
     return [flaw for flaw in found if flaw.field in names or not flaw.message.startswith(_IS_MISSING)]
 
 
 def flaws_of(value: Any, item_type: type[msgspec.Struct], *, is_yaml: bool = False) -> list[ItemFlaw]:
-    """Everything that keeps `value` from being an `item_type`; at least one flaw.
+    """Return everything that keeps `value` from being an `item_type`; at least one flaw.
 
     Args:
         is_yaml: strings may lack quotes, so say where quotes would help.
@@ -126,7 +127,7 @@ def in_words(kinds: str) -> str:
 
 
 def _expected(kind: Any) -> str:
-    """What a field of type `kind` takes, in words."""
+    """Return what a field of type `kind` takes, in words."""
     if choices := _choices(kind):
         return f"one of {', '.join(choices)}"
     flaws = _flaws_of_value(object(), kind, "", is_yaml=False)  # which no field of an item takes
@@ -134,7 +135,7 @@ def _expected(kind: Any) -> str:
 
 
 def options(info: inspect.Type) -> list[inspect.Type]:
-    """The types that `info` allows, without annotations and null."""
+    """Return the types that `info` allows, without annotations and null."""
     while isinstance(info, inspect.Metadata):
         info = info.type
     if isinstance(info, inspect.UnionType):
@@ -143,7 +144,7 @@ def options(info: inspect.Type) -> list[inspect.Type]:
 
 
 def _choices(kind: Any) -> list[str]:
-    """The allowed values where `kind` is one of a fixed set, or a list of such."""
+    """Return the allowed values where `kind` is one of a fixed set, or a list of such."""
     found: list[str] = []
     for option in options(inspect.type_info(kind)):
         for inner in options(option.item_type) if isinstance(option, inspect.ListType) else [option]:
@@ -155,7 +156,7 @@ def _choices(kind: Any) -> list[str]:
 
 
 def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
-    """The struct that `kind` is, or is beside null and annotations; None where it is something else."""
+    """Return the struct that `kind` is, or is beside null and annotations; None where it is something else."""
     found = [option.cls for option in options(inspect.type_info(kind)) if isinstance(option, inspect.StructType)]
     return found[0] if len(found) == 1 else None
 

@@ -43,7 +43,7 @@ class Node:
     line: int
 
     def plain(self) -> Any:
-        """The value as JSON knows it, without lines."""
+        """Return the value as JSON knows it, without lines."""
         match self.value:
             case dict():
                 return {name: child.plain() for name, child in self.value.items()}
@@ -53,7 +53,8 @@ class Node:
                 return self.value
 
     def places(self, prefix: str = "") -> dict[str, int]:
-        """The line of every field within, keyed by its dotted name as in `rules[0].type`; `""` is the value itself."""
+        """Return the line of every field within, keyed by its dotted name as in `rules[0].type`; `""` is the value
+        itself."""
         found = {prefix: self.line}
         match self.value:
             case dict():
@@ -66,7 +67,8 @@ class Node:
 
 
 def read_document(read: Read) -> tuple[Node | None, list[tuple[int, ItemFlaw]]]:
-    """The one document in what `read` gives, or None where it is empty, and its repeated keys: (line, flaw) each.
+    """Return the one document in what `read` gives, or None where it is empty, and its repeated keys: (line, flaw)
+    each.
 
     Raises:
         SourceFlaw: it can't be read.
@@ -78,7 +80,8 @@ def read_document(read: Read) -> tuple[Node | None, list[tuple[int, ItemFlaw]]]:
 
 
 def stream_list(read: Read) -> Iterator[list[Row]]:
-    """The elements of a list that is the whole document, one at a time; one with keys that were given twice is `Bad`.
+    """Yield the elements of a list that is the whole document, one at a time; one with keys that were given twice is
+    `Bad`.
 
     Raises:
         SourceFlaw: it can't be read, or is not a list.
@@ -145,11 +148,12 @@ class _Builder:
         self.repeated.clear()
 
     def next(self) -> Any:
-        """The next event; None at the end."""
+        """Return the next event; None at the end."""
         return next(self._events, None)
 
     def node(self, event: Any, name: str = "", depth: int = 0) -> Node:
-        """The value that begins with `event`; `name` is its dotted name, and `depth` what it is nested in (count)."""
+        """Return the value that begins with `event`; `name` is its dotted name, and `depth` what it is nested in
+        (count)."""
         self.refuse_special(event, name)
         line = _line(event)
         if _is(event, "Scalar"):
@@ -202,7 +206,7 @@ def _line(event: Any) -> int:
 
 
 def _events(text: _Text) -> Iterator[Any]:
-    """The events of the one document."""
+    """Yield the events of the one document."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -241,7 +245,7 @@ def _characters(text: str, line: int, name: str) -> str:
 
 
 def _resolved(text: str, line: int, name: str) -> Scalar:
-    """What a scalar without quotes means in the core schema of YAML 1.2."""
+    """Return what a scalar without quotes means in the core schema of YAML 1.2."""
     if text in _WORDS:
         return _WORDS[text]
     found = _NUMBER.fullmatch(text) if len(text) <= _MOST_DIGITS else None

@@ -114,7 +114,8 @@ def _known(connection: sqlite3.Connection) -> dict[str, Part]:
 
 
 def _now(path: Path, known: Part | None) -> Part | None:
-    """The part as it is, None: it is not there. What `known` says of a large one is believed while its times are so."""
+    """Return the part as it is, None: it is not there. What `known` says of a large one is believed while its times are
+    so."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -111,7 +111,7 @@ def add_tables(connection: sqlite3.Connection) -> None:
 
 
 def has_table(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether there is a table of that name."""
+    """Return whether there is a table of that name."""
     return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone() is not None
 
 
@@ -153,7 +153,8 @@ def migrate(path: Path, *, version: int = VERSION, migrations: Mapping[int, str]
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
-    """The one writing connection: WAL, every commit synced. The caller holds the run directory and has had it examined.
+    """Return the one writing connection: WAL, every commit synced. The caller holds the run directory and has had it
+    examined.
 
     Raises:
         sqlite3.Error: it can't be opened or written.
@@ -253,7 +254,7 @@ def examine(path: Path) -> None:
 
 
 def damaged(path: Path, detail: str) -> RunDirectoryError:
-    """The refusal of a ledger that can't be trusted; nothing was written to it."""
+    """Return the refusal of a ledger that can't be trusted; nothing was written to it."""
     return RunDirectoryError(
         f"{path} is damaged ({detail}); restore the run directory from a copy, or run with another --run-dir: "
         "what was done already is then found by reading"
@@ -261,7 +262,8 @@ def damaged(path: Path, detail: str) -> RunDirectoryError:
 
 
 def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> BulkError:
-    """What an error of SQLite means to the user: a stop that can be resumed, or a directory that can't be used."""
+    """Return what an error of SQLite means to the user: a stop that can be resumed, or a directory that can't be
+    used."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
     if code in _DAMAGED:
         return damaged(path, str(error))

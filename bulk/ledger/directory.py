@@ -143,7 +143,7 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 def unusable(path: Path, error: OSError) -> BulkError:
-    """What to raise when the run directory can't be opened or made."""
+    """Return what to raise when the run directory can't be opened or made."""
     reason = error.strerror or str(error)
     if error.errno in FULL:
         return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
@@ -153,7 +153,7 @@ def unusable(path: Path, error: OSError) -> BulkError:
 
 
 def read_holder(run_dir: Path) -> Holder | None:
-    """The process that the lock file names; None where nobody does.
+    """Return the process that the lock file names; None where nobody does.
 
     A process that was killed stays named: see `Holder.is_alive`.
     """
@@ -170,7 +170,7 @@ def read_holder(run_dir: Path) -> Holder | None:
 
 
 def is_held(run_dir: Path) -> bool:
-    """Whether a process of this machine holds the directory: exact, however the last one ended."""
+    """Return whether a process of this machine holds the directory: exact, however the last one ended."""
     try:
         fd = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -191,7 +191,7 @@ def _is_locked(fd: int, how: int) -> bool:
 
 
 def _make(run_dir: Path) -> bool:
-    """Whether the directory had to be made."""
+    """Return whether the directory had to be made."""
     if run_dir.is_dir():
         return False
     run_dir.parent.mkdir(parents=True, exist_ok=True)

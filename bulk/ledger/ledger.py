@@ -164,11 +164,11 @@ class Ledger:
         self._reached(Point.COMMITTED)
 
     def view(self) -> LedgerView:
-        """What stands in it; any number of others may read it at the same time."""
+        """Return what stands in it; any number of others may read it at the same time."""
         return LedgerView(self.run_dir)
 
     def planned_from(self, guess: float) -> float:
-        """The first guess counts, in whatever process it was made."""
+        """Return the first guess counts, in whatever process it was made."""
         return self.sealing.planned_from(guess)
 
     def done_bits(self, job: int, items: int) -> bytearray:

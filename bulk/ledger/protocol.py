@@ -28,7 +28,7 @@ class RunView(Protocol):
     def finished(
         self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The current lines of the results, decoded, in the order of jobs and items; streamed.
+        """Return the current lines of the results, decoded, in the order of jobs and items; streamed.
 
         Args:
             kinds: only items that ended so; None: all.
@@ -36,13 +36,14 @@ class RunView(Protocol):
         """
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """The current lines of these items of the job with that number, by index.
+        """Return the current lines of these items of the job with that number, by index.
 
         Those without one are left out, and the last of them once there are `most_bytes` of lines: the first is there.
         """
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
-        """The last lines of the results, so many bytes together, in their order; replaced ones are among them."""
+        """Return the last lines of the results, so many bytes together, in their order; replaced ones are among
+        them."""
 
     def timeline(self, *, newest: bool = False) -> list[Minute]:
         """Figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute."""
@@ -84,15 +85,14 @@ class RunLedger(Protocol):
         """
 
     def view(self) -> RunView:
-        """What stands in it."""
+        """Return what stands in it."""
 
     def planned_from(self, guess: float) -> float:
-        """When the run began by the platform's clock (UTC epoch seconds): what an earlier process took for that, or
-        else `guess`, which is stored with the next commit: before any write that it is a part of leaves.
-        """
+        """Return when the run began by the platform's clock (UTC epoch seconds): what an earlier process took for that,
+        or else `guess`, which is stored with the next commit: before any write that it is a part of leaves."""
 
     def done_bits(self, job: int, items: int) -> bytearray:
-        """One bit for each of the first `items` items of a job, 0 where this process has to do it.
+        """Return one bit for each of the first `items` items of a job, 0 where this process has to do it.
 
         The bit of an item is `index & 7` (from the lowest) of byte `index >> 3`. 1 stands for an item with an outcome.
         """
@@ -107,7 +107,8 @@ class RunLedger(Protocol):
         """Writes that were sent twice, and one may still be on its way: of items with an outcome, by job and index."""
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
+        """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left
+        out."""
 
     def reopen(
         self, kinds: AbstractSet[OutcomeKind], codes_not: AbstractSet[ErrorCode] = ..., *, below: int | None = None

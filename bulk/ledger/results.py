@@ -45,7 +45,7 @@ BUFFER_BYTES = 4 * 1024 * 1024
 
 
 def encode(finished: Finished) -> bytes:
-    """The line of `results.jsonl`, with its newline, keys in the order of interface.md §5.
+    """Return the line of `results.jsonl`, with its newline, keys in the order of interface.md §5.
 
     No value makes it fail: see `dump`.
     """
@@ -74,7 +74,7 @@ def encode(finished: Finished) -> bytes:
 
 
 def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
-    """The lines of a group, one behind the other, and the length of each (bytes). No secret is in them.
+    """Return the lines of a group, one behind the other, and the length of each (bytes). No secret is in them.
 
     Not kept one by one: orjson's bytes hold on to the 4 kB that it begins with, ten times what most lines need.
     """
@@ -147,7 +147,7 @@ def _digits(value: int) -> str:
 
 
 def lines_at(fd: int, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """The lines at these (position, length), each with its newline; neighbours are read together.
+    """Yield the lines at these (position, length), each with its newline; neighbours are read together.
 
     Raises:
         RunDirectoryError: the file does not hold a line there.
@@ -275,7 +275,7 @@ def _digest(data: bytes | bytearray) -> bytes:
 
 
 def rewritten_path(path: Path, generation: int) -> Path:
-    """Where the given generation of a results file stands until it is renamed."""
+    """Return where the given generation of a results file stands until it is renamed."""
     return path.with_name(f"{path.name}.{generation}")
 
 

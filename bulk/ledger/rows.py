@@ -81,7 +81,7 @@ def read_late_writes(connection: sqlite3.Connection, unknown: int) -> dict[tuple
 
 
 def done_bits(connection: sqlite3.Connection, job: int, items: int) -> bytearray:
-    """One bit for each of the first `items` items of a job, as `Ledger.done_bits` has them."""
+    """Return one bit for each of the first `items` items of a job, as `Ledger.done_bits` has them."""
     bits = bytearray((items + 7) // 8)
     (last,) = connection.execute("SELECT max(idx) FROM outcomes WHERE job = ?", (job,)).fetchone()
     for first in range(0, min(items, -1 if last is None else last + 1), BLOCK_ITEMS):
@@ -91,7 +91,7 @@ def done_bits(connection: sqlite3.Connection, job: int, items: int) -> bytearray
 
 
 def block_bits(connection: sqlite3.Connection, job: int, first: int, size: int) -> bytes:
-    """One bit for each of `size` items of a job from `first` on, as `Ledger.done_bits` has them."""
+    """Return one bit for each of `size` items of a job from `first` on, as `Ledger.done_bits` has them."""
     where = "FROM outcomes WHERE job = ? AND idx >= ? AND idx < ?"
     span = (job, first, first + size)
     (done,) = connection.execute(f"SELECT count(*) {where}", span).fetchone()
@@ -105,7 +105,7 @@ def block_bits(connection: sqlite3.Connection, job: int, first: int, size: int) 
 
 
 def intent_from_row(row: tuple[Any, ...]) -> Intent:
-    """An Intent from a row of the table `intents`."""
+    """Return an Intent from a row of the table `intents`."""
     job, index, method, path, memo, effect, sent_at = row
     return Intent(job, index, method, path, None if memo is None else orjson.loads(memo), Effect(effect), sent_at)
 
@@ -115,7 +115,7 @@ def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
 
 
 def intent_row(intent: Intent) -> tuple[Any, ...]:
-    """A row of the table `intents`."""
+    """Return a row of the table `intents`."""
     memo = None if intent.memo is None else results.dump(intent.memo)
     return (intent.job, intent.index, intent.method, intent.path, memo, _EFFECTS[intent.effect], intent.sent_at)
 
@@ -152,7 +152,7 @@ def action_rows(actions: Iterable[Action]) -> list[tuple[float, str, str, bytes,
 
 
 def status_json(status: RunStatus) -> bytes:
-    """What the column `status` holds; no secret is in it."""
+    """Return what the column `status` holds; no secret is in it."""
     return redact_json(results.dump(msgspec.to_builtins(status)), OWN_WORDS)
 
 

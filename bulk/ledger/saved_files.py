@@ -32,7 +32,7 @@ _ATTEMPTS = 8  # names tried before a clash of files and directories is given up
 
 
 def saved_parts(path: str) -> tuple[str, ...]:
-    """The names, from directory to file, under which `path` is saved below `saved/`.
+    """Return the names, from directory to file, under which `path` is saved below `saved/`.
 
     `owner/repo.md` stays as it is. What a file system could misread is percent-encoded: `.` and `..`, control
     characters, backslashes, lone surrogates, names of devices, a dot or space at the end. Empty parts go. A name above

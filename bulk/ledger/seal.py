@@ -44,7 +44,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_seal(run_dir: Path) -> Seal | None:
-    """The seal; None where there is none.
+    """Return the seal; None where there is none.
 
     Raises:
         RunDirectoryError: it is damaged.

@@ -53,21 +53,21 @@ class LedgerView:
             return read_identity(connection)
 
     def holder(self) -> Holder | None:
-        """The process that has the run open, or had it when it was killed; None after a clean end."""
+        """Return the process that has the run open, or had it when it was killed; None after a clean end."""
         return read_holder(self.run_dir)
 
     def is_held(self) -> bool:
-        """Whether a process of this machine has the run open."""
+        """Return whether a process of this machine has the run open."""
         return is_held(self.run_dir)
 
     def status(self) -> RunStatus | None:
-        """Where the run stood when that was last written down; None before the first time."""
+        """Return where the run stood when that was last written down; None before the first time."""
         with open_reader(self._path) as connection:
             (data,) = connection.execute("SELECT json FROM status").fetchone()
             return _status(data)
 
     def epochs(self) -> list[Epoch]:
-        """Every process that worked on the run, oldest first."""
+        """Return every process that worked on the run, oldest first."""
         with open_reader(self._path) as connection:
             rows = connection.execute(
                 "SELECT number, started_at, ended_at, pid, host, exit_code, coalesce(why, ''), status "
@@ -77,7 +77,7 @@ class LedgerView:
         return [Epoch(*fields) for fields in epochs]
 
     def actions(self) -> list[Action]:
-        """What people did to the run while it went on, oldest first."""
+        """Return what people did to the run while it went on, oldest first."""
         with open_reader(self._path) as connection:
             if not has_table(connection, "actions"):
                 return []
@@ -88,12 +88,14 @@ class LedgerView:
             ]
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """How many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left out."""
+        """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left
+        out."""
         with open_reader(self._path) as connection:
             return read_counts(connection)
 
     def tallies(self) -> dict[int, StoredTally] | None:
-        """The tallies of jobs by their number, and that of the run (-1); None where they are not of all outcomes."""
+        """Return the tallies of jobs by their number, and that of the run (-1); None where they are not of all
+        outcomes."""
         with open_reader(self._path) as connection:
             if not has_table(connection, "tallies"):
                 return None
@@ -123,7 +125,7 @@ class LedgerView:
     def finished(
         self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The current lines of `results.jsonl`, decoded, in the order of jobs and items; a page at a time."""
+        """Yield the current lines of `results.jsonl`, decoded, in the order of jobs and items; a page at a time."""
         for line in self.lines(kinds=kinds, job=job):
             try:
                 yield orjson.loads(line)
@@ -154,7 +156,7 @@ class LedgerView:
                 os.close(fd)
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """Each line is looked up by itself."""
+        """Return each line is looked up by itself."""
         found: dict[int, bytes] = {}
         left = most_bytes
         with open_reader(self._path) as connection, self._results(connection) as (fd, _):
@@ -176,7 +178,7 @@ class LedgerView:
             refuse_edited(connection, fd, end, self.run_dir / RESULTS)
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
-        """The end of `results.jsonl`, in one read."""
+        """Return the end of `results.jsonl`, in one read."""
         with open_reader(self._path) as connection, self._results(connection) as (fd, end):
             start = max(0, end - size_bytes)
             lines = os.pread(fd, end - start, start).splitlines()
@@ -185,7 +187,7 @@ class LedgerView:
     def _page(
         self, after: tuple[int, int], kinds: AbstractSet[OutcomeKind] | None, job: str | None
     ) -> tuple[int, list[tuple[int, int, int, int]]]:
-        """The generation of results.jsonl, and job, index, position and length of the next lines."""
+        """Return the generation of results.jsonl, and job, index, position and length of the next lines."""
         wheres, values = ["(job, idx) > (?, ?)"], [*after]
         with open_reader(self._path) as connection:
             (generation,) = connection.execute("SELECT generation FROM meta").fetchone()

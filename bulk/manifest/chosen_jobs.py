@@ -14,7 +14,7 @@ OPTION = "--job"
 
 
 def chosen_of(root: Node, names: Sequence[str], *, with_needs: bool) -> frozenset[str] | None:
-    """Names of the jobs that are meant; None: all of them.
+    """Return names of the jobs that are meant; None: all of them.
 
     Args:
         root: the whole manifest.
@@ -43,7 +43,7 @@ def chosen_of(root: Node, names: Sequence[str], *, with_needs: bool) -> frozense
 
 
 def _needs_of(job: Any) -> Iterator[str]:
-    """The jobs that one needs by `needs` or by its items, as far as they can be read."""
+    """Yield the jobs that one needs by `needs` or by its items, as far as they can be read."""
     if not isinstance(job, dict):
         return
     items = job.get("items")

@@ -23,7 +23,7 @@ _MISSING = object()
 
 
 def read(part: Fields, operation: AnyOperation) -> Derivation:
-    """The derivation in `items`; flaws are noted in `part`.
+    """Return the derivation in `items`; flaws are noted in `part`.
 
     Args:
         operation: of the job whose items are made.
@@ -84,7 +84,7 @@ def refuse_unknown_paths(part: Fields, jobs: Sequence[Job]) -> None:
 
 
 def _aim(path: str, derivation: Derivation) -> tuple[str, str, str]:
-    """The job that a path leads to, `item` or `result`, and the dotted field there."""
+    """Return the job that a path leads to, `item` or `result`, and the dotted field there."""
     root, rest = _split(path, derivation.also)
     if root in OWN_ROOTS:
         return derivation.job, root, rest
@@ -93,7 +93,7 @@ def _aim(path: str, derivation: Derivation) -> tuple[str, str, str]:
 
 
 def _flaw_of_field(dotted: str, operation: AnyOperation) -> str:
-    """What is wrong with reading this field of items of that operation from their results; empty: nothing."""
+    """Return what is wrong with reading this field of items of that operation from their results; empty: nothing."""
     name = dotted.partition(".")[0]
     known = {field.encode_name for field in msgspec.structs.fields(operation.Item)}
     if name and name not in known:
@@ -104,7 +104,7 @@ def _flaw_of_field(dotted: str, operation: AnyOperation) -> str:
 
 
 def paths_of(value: object, also: Sequence[str] = ()) -> Iterator[str]:
-    """The paths in a value of `map`."""
+    """Yield the paths in a value of `map`."""
     match value:
         case str():
             if _split(value, also)[0]:
@@ -118,7 +118,7 @@ def paths_of(value: object, also: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _split(text: str, also: Sequence[str]) -> tuple[str, str]:
-    """What a string of `map` begins with that makes it a path, and the rest; nothing where it is literal.
+    """Return what a string of `map` begins with that makes it a path, and the rest; nothing where it is literal.
 
     Names of jobs may have dots: the longest one that fits counts.
     """
@@ -130,7 +130,7 @@ def _split(text: str, also: Sequence[str]) -> tuple[str, str]:
 def mapped(
     derivation: Derivation, line: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The items of one line of `results.jsonl`. A path that leads nowhere gives no field.
+    """Yield the items of one line of `results.jsonl`. A path that leads nowhere gives no field.
 
     Args:
         beside: the one line of each job of `also` that has one.

@@ -36,7 +36,7 @@ class Fields:
         self.flaws.add(self.path, line or self.line_of(field), self.full_name(field), message)
 
     def line_of(self, field: str) -> int:
-        """The line of `field`; that of the object where it was not given."""
+        """Return the line of `field`; that of the object where it was not given."""
         node = self._fields.get(field)
         return node.line if node else self.line
 
@@ -45,21 +45,21 @@ class Fields:
         return ".".join(part for part in (self.name, name_shown(field) if field else "") if part)
 
     def names(self) -> list[str]:
-        """The names that were given, in the order of the file."""
+        """Return the names that were given, in the order of the file."""
         return list(self._fields)
 
     def node(self, field: str) -> Node | None:
-        """The value of `field` as it stands, or None where it was not given."""
+        """Return the value of `field` as it stands, or None where it was not given."""
         self._known.add(field)
         return self._fields.get(field)
 
     def inner(self, field: str) -> "Fields":
-        """The object that `field` holds; one without fields where it was not given."""
+        """Return the object that `field` holds; one without fields where it was not given."""
         node = self.node(field)
         return Fields(self.path, node or Node({}, self.line), self.full_name(field), self.flaws)
 
     def text(self, field: str, default: T, read: Callable[[Any], str] = str) -> str | T:
-        """A string; `read` makes it the one to use or raises ValueError with what was expected."""
+        """Return a string; `read` makes it the one to use or raises ValueError with what was expected."""
         node = self.node(field)
         if node is None:
             return default
@@ -71,7 +71,7 @@ class Fields:
         return self._read(field, node.value, default, read)
 
     def choice(self, field: str, default: str, choices: tuple[str, ...]) -> str:
-        """One of `choices`."""
+        """Return one of `choices`."""
         return self.scalar(field, default, lambda given: one_of(given, choices))
 
     def flag(self, field: str, default: bool) -> bool:
@@ -84,7 +84,7 @@ class Fields:
         return default if node is None else self._read(field, node.plain(), default, read)
 
     def unasked(self) -> list[str]:
-        """The names that were given and that nobody asked for yet."""
+        """Return the names that were given and that nobody asked for yet."""
         return [name for name in self._fields if name not in self._known]
 
     def finish(self) -> None:

@@ -35,7 +35,8 @@ _NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manif
 def jobs_of(
     part: Fields, folder: Path, credentials: Mapping[str, str], chosen: Collection[str] | None = None
 ) -> tuple[tuple[Job, ...], list[str]]:
-    """The jobs in running order, and notes on them; flaws are noted in `part`, and a job that has one may be missing.
+    """Return the jobs in running order, and notes on them; flaws are noted in `part`, and a job that has one may be
+    missing.
 
     Args:
         part: the manifest's `jobs`.
@@ -82,7 +83,7 @@ class _JobReader:
         self._fields = part.inner(name)
 
     def job(self) -> Job | None:
-        """The job, or None where it can't be made."""
+        """Return the job, or None where it can't be made."""
         fields = self._fields
         if not NAME.fullmatch(self._name):
             message = "expected a job name of letters, digits, hyphens, underscores and dots, at most 100 characters"
@@ -164,7 +165,7 @@ class _JobReader:
         return value
 
     def _can_be_items(self, node: Node | None) -> bool:
-        """Whether items are where `items` says; a flaw is noted where not."""
+        """Return whether items are where `items` says; a flaw is noted where not."""
         expected = "expected a list of items, the path of an items file, or -"
         match node.value if node else None:
             case list() | "-" | {"from": _}:
@@ -241,7 +242,7 @@ def _refuse_second_stdin(part: Fields, jobs: Sequence[Job]) -> None:
 
 
 def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """The jobs with their numbers: needs before what needs them, otherwise as in the file."""
+    """Return the jobs with their numbers: needs before what needs them, otherwise as in the file."""
     names = dict.fromkeys(part.names())
     places = {job.name: place for place, job in enumerate(jobs)}
     sorter: TopologicalSorter[int] = TopologicalSorter()

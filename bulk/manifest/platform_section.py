@@ -62,7 +62,7 @@ def base_url(text: str, *, allow_insecure_http: bool = False) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` (a name or an address without brackets) is this machine itself."""
+    """Return whether `host` (a name or an address without brackets) is this machine itself."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -88,7 +88,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def notes_on(url: str) -> Iterator[str]:
-    """What the user should read about a base URL that can be used.
+    """Yield what the user should read about a base URL that can be used.
 
     Args:
         url: as `base_url` gives it.
@@ -107,7 +107,7 @@ def _path(path: str) -> str:
 
 
 def credential_source(text: str, folder: Path) -> str:
-    """Where a token is, in one spelling; a `file:` path becomes absolute, seen from `folder`. Nothing is opened.
+    """Return where a token is, in one spelling; a `file:` path becomes absolute, seen from `folder`. Nothing is opened.
 
     Raises:
         ValueError: it is no source. The message repeats nothing of it: it may be the token itself.
@@ -134,7 +134,7 @@ def credential_source(text: str, folder: Path) -> str:
 
 
 def absolute(text: str, folder: Path) -> Path:
-    """The path that `text` names, seen from `folder`; `~` is the user's home."""
+    """Return the path that `text` names, seen from `folder`; `~` is the user's home."""
     path = Path(text)
     if text == "~" or text.startswith("~/"):
         path = path.expanduser()

@@ -103,7 +103,7 @@ def _manifest(
 
 
 def _credential_names(root: Node, overrides: Overrides) -> Mapping[str, str]:
-    """Names that jobs may use although the platform can't be: one flaw shall not look like two."""
+    """Return names that jobs may use although the platform can't be: one flaw shall not look like two."""
     platform = root.plain().get("platform")
     given = platform.get("credentials") if isinstance(platform, dict) else None
     return dict.fromkeys(("default", *overrides.credentials, *(given if isinstance(given, dict) else ())), "")

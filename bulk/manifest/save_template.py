@@ -82,7 +82,7 @@ class Template:
             raise SaveFlaw(flaw)
 
     def fill(self, item: Item) -> str:
-        """The path below `saved/` for `item`, with slashes.
+        """Return the path below `saved/` for `item`, with slashes.
 
         Raises:
             SaveFlaw: a field was not given or is no text or number, or the path would leave `saved/`.
@@ -102,7 +102,7 @@ class Template:
 
 
 def saved_path(job: Job, item: Item) -> str:
-    """Where the result of `item` is saved, relative to the run directory's `saved/`. `job.save` is given.
+    """Return where the result of `item` is saved, relative to the run directory's `saved/`. `job.save` is given.
 
     Raises:
         SaveFlaw: this item gives no file name; the check has said so before anything was sent.
@@ -145,7 +145,7 @@ def _value(item: Item, path: tuple[str, ...]) -> str:
 
 
 def _attribute(value: object, name: str) -> object:
-    """The field of a struct that users call `name` (`enterprise-team`); None where there is none."""
+    """Return the field of a struct that users call `name` (`enterprise-team`); None where there is none."""
     names: tuple[str, ...] = getattr(value, "__struct_encode_fields__", ())
     fields: tuple[str, ...] = getattr(value, "__struct_fields__", ())
     return getattr(value, fields[names.index(name)]) if name in names else None

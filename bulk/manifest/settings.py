@@ -55,7 +55,7 @@ class Overrides:
 
 
 def read_platform(overrides: Overrides, environ: Mapping[str, str]) -> Platform:
-    """The platform that command line and environment name, without a manifest.
+    """Return the platform that command line and environment name, without a manifest.
 
     Raises:
         UsageError: they name none, or one that can't be used.
@@ -67,7 +67,7 @@ def read_platform(overrides: Overrides, environ: Mapping[str, str]) -> Platform:
 
 
 def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mapping[str, str]) -> Platform | None:
-    """The platform of a run; None, with a flaw noted, where none is named.
+    """Return the platform of a run; None, with a flaw noted, where none is named.
 
     Args:
         part: the manifest's `platform`.
@@ -103,7 +103,7 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
 
 
 def limits_of(part: Fields, overrides: Overrides) -> Limits:
-    """The limits of a run; `part` is the manifest's `limits`.
+    """Return the limits of a run; `part` is the manifest's `limits`.
 
     Raises:
         UsageError: the command line can't be used.
@@ -188,7 +188,7 @@ def _first(
     environ: Mapping[str, str],
     read: Callable[[str], str],
 ) -> str:
-    """The one that counts of command line, environment and manifest."""
+    """Return the one that counts of command line, environment and manifest."""
     if given is None and environ.get(variable):
         option, given = variable, environ[variable]
     return _given(option, given, read, of_manifest)

@@ -48,7 +48,7 @@ def fill(fields: Fields, root: Node, given: Mapping[str, str]) -> None:
 
 
 def _declared(fields: Fields) -> dict[str, Scalar]:
-    """The variables of `vars` that can be used."""
+    """Return the variables of `vars` that can be used."""
     part = fields.inner(SECTION)
     found: dict[str, Scalar] = {}
     for name in part.names():

@@ -15,7 +15,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether this IP address is one that everyone may reach; IPv4 within IPv6 counts as what it leads to."""
+    """Return whether this IP address is one that everyone may reach; IPv4 within IPv6 counts as what it leads to."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour
@@ -27,7 +27,8 @@ def is_public(address: str) -> bool:
 
 
 def flaw_of_download(url: str, base_url: str) -> str:
-    """Why `url` must not be downloaded; empty where it may, as far as can be told before its name is resolved."""
+    """Return why `url` must not be downloaded; empty where it may, as far as can be told before its name is
+    resolved."""
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         return "its URL holds characters that no URL may hold"
     try:
@@ -43,7 +44,8 @@ def flaw_of_download(url: str, base_url: str) -> str:
 
 
 def is_own_host(host: str, base_url: str) -> bool:
-    """Whether `host` is the platform's own, or a name below it, as files of a self-managed platform often have."""
+    """Return whether `host` is the platform's own, or a name below it, as files of a self-managed platform often
+    have."""
     own = urlsplit(base_url).hostname or ""
     host = host.lower()
     return host == own or (not _is_address(own) and host.endswith(f".{own}"))
@@ -75,7 +77,7 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of `host`.
+        """Return the addresses of `host`.
 
         Raises:
             OSError: it can't be resolved, or only to addresses that are not public.

@@ -116,7 +116,7 @@ def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
 
 
 def limits_from_body(body: Any) -> dict[str, Limits]:
-    """The categories of `GET /rate_limit`, by name in lower case; what can't be understood is left out."""
+    """Return the categories of `GET /rate_limit`, by name in lower case; what can't be understood is left out."""
     if not isinstance(body, dict):
         return {}
     resources = body.get("resources")
@@ -157,7 +157,7 @@ def _whole(value: Any) -> int | None:
 
 
 def date_from_headers(headers: Mapping[str, str]) -> float | None:
-    """When the platform made this answer (UTC epoch seconds, whole); None where it does not say."""
+    """Return when the platform made this answer (UTC epoch seconds, whole); None where it does not say."""
     date = headers.get("date")
     return None if date is None else _http_date(date)
 
@@ -173,7 +173,7 @@ def _http_date(text: str) -> float | None:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """How long `Retry-After` asks to wait (seconds, 0..3700); None where it is missing or can't be understood.
+    """Return how long `Retry-After` asks to wait (seconds, 0..3700); None where it is missing or can't be understood.
 
     Args:
         now: platform time (UTC epoch seconds), for the form that names a date.
@@ -196,7 +196,7 @@ def header_name(vendor: str, name: str) -> str:
 
 
 def request_headers(request: Request, vendor: str, api_version: str | None, has_body: bool) -> dict[str, str]:
-    """What a request says beside its credential, its validators and the client's name."""
+    """Return what a request says beside its credential, its validators and the client's name."""
     parameter = "" if request.media is Media.JSON else f".{request.media}"
     headers = {"Accept": f"application/vnd.{vendor}{parameter}+json"}
     if api_version is not None:
@@ -207,7 +207,8 @@ def request_headers(request: Request, vendor: str, api_version: str | None, has_
 
 
 def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG001 - both vendors speak alike today
-    """How to treat `reply`. What every request must heed (401, lock-out, limits, busy) comes before what it accepts.
+    """Return how to treat `reply`. What every request must heed (401, lock-out, limits, busy) comes before what it
+    accepts.
 
     Which code a final refusal gets: 400, 410, 422 and other 4xx `validation_failed` (the platform does not take the
     request as it is), 403 `forbidden`, 404 `not_found`, 409, 412 and 423 `conflict`, 413 `too_large`; `too_large` too
@@ -244,7 +245,7 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
 
 
 def _accepted(request: Request, reply: Reply) -> Verdict:
-    """A status that the operation wants to see; its body must be usable where it is a success."""
+    """Return a status that the operation wants to see; its body must be usable where it is a success."""
     body = reply.body
     if not 200 <= reply.status < 300:
         return _ACCEPTED
@@ -267,7 +268,8 @@ def _accepted(request: Request, reply: Reply) -> Verdict:
 
 
 def _limited(reply: Reply) -> Verdict | None:
-    """What a 403 or 429 says about limits and lock-outs; None: it refuses this request for a reason of its own."""
+    """Return what a 403 or 429 says about limits and lock-outs; None: it refuses this request for a reason of its
+    own."""
     said = _message_of(reply.body)
     headers = reply.headers
     if reply.status == 403 and phrases.is_lock_out(said):
@@ -283,7 +285,7 @@ def _limited(reply: Reply) -> Verdict | None:
 
 
 def _is_explained(body: Any) -> bool:
-    """Whether a 403 says why: its message is more than the status in words, or points into the documentation."""
+    """Return whether a 403 says why: its message is more than the status in words, or points into the documentation."""
     if not isinstance(body, dict):
         return False
     plain = " ".join(_WORD.findall(_message_of(body))).lower()
@@ -291,7 +293,8 @@ def _is_explained(body: Any) -> bool:
 
 
 def _is_busy(body: Any) -> bool:
-    """Whether a 422 means that the same will be taken later: something is in progress, or the endpoint was spammed."""
+    """Return whether a 422 means that the same will be taken later: something is in progress, or the endpoint was
+    spammed."""
     if not isinstance(body, dict):
         return False
     message, entries = _message_of(body), body.get("errors")
@@ -327,7 +330,7 @@ def _bad(message: str) -> Verdict:
 
 
 def _said(reply: Reply, kind: VerdictKind, code: ErrorCode) -> Verdict:
-    """A verdict in the platform's own words, with the wait that it asks for."""
+    """Return a verdict in the platform's own words, with the wait that it asks for."""
     date = date_from_headers(reply.headers)
     # a date to wait for is measured on the clock that wrote it
     wait_s = retry_after_s(reply.headers, math.nan if date is None else date)
@@ -355,7 +358,7 @@ def _message_of(body: Any) -> str:
 
 
 def _errors_of(body: Any) -> list[str]:
-    """The entries of a 422's `errors` as people read them: `Hook.config.url: missing_field`."""
+    """Return the entries of a 422's `errors` as people read them: `Hook.config.url: missing_field`."""
     entries = body.get("errors") if isinstance(body, dict) else None
     if not isinstance(entries, list):
         return []

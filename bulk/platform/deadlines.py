@@ -53,7 +53,7 @@ class InFlight:
             self._ours_since = None
 
     def lent_s(self, now: float) -> float:
-        """How much more time it has than it had when this was last asked (seconds); 0.0: it has come due."""
+        """Return how much more time it has than it had when this was last asked (seconds); 0.0: it has come due."""
         lent_s, self._lent_s = self._lent_s, 0.0
         if self._ours_since is not None:
             lent_s = max(STILL_OURS_S, lent_s + now - self._ours_since)
@@ -88,7 +88,7 @@ class Deadlines:
         return len(self._flights)
 
     def begin(self, may_leave: Callable[[], bool] | None = None) -> InFlight:
-        """A flight of the running task; it must come to its `end`."""
+        """Return a flight of the running task; it must come to its `end`."""
         task = asyncio.current_task(self._loop)
         assert task is not None, "requests are sent from tasks"
         flight = InFlight(task, self._monotonic() + self._length_s, may_leave)

@@ -58,7 +58,7 @@ def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for `url`, or None; `redact` knows its password.
+    """Return the proxy that the environment names for `url`, or None; `redact` knows its password.
 
     Raises:
         UsageError: it is no HTTP proxy.
@@ -82,15 +82,15 @@ def proxy_for(url: str) -> str | None:
 
 
 def room_for_connections(wanted: int) -> int:
-    """How many of so many connections the limit of open files has room for (count, >= 1): it is raised as far as the
-    system lets us; of a low one, what else is open gets at most three quarters.
-    """
+    """Return how many of so many connections the limit of open files has room for (count, >= 1): it is raised as far as
+    the system lets us; of a low one, what else is open gets at most three quarters."""
     soft = _raised(max(wanted + SPARE_FILES, PLENTY_OF_FILES))
     return min(wanted, max(1, soft - SPARE_FILES, soft // 4))
 
 
 def _raised(needed: int) -> int:
-    """How many files may be open (count), after the limit was raised to `needed` as far as the system lets us."""
+    """Return how many files may be open (count), after the limit was raised to `needed` as far as the system lets
+    us."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return sys.maxsize

@@ -44,7 +44,7 @@ class ConnectionStale(aiohttp.ClientConnectionError):
 
 
 def failure_of(error: BaseException, *, is_written: bool, is_overdue: bool, timeout_s: float, place: str) -> Failure:
-    """What `error` means for the request.
+    """Return what `error` means for the request.
 
     Args:
         is_written: bytes of it may have left.

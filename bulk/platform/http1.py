@@ -104,7 +104,7 @@ class ConnectionPool:
             self.idle.append((connection, protocol, self._monotonic()))
 
     def _kept(self) -> tuple[Connection, Any] | None:
-        """The connection that was idle longest, and not too long, and that is as it was when it was kept."""
+        """Return the connection that was idle longest, and not too long, and that is as it was when it was kept."""
         idle = self.idle
         while idle:
             connection, protocol, since = idle.popleft()
@@ -181,7 +181,7 @@ class ConnectionPool:
 
 
 def whole(content: aiohttp.StreamReader) -> bytes | None:
-    """A body that is there to its end; None where it is not, or broke.
+    """Return a body that is there to its end; None where it is not, or broke.
 
     A small one is taken as it lies there: `read_nowait` has the connection read on after each block.
     """
@@ -196,7 +196,7 @@ def whole(content: aiohttp.StreamReader) -> bytes | None:
 
 
 def target_of(base_path: str, path: str, query: str) -> str:
-    """The target of a request line.
+    """Return the target of a request line.
 
     Raises:
         ValueError: path or query are not percent-encoded, and would break the line.
@@ -227,7 +227,7 @@ def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
 
 
 def line_start(method: str) -> bytes:
-    """The beginning of a request line.
+    """Return the beginning of a request line.
 
     Raises:
         ValueError: that is no method.

@@ -55,33 +55,33 @@ _BUSY_NEEDS: Final = ("in progress", "already running", "being processed")
 
 
 def is_primary_limit(message: str) -> bool:
-    """Whether the whole message says that a rate limit is used up."""
+    """Return whether the whole message says that a rate limit is used up."""
     return _PRIMARY.fullmatch(message.strip()) is not None
 
 
 def is_secondary_limit(message: str) -> bool:
-    """Whether the whole message says that there were too many requests at once."""
+    """Return whether the whole message says that there were too many requests at once."""
     return _SECONDARY.fullmatch(message.strip()) is not None
 
 
 def is_lock_out(message: str) -> bool:
-    """Whether the whole message says that credentials are rejected for a while."""
+    """Return whether the whole message says that credentials are rejected for a while."""
     return _is_made_of(message, _LOCKED_WORDS, _LOCKED_NEEDS)
 
 
 def is_in_progress(message: str) -> bool:
-    """Whether the whole message says that an earlier request is still being worked on, and nothing else."""
+    """Return whether the whole message says that an earlier request is still being worked on, and nothing else."""
     return _is_made_of(message, _BUSY_WORDS, _BUSY_NEEDS)
 
 
 def is_spammed(message: str) -> bool:
-    """Whether the whole message says that the endpoint was called too often."""
+    """Return whether the whole message says that the endpoint was called too often."""
     return _SPAMMED.fullmatch(message.strip()) is not None
 
 
 def _is_made_of(message: str, vocabulary: frozenset[str], needs: tuple[str, ...]) -> bool:
-    """Whether a message is a sentence of none but these words, without a sign that quotes a name, and has one of the
-    phrases that it needs."""
+    """Return whether a message is a sentence of none but these words, without a sign that quotes a name, and has one of
+    the phrases that it needs."""
     if len(message) > 300 or _QUOTE.search(message):
         return False
     words = _WORD.findall(message.lower())

@@ -115,7 +115,7 @@ class AnswerProtocol(ResponseHandler):
 
 
 def bad_head_of(error: BaseException) -> BadHead | None:
-    """What was wrong with the head of an answer, where that is the reason of `error`."""
+    """Return what was wrong with the head of an answer, where that is the reason of `error`."""
     for found in (error, error.__cause__):
         if isinstance(found, BadHead):
             return found

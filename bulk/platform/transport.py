@@ -223,7 +223,7 @@ class Transport:
     async def _exchange(
         self, request: Request, flight: InFlight, opening: Awaitable[Answering], place: str, holder: Holder | None
     ) -> Reply | Failure:
-        """The answer whose head `opening` brings, or what became of it; ends `flight`. `place`: for people."""
+        """Return the answer whose head `opening` brings, or what became of it; ends `flight`. `place`: for people."""
         try:
             response = await opening
             content, named = response.content, response.headers
@@ -251,7 +251,7 @@ class Transport:
     async def _body(
         self, request: Request, response: Answering, flight: InFlight, holder: Holder | None
     ) -> bytes | BodyFile | Unreadable | None:
-        """The body; None: it broke off. The status is known, and nothing hides that."""
+        """Return the body; None: it broke off. The status is known, and nothing hides that."""
         is_read = False
         try:
             if self._body_reader is None or holder is None:
@@ -303,7 +303,8 @@ class Transport:
         )
 
     def _head(self, pool: ConnectionPool, request: Request, token: Secret, has_body: bool) -> tuple[bytes, bytes]:
-        """What comes before the target of a request, and what comes after it and is the same for all of its kind."""
+        """Return what comes before the target of a request, and what comes after it and is the same for all of its
+        kind."""
         key = (token, request.media, request.method, has_body)
         head = self._heads.get(key)
         if head is None:
@@ -357,7 +358,7 @@ class Transport:
 
 
 def _conditions(stored: CacheEntry) -> list[tuple[str, str]]:
-    """The header lines with which an answer is asked for that may be the stored one."""
+    """Return the header lines with which an answer is asked for that may be the stored one."""
     found = [("If-None-Match", stored.etag)] if stored.etag else []
     if stored.last_modified:
         found.append(("If-Modified-Since", stored.last_modified))

@@ -30,7 +30,7 @@ Spans = Callable[[bytes, bool], list[tuple[int, int]]]
 
 
 def line_without(line: bytes, spans: Spans, hits: Sequence[int]) -> bytes:
-    """A line of results without secrets: in values, in names of members and in numbers.
+    """Return a line of results without secrets: in values, in names of members and in numbers.
 
     Args:
         hits: where something in `line`, as it is written, may belong to a secret, in order. What has none, and no mark
@@ -49,7 +49,8 @@ def line_without(line: bytes, spans: Spans, hits: Sequence[int]) -> bytes:
 
 
 def _result_without(line: bytes, at: int, end: int, spans: Spans, hits: Sequence[int]) -> Iterator[Change]:
-    """What changes in a result that stands at `at`, where all that is to be looked at is in it: it is jumped to."""
+    """Yield what changes in a result that stands at `at`, where all that is to be looked at is in it: it is jumped
+    to."""
     ahead, hit = iter(hits), -1
     while True:
         while hit < at:
@@ -69,7 +70,7 @@ def _result_without(line: bytes, at: int, end: int, spans: Spans, hits: Sequence
 
 
 def _tokens_without(line: bytes, spans: Spans, hits: Sequence[int]) -> Iterator[Change]:
-    """What changes in a line, which is read from its begin."""
+    """Yield what changes in a line, which is read from its begin."""
     ahead, hit = iter(hits), -1
     depth = 0
     top = name = b""
@@ -119,7 +120,7 @@ def values_without(data: bytes, spans: Spans, own: Collection[bytes]) -> bytes:
 
 
 def text_without(text: bytes, spans: list[tuple[int, int]]) -> bytes:
-    """The inside of a JSON string with a mask in place of these spans, and of escapes that one of them cuts."""
+    """Return the inside of a JSON string with a mask in place of these spans, and of escapes that one of them cuts."""
     if not spans:
         return text
     units = [found.span() for found in _UNIT.finditer(text)]

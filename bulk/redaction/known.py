@@ -107,22 +107,23 @@ class Known:
             self._one_by_one.append(needle)
 
     def is_in(self, text: bytes | bytearray) -> bool:
-        """Whether any secret stands in `text`, which is read as it is."""
+        """Return whether any secret stands in `text`, which is read as it is."""
         return any(word in text and _word(word).search(text) for word in self._words) or any(
             needle in text for needle in self._candidates(text)
         )
 
     def hits(self, text: bytes) -> Iterator[int]:
-        """Where `is_in` may find something, in no order."""
+        """Yield where `is_in` may find something, in no order."""
         for needle in (*self._words, *self._candidates(text)):
             yield from places(text, needle)
 
     def encoded_is_in(self, text: bytes | bytearray) -> bool:
-        """Whether one stands there in hex or Base64."""
+        """Return whether one stands there in hex or Base64."""
         return any(needle in text for needle in self._candidates(text) if needle in self._encoded)
 
     def spans(self, text: bytes, with_words: bool) -> Iterator[tuple[int, int]]:
-        """Where secrets stand in `text`; of Base64 with the letters around it, which hold some bits of the secret.
+        """Yield where secrets stand in `text`; of Base64 with the letters around it, which hold some bits of the
+        secret.
 
         Args:
             with_words: short ones too.
@@ -148,7 +149,7 @@ class Known:
 
 
 def places(text: bytes, needle: bytes) -> Iterator[int]:
-    """Where `needle` stands in `text`, in order; it may overlap itself."""
+    """Yield where `needle` stands in `text`, in order; it may overlap itself."""
     at = text.find(needle)
     while at >= 0:
         yield at

@@ -40,11 +40,11 @@ class Registry:
             self._has_escapes = self._has_escapes or not self._known_between_breaks.is_complete
 
     def holds(self, text: str) -> bool:
-        """Whether exactly `text` is one."""
+        """Return whether exactly `text` is one."""
         return text in self._texts
 
     def is_in(self, data: bytes | bytearray, *, is_json: bool = False) -> bool:
-        """Whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does.
+        """Return whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does.
 
         Args:
             is_json: line breaks stand between values only.
@@ -69,7 +69,7 @@ class Registry:
         return is_broken and self._known.encoded_is_in(spellings.unbroken(bytes(text)))
 
     def _is_between_breaks(self, data: bytes | bytearray, *, is_json: bool) -> bool:
-        """The same of a text without other escapes than those of line breaks.
+        """Return the same of a text without other escapes than those of line breaks.
 
         Both characters of these are left out wherever they stand, of the secrets as well: that takes half the time of
         leaving out just the escapes, and says yes to hardly more.
@@ -82,18 +82,19 @@ class Registry:
         return self.is_in(b"".join(data.split(_ESCAPED_BREAK)), is_json=is_json)
 
     def holds_known(self, data: bytes) -> bool:
-        """Whether a known secret stands in `data` as it is, in hex or in Base64; quick, whatever the bytes are."""
+        """Return whether a known secret stands in `data` as it is, in hex or in Base64; quick, whatever the bytes
+        are."""
         return self._known.is_in(data)
 
     def _is_read_in(self, data: bytes | bytearray) -> bool:
         return self._known.is_in(data) or shapes.is_in(data)
 
     def hits(self, data: bytes) -> list[int]:
-        """Where something in `data`, as it is written, may belong to a secret, in order."""
+        """Return where something in `data`, as it is written, may belong to a secret, in order."""
         return sorted((*self._known.hits(data), *shapes.hits(data)))
 
     def spans(self, data: bytes, with_words: bool = True) -> list[tuple[int, int]]:
-        """Where secrets stand in `data`, in any spelling: in order, no two of them touch.
+        """Return where secrets stand in `data`, in any spelling: in order, no two of them touch.
 
         Args:
             with_words: short ones too, which are looked for as words.
@@ -135,7 +136,8 @@ class Registry:
     def redact_lines(
         self, lines: bytearray, lengths: Sequence[int], clean: Sequence[int]
     ) -> tuple[bytearray, list[int]]:
-        """Lines of results, one behind the other, and the length of each, without secrets; each is as valid as before.
+        """Return lines of results, one behind the other, and the length of each, without secrets; each is as valid as
+        before.
 
         What a line says in this program's own words (its job, its outcome, its error's code) stays.
 
@@ -175,7 +177,7 @@ class Registry:
         return self.is_in(texts, is_json=True) or self.is_in(b'"'.join([part[0] for part in parts]), is_json=True)
 
     def _changed(self, lines: memoryview, first: int, lengths: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-        """Lines that hold a secret, without it, by their number from `first` on."""
+        """Yield lines that hold a secret, without it, by their number from `first` on."""
         start = 0
         for number, length in enumerate(lengths, first):
             line = bytes(lines[start : start + length])
@@ -186,7 +188,7 @@ class Registry:
 
 
 def _without_clean(lines: bytes, lengths: Sequence[int], clean: Sequence[int]) -> bytes:
-    """Lines without so many bytes at the end of each."""
+    """Return lines without so many bytes at the end of each."""
     ends = accumulate(lengths)
     return b"".join(
         [lines[end - length : end - known] for end, length, known in zip(ends, lengths, clean, strict=True)]

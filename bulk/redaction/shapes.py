@@ -71,7 +71,7 @@ _BASIC = re.compile(rb"\bBasic[\s+]+([0-9A-Za-z+/]{6,}={0,2})")
 
 
 def is_in(text: bytes | bytearray) -> bool:
-    """Whether `text` may hold one: quick, and sometimes wrong where it says yes."""
+    """Return whether `text` may hold one: quick, and sometimes wrong where it says yes."""
     for byte, words, pattern in _QUICK:
         if byte in text and words in text and (pattern is None or pattern.search(text)):
             return True
@@ -79,7 +79,7 @@ def is_in(text: bytes | bytearray) -> bool:
 
 
 def hits(text: bytes) -> Iterator[int]:
-    """Where `is_in` finds something, in no order."""
+    """Yield where `is_in` finds something, in no order."""
     for byte, words, pattern in _QUICK:
         if byte not in text or words not in text:
             continue
@@ -90,7 +90,7 @@ def hits(text: bytes) -> Iterator[int]:
 
 
 def spans(text: bytes) -> Iterator[tuple[int, int]]:
-    """Where the secret part of each stands in `text`."""
+    """Yield where the secret part of each stands in `text`."""
     for piece, pattern, group in _PARTS:
         if piece in text:
             yield from (found.span(group or found.lastindex or 0) for found in pattern.finditer(text))

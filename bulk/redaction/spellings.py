@@ -105,7 +105,7 @@ def _plain(text: bytes, steps: tuple[Step, ...]) -> Iterator[bytes]:
 
 
 def meant(text: bytes) -> bytes:
-    """What the steps come to."""
+    """Return what the steps come to."""
     for step in _plain(text, _STEPS):
         text = step
     return text
@@ -130,7 +130,7 @@ class View:
         self._is_unit: list[bool] = []  # and whether it is one spelled character, or plain text
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Where bytes `start` to `end` of this reading (end > start) stand in the text itself; whole units."""
+        """Return where bytes `start` to `end` of this reading (end > start) stand in the text itself; whole units."""
         if self._before is None:
             return start, end
         first = bisect_right(self._new, start) - 1
@@ -141,7 +141,7 @@ class View:
         return self._before.original(old_start, old_end)
 
     def after(self, pattern: re.Pattern[bytes], meant: Callable[[re.Match[bytes]], bytes]) -> "View | None":
-        """The reading in which what `pattern` finds is read as `meant`; None where it finds nothing."""
+        """Return the reading in which what `pattern` finds is read as `meant`; None where it finds nothing."""
         pieces: list[bytes] = []
         view = View(b"", self)
         at = size = 0
@@ -173,7 +173,8 @@ class View:
 
 
 def views(text: bytes) -> Iterator[View]:
-    """Every reading of `text`, itself first; what comes last in each order of reading is also given without blanks."""
+    """Yield every reading of `text`, itself first; what comes last in each order of reading is also given without
+    blanks."""
     first = View(text)
     yield first
     yield from _views(first)

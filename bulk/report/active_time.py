@@ -35,7 +35,7 @@ class ActiveTime:
         self.total_s = total
 
     def of(self, at: float) -> float:
-        """Seconds of activity before `at` (UTC epoch seconds)."""
+        """Return seconds of activity before `at` (UTC epoch seconds)."""
         place = bisect_right(self._starts, at) - 1
         if place < 0:
             return 0.0
@@ -55,7 +55,7 @@ class Bins:
         self.counts: list[list[int]] = []
 
     def row(self, at_s: float) -> list[int]:
-        """The bin of that moment (seconds of active time)."""
+        """Return the bin of that moment (seconds of active time)."""
         place = int(at_s / self.length_s)
         while place >= 4 * MOST_BINS:
             self._double()

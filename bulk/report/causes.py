@@ -71,7 +71,7 @@ class Causes:
 
 
 def common(message: str, item: Mapping[str, object]) -> str:
-    """What `message` shares with those of other items: without the names in `item`, and without numbers."""
+    """Return what `message` shares with those of other items: without the names in `item`, and without numbers."""
     names = [value for value in item.values() if isinstance(value, str) and len(value) >= SHORTEST_NAME]
     for name in sorted(names, key=len, reverse=True):
         message = message.replace(name, "…")

@@ -54,7 +54,7 @@ class Curves(msgspec.Struct):
 
 
 def curves(samples: Sequence[Sample], timeline: Timeline | None, time: ActiveTime, started_at: float) -> Curves:
-    """The curves of a run.
+    """Return the curves of a run.
 
     Args:
         samples: in the order of time; empty for a run that kept none.

@@ -94,7 +94,7 @@ class Exploration(msgspec.Struct):
 
 
 def explore(view: LedgerView, report: Report) -> Exploration:
-    """What there is to explore of the run that `report` is about.
+    """Return what there is to explore of the run that `report` is about.
 
     Raises:
         RunDirectoryError: the run directory can't be read, or is damaged.

@@ -47,7 +47,7 @@ _ACCESS = frozenset((ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND, ErrorCode.UNAUTHO
 
 
 def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = None) -> Report:
-    """How the run of `view` went, or goes.
+    """Return how the run of `view` went, or goes.
 
     A process that folds its own run ends its epoch in the ledger first (`Ledger.finish`); else it counts as running.
 
@@ -116,7 +116,8 @@ def _redacted(report: Report) -> Report:
 
 
 def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
-    """The tally of this process's own run so far, to be kept up to date; None where the lines must be read at its end.
+    """Return the tally of this process's own run so far, to be kept up to date; None where the lines must be read at
+    its end.
 
     Raises:
         RunDirectoryError: the ledger can't be read.
@@ -136,7 +137,7 @@ def _stored(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally |
 
 
 def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
-    """What the run kept, or else what its lines say."""
+    """Return what the run kept, or else what its lines say."""
     try:
         tally = _stored(view, names, time)
         if tally is None:
@@ -199,7 +200,7 @@ def _per_second(items: int, seconds: float) -> float:
 
 
 def _sum(standing: Standing, field: str) -> int:
-    """Each epoch counts from zero, so that the run is their sum."""
+    """Return each epoch counts from zero, so that the run is their sum."""
     return sum(getattr(epoch.status, field) for epoch in standing.epochs if epoch.status is not None)
 
 

@@ -38,5 +38,5 @@ def write_reports(report: Report, run_dir: Path, exploration: Exploration | None
 
 
 def as_json(report: Report) -> bytes:
-    """The report's stable JSON, indented, with a line break at its end."""
+    """Return the report's stable JSON, indented, with a line break at its end."""
     return msgspec.json.format(msgspec.json.encode(as_data(report)), indent=2) + b"\n"

@@ -35,7 +35,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_below(place: Path, origin: str, standing_of: Callable[[Path], Standing | None]) -> list[ListedRun]:
-    """The run in `place`, if it is one, and those in its folders, the oldest first; what is none is left out.
+    """Return the run in `place`, if it is one, and those in its folders, the oldest first; what is none is left out.
 
     Args:
         origin: name of the file that a run directory has before its ledger.

@@ -25,7 +25,7 @@ SILENCE_S = 60.0
 
 
 def sum_known(counts: Iterable[int | None]) -> int | None:
-    """Their sum (count); None where one is not known."""
+    """Return their sum (count); None where one is not known."""
     found = list(counts)
     return None if None in found else sum(filter(None, found))
 
@@ -105,7 +105,7 @@ class Standing:
 
 
 def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standing:
-    """Where the run of `view` stands at `now` (UTC epoch seconds).
+    """Return where the run of `view` stands at `now` (UTC epoch seconds).
 
     Args:
         live: what its process says at this moment; None: what it wrote down last counts.
@@ -136,12 +136,12 @@ def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standi
 
 
 def _known(seen: int | None, recorded: int) -> int | None:
-    """What the last epoch said wins: items made from another job's results are counted only while it runs."""
+    """Return what the last epoch said wins: items made from another job's results are counted only while it runs."""
     return seen if seen is not None else recorded if recorded >= 0 else None
 
 
 def _with_newest(epochs: tuple[Epoch, ...], newest: RunStatus | None) -> tuple[Epoch, ...]:
-    """The last epoch with the newest status, which it has by itself only once it has ended."""
+    """Return the last epoch with the newest status, which it has by itself only once it has ended."""
     if not epochs or newest is None or epochs[-1].status is not None or newest.at < epochs[-1].started_at:
         return epochs
     return (*epochs[:-1], msgspec.structs.replace(epochs[-1], status=newest))
@@ -173,7 +173,7 @@ def _is_running(last: Epoch, view: LedgerView, now: float) -> bool:
 
 
 def next_command(standing: Standing, run_dir: Path) -> str:
-    """The command that goes on, ready for a shell; empty where nothing is left to do."""
+    """Return the command that goes on, ready for a shell; empty where nothing is left to do."""
     if standing.is_live and standing.state != "paused":
         return f"bulk watch {_quoted(run_dir)}"
     if standing.state != "complete":
@@ -182,7 +182,7 @@ def next_command(standing: Standing, run_dir: Path) -> str:
 
 
 def resuming(run_dir: Path) -> str:
-    """The command that goes on with a run that has work left, ready for a shell."""
+    """Return the command that goes on with a run that has work left, ready for a shell."""
     return f"bulk resume {_quoted(run_dir)}"
 
 

@@ -250,7 +250,7 @@ def _haste(slow: SlowItem) -> tuple[float, int]:
 
 
 def label(item: msgspec.Raw | Mapping[str, object]) -> str:
-    """An item in a few words: `acme/api CODEOWNERS branch=main`. Objects and lists are left out."""
+    """Return an item in a few words: `acme/api CODEOWNERS branch=main`. Objects and lists are left out."""
     fields = msgspec.json.decode(item) if isinstance(item, msgspec.Raw) else item
     words = label_of_redacted(fields) if isinstance(fields, Mapping) else str(fields)
     return _shortened(redact(words), MOST_LABEL)

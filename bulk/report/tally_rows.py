@@ -39,7 +39,7 @@ _decode = msgspec.json.Decoder(Line).decode
 
 
 def read_line(line: bytes) -> Line:
-    """The head of the line is enough for what went well: results may be megabytes, and are skipped unread.
+    """Return the head of the line is enough for what went well: results may be megabytes, and are skipped unread.
 
     Where an item itself has a field `result`, the head is not a whole JSON object, and the line is decoded as it is.
     """

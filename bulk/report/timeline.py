@@ -129,7 +129,8 @@ class Timeline:
 
 
 def read_minutes(minutes: Iterable[Minute]) -> list[Sample]:
-    """The samples of some minutes, in their order; a minute that can't be read is left out: plots are no truth."""
+    """Return the samples of some minutes, in their order; a minute that can't be read is left out: plots are no
+    truth."""
     found: list[Sample] = []
     for minute in minutes:
         try:
@@ -141,7 +142,7 @@ def read_minutes(minutes: Iterable[Minute]) -> list[Sample]:
 
 
 def outcomes_of(sample: Sample, jobs: Mapping[int, str]) -> list[int]:
-    """Items of these jobs that ended since the sample before, in the order of `OUTCOMES` (counts)."""
+    """Return items of these jobs that ended since the sample before, in the order of `OUTCOMES` (counts)."""
     totals = [0] * len(OUTCOMES)
     for number, counts in sample.outcomes.items():
         if number in jobs:

@@ -18,7 +18,7 @@ class Clock(Protocol):
     """What the sandbox needs to know about time."""
 
     def now(self) -> float:
-        """The present instant (UTC epoch seconds)."""
+        """Return the present instant (UTC epoch seconds)."""
 
     async def sleep(self, seconds: float) -> None:
         """Come back after so many seconds (>= 0)."""
@@ -28,7 +28,7 @@ class SystemClock:
     """The machine's clock and the running event loop's timers."""
 
     def now(self) -> float:
-        """The present instant (UTC epoch seconds)."""
+        """Return the present instant (UTC epoch seconds)."""
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
@@ -37,17 +37,17 @@ class SystemClock:
 
 
 def iso(instant: float) -> str:
-    """An instant as the platform writes it: `YYYY-MM-DDTHH:MM:SSZ`."""
+    """Return an instant as the platform writes it: `YYYY-MM-DDTHH:MM:SSZ`."""
     return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def iso_exact(instant: float) -> str:
-    """An instant with microseconds, as the journal writes it."""
+    """Return an instant with microseconds, as the journal writes it."""
     return datetime.fromtimestamp(instant, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def parse_iso(text: str) -> float:
-    """The instant that an ISO 8601 text names (UTC epoch seconds); a text without an offset is UTC.
+    """Return the instant that an ISO 8601 text names (UTC epoch seconds); a text without an offset is UTC.
 
     Raises:
         ValueError: the text is no ISO 8601 timestamp with a date and a time.
@@ -59,7 +59,7 @@ def parse_iso(text: str) -> float:
 
 
 def http_date(instant: float) -> str:
-    """An instant as HTTP headers write it: `Sat, 21 Nov 2026 08:00:00 GMT`."""
+    """Return an instant as HTTP headers write it: `Sat, 21 Nov 2026 08:00:00 GMT`."""
     return _http_date(int(instant))
 
 
@@ -69,7 +69,7 @@ def _http_date(second: int) -> str:
 
 
 def parse_http_date(text: str) -> float | None:
-    """The instant that an HTTP date names (UTC epoch seconds); None where the text is not one."""
+    """Return the instant that an HTTP date names (UTC epoch seconds); None where the text is not one."""
     try:
         found = parsedate_to_datetime(text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -29,7 +29,7 @@ class Blocking(Protocol):
     """How work that blocks (git, disk) is done without holding up the event loop."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """What `work()` returns or raises."""
+        """Return what `work()` returns or raises."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -97,9 +97,9 @@ class Context:
         self._things[type(thing)] = thing
 
     def get(self, kind: type[T]) -> T:
-        """The thing of that type (KeyError: no area put one)."""
+        """Return the thing of that type (KeyError: no area put one)."""
         return cast("T", self._things[kind])
 
     def find(self, kind: type[T]) -> T | None:
-        """The thing of that type; None: no area put one."""
+        """Return the thing of that type; None: no area put one."""
         return cast("T | None", self._things.get(kind))

@@ -39,14 +39,15 @@ SCOPED_KINDS: Final = frozenset({TokenKind.CLASSIC, TokenKind.OAUTH})
 
 
 def has_scope(token: Token, *wanted: str) -> bool:
-    """Whether a classic or OAuth token has one of these scopes, itself or in a wider one; True where none is wanted."""
+    """Return whether a classic or OAuth token has one of these scopes, itself or in a wider one; True where none is
+    wanted."""
     return not wanted or any(
         scope in token.scopes or any(scope in INCLUDED.get(wide, ()) for wide in token.scopes) for scope in wanted
     )
 
 
 def has_permission(token: Token, name: str, level: str) -> bool:
-    """Whether a fine-grained or application token has a permission at `read` or `write`."""
+    """Return whether a fine-grained or application token has a permission at `read` or `write`."""
     held = token.permissions.get(name)
     return held == "write" or (held is not None and held == level)
 
@@ -75,7 +76,7 @@ def admit(call: Call) -> None:
 
 
 def organization(call: Call, parameter: str = "org") -> Organization:
-    """The organization that the path names and that the caller may know of (everybody may).
+    """Return the organization that the path names and that the caller may know of (everybody may).
 
     Raises:
         Refused: 404.
@@ -87,7 +88,7 @@ def organization(call: Call, parameter: str = "org") -> Organization:
 
 
 def is_owner(call: Call, target: Organization) -> bool:
-    """Whether the caller acts as an owner of the organization: as such a user, or as an installation in it."""
+    """Return whether the caller acts as an owner of the organization: as such a user, or as an installation in it."""
     token = call.token
     if token is None or (token.organization_id is not None and token.organization_id != target.id):
         return False
@@ -95,7 +96,7 @@ def is_owner(call: Call, target: Organization) -> bool:
 
 
 def owned_organization(call: Call, parameter: str = "org") -> Organization:
-    """The organization that the path names, for its owners only.
+    """Return the organization that the path names, for its owners only.
 
     Raises:
         Refused: 404, where it is not there or not the caller's.
@@ -107,7 +108,7 @@ def owned_organization(call: Call, parameter: str = "org") -> Organization:
 
 
 def secured_organization(call: Call, parameter: str = "org") -> Organization:
-    """The organization that the path names, for its owners and its security managers.
+    """Return the organization that the path names, for its owners and its security managers.
 
     Raises:
         Refused: 404, where it is not there or the caller is neither.
@@ -121,7 +122,7 @@ def secured_organization(call: Call, parameter: str = "org") -> Organization:
 
 
 def repository(call: Call, *, write: bool = False) -> Repository:
-    """The repository `{owner}/{repo}` of the path, if the caller may read it, or write it.
+    """Return the repository `{owner}/{repo}` of the path, if the caller may read it, or write it.
 
     Raises:
         Refused: 404, where it is not there or the caller may not know of it; 403, where he sees it and may not write

@@ -174,7 +174,7 @@ class Settings:
         deliver_to: Sequence[str] = (),
         base_path: str = "/api/v3",
     ) -> Settings:
-        """The settings that the options of `bulk sandbox` name, each as its text stands on the command line.
+        """Return the settings that the options of `bulk sandbox` name, each as its text stands on the command line.
 
         Raises:
             SettingError: one of them is wrong.

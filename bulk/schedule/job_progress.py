@@ -72,19 +72,19 @@ class JobProgress:
         self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
 
     def cost_of_one(self, most: int) -> float:
-        """Requests that one more item costs its bucket: measured, or `most`."""
+        """Return requests that one more item costs its bucket: measured, or `most`."""
         return self.paid_each if self.finished >= ESTIMATE_FROM else float(most)
 
     def is_done(self, index: int) -> bool:
-        """Whether that item has an outcome."""
+        """Return whether that item has an outcome."""
         return bool(self.done[index >> 3] & (1 << (index & 7)))
 
     def next_left(self, index: int) -> int:
-        """The first item from that one on that has no outcome; `items` where all have one."""
+        """Return the first item from that one on that has no outcome; `items` where all have one."""
         return self._next_without(self.done, index)
 
     def next_offered(self, index: int) -> int:
-        """The same of those that are offered: copies are not."""
+        """Return the same of those that are offered: copies are not."""
         return self._next_without(self.done if self.passed is None else self.passed, index)
 
     def _next_without(self, bits: bytearray, index: int) -> int:
@@ -105,7 +105,7 @@ class JobProgress:
         return min(self.items, (place << 3) + (left & -left).bit_length() - 1)
 
     def is_copy(self, index: int) -> bool:
-        """Whether that item gets the outcome of an earlier one."""
+        """Return whether that item gets the outcome of an earlier one."""
         return self.copies is not None and bool(self.copies[index >> 3] & (1 << (index & 7)))
 
     def set_copies(self, copies: bytearray) -> None:
@@ -140,7 +140,7 @@ class JobProgress:
 
 
 def dependency_failed(job: Job, progress: Sequence[JobProgress], numbers: Mapping[str, int]) -> str:
-    """The message for the items of a job that is not to run."""
+    """Return the message for the items of a job that is not to run."""
     culprits = [name for name in job.needs if progress[numbers[name]].unsuccessful]
     counts = ", ".join(f"{name} ({progress[numbers[name]].unsuccessful:,} not successful)" for name in culprits)
     return f"not tried: {job.name} needs {counts}"

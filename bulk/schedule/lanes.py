@@ -39,7 +39,7 @@ class Index(Protocol):
         """Lanes whose first item belongs to that job, most items first, from the `after`-th on."""
 
     def holds(self, lane_key: int) -> frozenset[int]:
-        """The keys of all names that a lane stands for."""
+        """Return the keys of all names that a lane stands for."""
 
     def entries(
         self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
@@ -97,7 +97,8 @@ class Lane:
         self.alone += len(entries)
 
     def head(self, is_over: Callable[[Entry], bool]) -> Entry | None:
-        """The next item that is still to be done; None when the lane is done. `is_over` tells of those to pass by."""
+        """Return the next item that is still to be done; None when the lane is done. `is_over` tells of those to pass
+        by."""
         while True:
             while self.ahead:
                 if not is_over(self.ahead[0]):

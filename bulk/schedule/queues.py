@@ -25,7 +25,7 @@ class Stream(Protocol):
     """The items of a job without lanes, in order; `manifest.entries.EntryStream` is one."""
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
-        """The next ones that are not done, at most `count`; none at the end.
+        """Return the next ones that are not done, at most `count`; none at the end.
 
         Args:
             next_left: the first item from that index on that is not done.
@@ -72,7 +72,7 @@ class Feed:
     is_far: bool = False
 
     def next(self) -> Entry | None:
-        """The next item; None at the end, and where it `is_far`."""
+        """Return the next item; None at the end, and where it `is_far`."""
         if not self.ahead and not self.is_at_end:
             found = self.stream.take(BATCH, self.next_wanted, near=NEAR_ROWS)
             self.is_far = found is None

@@ -85,7 +85,7 @@ class Scheduler:
             queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
 
     def queue_of(self, job: Job) -> Queue:
-        """The queue of a job."""
+        """Return the queue of a job."""
         return self._queue_of[job.number]
 
     def begin(self) -> None:
@@ -114,11 +114,11 @@ class Scheduler:
         self._end_if_stalled()
 
     def next_task(self) -> JobTask | None:
-        """What is to be done next besides sending; None: nothing now."""
+        """Return what is to be done next besides sending; None: nothing now."""
         return None if self.is_stopped else self._tasks.next()
 
     async def wait_task(self) -> JobTask | None:
-        """The same, as soon as there is something; None when nothing more will come."""
+        """Return the same, as soon as there is something; None when nothing more will come."""
         while (task := self.next_task()) is None and not all(self.is_over(queue) for queue in self.queues.values()):
             await self._tasks.changed()
         return task
@@ -135,7 +135,7 @@ class Scheduler:
         return all(self.states[self.numbers[name]] is JobState.COMPLETE for name in job.needs)
 
     def _may_copy(self, number: int) -> bool:
-        """Whether all that is left of a job are copies of items that have ended."""
+        """Return whether all that is left of a job are copies of items that have ended."""
         progress = self.progress[number]
         if number in self._copying or self.is_skipped[number] or self.states[number] is not JobState.RUNNING:
             return False
@@ -168,7 +168,7 @@ class Scheduler:
         self._advance((job,))
 
     def waits_for(self, job: Job) -> tuple[str, ...]:
-        """Names of the jobs that hold it up."""
+        """Return names of the jobs that hold it up."""
         return tuple(name for name in job.needs if self.states[self.numbers[name]] is not JobState.COMPLETE)
 
     @property
@@ -177,9 +177,8 @@ class Scheduler:
         return self._incomplete == 0
 
     def take(self, queue: Queue) -> Work | None:
-        """The next item of this queue; None where there is none now, or where many lanes that are done had to be passed
-        by: then it `has_work` still.
-        """
+        """Return the next item of this queue; None where there is none now, or where many lanes that are done had to be
+        passed by: then it `has_work` still."""
         if self.is_stopped or self.is_paused or queue.is_closed:
             return None
         for tier in queue.tiers.values():
@@ -273,7 +272,7 @@ class Scheduler:
         return progress.items if self.is_skipped[job] else progress.next_left(index)
 
     def has_work(self, queue: Queue) -> bool:
-        """Whether `take` might have an item now."""
+        """Return whether `take` might have an item now."""
         if self.is_stopped or self.is_paused or queue.is_closed:
             return False
         for tier in queue.tiers.values():  # noqa: SIM110 - asked for each item: a generator takes three times as long
@@ -296,7 +295,7 @@ class Scheduler:
         return True
 
     def is_over(self, queue: Queue) -> bool:
-        """Whether nothing will be offered there any more."""
+        """Return whether nothing will be offered there any more."""
         return self.is_stopped or queue.is_closed or queue.jobs == 0
 
     def ended(self, work: Work, outcome: Outcome, paid: int) -> None:

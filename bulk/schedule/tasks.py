@@ -61,7 +61,7 @@ class TaskQueue(Generic[T]):
         self._changed.set()
 
     def next(self) -> T | None:
-        """What is to be done next; None: nothing now."""
+        """Return what is to be done next; None: nothing now."""
         return self._tasks.popleft() if self._tasks else None
 
     async def changed(self) -> None:

@@ -17,7 +17,7 @@ DIRECTORY_MODE = 0o700
 
 
 def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
-    """A file descriptor of a file that exists, or is made, with mode 0600.
+    """Return a file descriptor of a file that exists, or is made, with mode 0600.
 
     Args:
         flags: `os.O_WRONLY` and the like; O_CREAT is among them where the file may be made.
@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def open_directory(name: str | Path, dir_fd: int | None = None) -> int:
-    """A file descriptor of a directory."""
+    """Return a file descriptor of a directory."""
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
 
 
@@ -73,7 +73,7 @@ def sync_directory(path: Path) -> None:
 
 
 def stopped(error: OSError, path: Path) -> RunStopped:
-    """What an error of the file system, at a file of the run directory, means to the user."""
+    """Return what an error of the file system, at a file of the run directory, means to the user."""
     return RunStopped(
         f"{path}: {error.strerror or error}; mend that or free some space, then give the same command again: "
         "nothing recorded is lost"

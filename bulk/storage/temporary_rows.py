@@ -33,7 +33,7 @@ class TemporaryRows:
             self._flush()
 
     def select(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """What a query over all rows finds."""
+        """Return what a query over all rows finds."""
         self._flush()
         return self._database.execute(query)
 

@@ -337,7 +337,7 @@ def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str 
 
 
 def _without_write(item: PutContentsItem, ours: str, found: Standing) -> Outcome | None:
-    """How the item ends where nothing has to be sent; None where something has."""
+    """Return how the item ends where nothing has to be sent; None where something has."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
     if item.mode == "replace" and found.sha != ours:
@@ -348,7 +348,8 @@ def _without_write(item: PutContentsItem, ours: str, found: Standing) -> Outcome
 def _after_refusal(
     item: PutContentsItem, ours: str, before: str | None, found: Standing, reply: Reply
 ) -> Outcome | None:
-    """How the item ends after a 409 or 422, by what stands there now; None where another write got in the way."""
+    """Return how the item ends after a 409 or 422, by what stands there now; None where another write got in the
+    way."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file", reply)
     if item.mode == "ensure" and found.sha == ours:
@@ -365,7 +366,7 @@ def _after_refusal(
 def _without_delete(
     item: DeleteContentsItem, found: Standing, wanted: str | None
 ) -> Generator[Request, Reply, Outcome | None]:
-    """How the item ends where nothing has to be sent; None where something has. `wanted`: that blob and no other."""
+    """Return how the item ends where nothing has to be sent, else None. `wanted`: that blob and no other."""
     if found.is_absent:
         return (yield from _nothing_to_delete(item, found))
     if found.obstacle:

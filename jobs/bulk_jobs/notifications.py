@@ -301,7 +301,7 @@ def _flaws_of_moment(field: str, moment: str | None) -> Iterator[ItemFlaw]:
 
 
 def _has_news(thread: dict[str, Any], last_read_at: str) -> bool:
-    """Whether a thread was updated later than a moment, to the second, as the platform shows it."""
+    """Return whether a thread was updated later than a moment, to the second, as the platform shows it."""
     try:
         updated_at = datetime.fromisoformat(thread["updated_at"])
     except (KeyError, TypeError, ValueError):

@@ -225,7 +225,7 @@ def _instant(item: SnapshotItem) -> datetime:
 
 
 def flaws_of_manifests(manifests: Mapping[str, Manifest]) -> Iterator[ItemFlaw]:
-    """What is wrong with the values of `manifests`, named by dotted fields that begin with it."""
+    """Yield what is wrong with the values of `manifests`, named by dotted fields that begin with it."""
     for key, manifest in manifests.items():
         field = f"manifests.{key}"
         yield from _flaws_of_metadata(f"{field}.metadata", manifest.metadata)
@@ -264,7 +264,7 @@ def _flaws_of_metadata(field: str, metadata: Mapping[str, Scalar] | None) -> Ite
 
 @functools.lru_cache(maxsize=65_536)
 def _flaw_of_package_url(text: str) -> str:
-    """Why `text` is no package URL. Remembered, because the same packages come again and again."""
+    """Return why `text` is no package URL. Remembered, because the same packages come again and again."""
     flaw = names.flaw_of_text(text)
     if flaw:
         return flaw

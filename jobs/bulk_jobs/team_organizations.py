@@ -342,7 +342,8 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemoval
 
 
 def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bool]) -> dict[str, int]:
-    """The organizations (folded) that have to be sent, and the first item of each: the one that it is sent for."""
+    """Return the organizations (folded) that have to be sent, and the first item of each: the one that it is sent
+    for."""
     first: dict[str, int] = {}
     for place, item in enumerate(items):
         if is_wanted(item.org.casefold()):
@@ -353,7 +354,8 @@ def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bo
 def _shared_out(
     items: Sequence[OrganizationsItem], is_wanted: Callable[[str], bool]
 ) -> tuple[list[list[str]], list[str]]:
-    """What has to be sent for each item, names folded, each for the first that has it; and all of it as it is given."""
+    """Return what has to be sent for each item, names folded, each for the first that has it; and all of it as it is
+    given."""
     own: list[list[str]] = []
     sent: dict[str, str] = {}
     for item in items:

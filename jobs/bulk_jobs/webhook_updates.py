@@ -219,29 +219,30 @@ def _flaw_of(differing: list[str]) -> str:
 
 
 def _is_readable(wanted: Mapping[str, Any]) -> bool:
-    """Whether the platform shows all that would be sent."""
+    """Return whether the platform shows all that would be sent."""
     return not {"secret", "username", "password"}.intersection(wanted.get("config") or {})
 
 
 def _is_so(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
-    """Whether a webhook is what an update without a secret would make of it."""
+    """Return whether a webhook is what an update without a secret would make of it."""
     return not hook_settings.differences(wanted, hook) and not hook_settings.has_secret(hook.get("config"))
 
 
 def _note(wanted: Mapping[str, Any], hook: Mapping[str, Any], *, drops: bool) -> str | None:
-    """What an answer shows that was not asked for."""
+    """Return what an answer shows that was not asked for."""
     notes = [_KEPT] if drops and hook_settings.has_secret(hook["config"]) else []
     return "; ".join([*notes, _MORE] if "events" in hook_settings.differences(wanted, hook) else notes) or None
 
 
 def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
-    """What a webhook shows of all that an update changes: the fields that it gives, and whether there is a secret."""
+    """Return what a webhook shows of all that an update changes: the fields that it gives, and whether there is a
+    secret."""
     config = hook_settings.image_of_config(wanted.get("config") or {}, hook["config"])
     return {"config": config, **{name: hook.get(name) for name in ("events", "active") if name in wanted}}
 
 
 def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> NotApplied | Undecided | None:
-    """What an update whose answer was lost has left of a webhook; None: it is as asked for."""
+    """Return what an update whose answer was lost has left of a webhook; None: it is as asked for."""
     before = lost.memo.get("before")
     if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
         if hook_settings.differences(wanted, hook):

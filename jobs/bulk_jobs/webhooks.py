@@ -304,13 +304,13 @@ def _is_listed(item: HookItem, listing: pages.Listing) -> bool:
 
 
 def _equal(item: CreateWebhookItem, hooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those with the same URL and content type that are told of the same events, or of more."""
+    """Return those with the same URL and content type that are told of the same events, or of more."""
     wanted = _wanted(item)
     return [hook for hook in hooks if not _differences(wanted, hook)]
 
 
 def _wanted(item: CreateWebhookItem) -> dict[str, Any]:
-    """What makes a webhook the same one."""
+    """Return what makes a webhook the same one."""
     config = {"url": item.config.url, "content_type": item.config.content_type or "form"}
     return {"config": config, "events": hook_settings.wanted_events(item.events or ["push"])}
 
@@ -333,7 +333,8 @@ def _exists_already(item: CreateWebhookItem, hook: dict[str, Any], refusal: Repl
 
 
 def _refused(item: CreateWebhookItem, reply: Reply) -> Generator[Request, Reply, Outcome]:
-    """A 422: a platform that takes no two alike refuses what somebody else, or an earlier send, has made meanwhile."""
+    """Return a 422: a platform that takes no two alike refuses what somebody else, or an earlier send, has made
+    meanwhile."""
     after = yield from _list(item)
     equal = _equal(item, after.entries)
     if equal:

@@ -51,7 +51,7 @@ SCANNED = "2026-11-21T08:00:00Z"
 
 
 def repositories() -> Iterator[dict[str, Any]]:
-    """Every repository of the fleet."""
+    """Yield every repository of the fleet."""
     for number in range(REPOSITORIES):
         yield {"owner": FLEET, "repo": f"repo-{number:05d}"}
 
@@ -122,7 +122,7 @@ def migrated_files() -> Iterator[dict[str, Any]]:
 
 
 def migrated_snapshots() -> Iterator[dict[str, Any]]:
-    """One snapshot for each of them."""
+    """Yield one snapshot for each of them."""
     for number, login in enumerate(MIGRATED):
         yield {
             "owner": login,

@@ -54,7 +54,7 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 def beginnings(operations: Sequence[AnyOperation]) -> list[Beginning]:
-    """A job for each operation; the names tell several of one operation apart."""
+    """Return a job for each operation; the names tell several of one operation apart."""
     found: list[Beginning] = []
     for operation in operations:
         base = operation.name.replace(".", "-")
@@ -68,20 +68,20 @@ def beginnings(operations: Sequence[AnyOperation]) -> list[Beginning]:
 
 
 def files_of(jobs: Sequence[Beginning]) -> dict[str, str]:
-    """The text of each file by its name, the manifest first."""
+    """Return the text of each file by its name, the manifest first."""
     manifest = _HEAD + "\n".join("\n".join(_job(job)) + "\n" for job in jobs)
     headers = {job.file: ",".join(field.name for field in job.columns) + "\n" for job in jobs if job.columns}
     return {MANIFEST: manifest, **headers}
 
 
 def _leaves(fields: Sequence[FieldDocumentation]) -> dict[str, FieldDocumentation]:
-    """The fields that can be a column: of an object its own fields, and lists and maps as they are, in JSON."""
+    """Return the fields that can be a column: of an object its own fields, and lists and maps as they are, in JSON."""
     plain = {field.name: field for field in fields if "*" not in field.name and "[" not in field.name}
     return {name: field for name, field in plain.items() if not any(other.startswith(f"{name}.") for other in plain)}
 
 
 def _columns(operation: AnyOperation, leaves: Mapping[str, FieldDocumentation]) -> Iterator[FieldDocumentation]:
-    """What must be given or is in the example; content goes into files of its own."""
+    """Yield what must be given or is in the example; content goes into files of its own."""
     files = operation.file_fields if isinstance(operation, TakesFiles) else {}
     instead = {inline: file for file, inline in files.items()}
     required = {field.name for field in documentation(operation).fields if field.is_required}
@@ -93,7 +93,7 @@ def _columns(operation: AnyOperation, leaves: Mapping[str, FieldDocumentation]) 
 
 
 def _at(example: Any, parts: Sequence[str]) -> bool:
-    """Whether the example has a value there."""
+    """Return whether the example has a value there."""
     for part in parts:
         if not isinstance(example, Mapping) or part not in example:
             return False

@@ -100,12 +100,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
 
     def cells(self) -> tuple[str, str, str, str]:
-        """A row of the table: operation, requests, category, what it does."""
+        """Return a row of the table: operation, requests, category, what it does."""
         return self.name, self.requests, self.category, self.summary
 
 
 def summaries() -> list[Summary]:
-    """All installed operations, by name.
+    """Return all installed operations, by name.
 
     Raises:
         UnknownOperation: an entry point does not lead to an operation of its name.
@@ -114,7 +114,7 @@ def summaries() -> list[Summary]:
 
 
 def summary(operation: AnyOperation) -> Summary:
-    """One operation in one line."""
+    """Return one operation in one line."""
     least, most = operation.least_requests, operation.most_requests
     return Summary(
         name=operation.name,
@@ -125,7 +125,7 @@ def summary(operation: AnyOperation) -> Summary:
 
 
 def describe(name: str) -> OperationDocumentation:
-    """The installed operation of that name.
+    """Return the installed operation of that name.
 
     Raises:
         UnknownOperation: there is none.
@@ -134,7 +134,7 @@ def describe(name: str) -> OperationDocumentation:
 
 
 def documentation(operation: AnyOperation) -> OperationDocumentation:
-    """Everything that there is to know about an operation before it is used."""
+    """Return everything that there is to know about an operation before it is used."""
     said = _sections(operation)
     short = summary(operation)
     lanes = _lanes_of_example(operation)
@@ -174,7 +174,7 @@ def schema(operation: AnyOperation) -> dict[str, Any]:
 
 
 def example_manifest(described: OperationDocumentation) -> str:
-    """A whole manifest (YAML) with the example as its one item."""
+    """Return a whole manifest (YAML) with the example as its one item."""
     item = msgspec.json.encode(described.example)
     if len(item) > WIDTH:
         # JSON is YAML also over several lines, as long as they are indented further than what they belong to
@@ -200,7 +200,7 @@ def as_text(described: OperationDocumentation) -> str:
 
 
 def facts(described: OperationDocumentation) -> Iterator[tuple[str, str]]:
-    """What is to be known besides the summary and the fields, each with its label; what is empty is left out."""
+    """Return what is to be known besides the summary and the fields, each with its label; what is empty is left out."""
     effect = "changes nothing" if described.is_read else "writes"
     said = {
         "requests": described.requests,
@@ -224,7 +224,7 @@ def _kind(field: FieldDocumentation) -> str:
 
 
 def about(field: FieldDocumentation) -> str:
-    """What a field is, its limits and examples, in one sentence."""
+    """Return what a field is, its limits and examples, in one sentence."""
     parts = [field.description, *field.limits]
     if field.examples:
         parts.append(f"such as {', '.join(shown(example) for example in field.examples)}")
@@ -232,7 +232,7 @@ def about(field: FieldDocumentation) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a person writes it: a string as it is, anything else as JSON."""
+    """Return a value as a person writes it: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -249,7 +249,7 @@ def _wrapped(text: str, indent: int, first: str | None = None) -> list[str]:
 
 
 def _sections(operation: AnyOperation) -> dict[str, str]:
-    """The labelled parts of the class's docstring; its first paragraph, what it does, under the empty label."""
+    """Return the labelled parts of the class's docstring; its first paragraph, what it does, under the empty label."""
     text = inspect.cleandoc(type(operation).__doc__ or "")
     said = {"": " ".join(text.partition("\n\n")[0].split())}
     parts = _LABEL.split(text)
@@ -296,7 +296,7 @@ def _field(field: types.Field, prefix: str, said: Mapping[str, str]) -> Iterator
 
 
 def _inner(kind: types.Type, name: str) -> Iterator[FieldDocumentation]:
-    """The fields of the structs that a field holds."""
+    """Yield the fields of the structs that a field holds."""
     match kind:
         case types.StructType(fields=fields):
             for field in fields:
@@ -321,7 +321,7 @@ def _variants(several: Sequence[types.StructType], name: str) -> Iterator[FieldD
 
 
 def _plain(kind: types.Type) -> tuple[types.Type, dict[str, Any]]:
-    """A type without its annotations and without None, and what the annotations say."""
+    """Return a type without its annotations and without None, and what the annotations say."""
     said: dict[str, Any] = {}
     while True:
         if isinstance(kind, types.Metadata):
@@ -337,7 +337,7 @@ def _plain(kind: types.Type) -> tuple[types.Type, dict[str, Any]]:
 
 
 def _type_name(kind: types.Type, *, has_null: bool = True) -> str:
-    """A type in JSON's words. `has_null`: whether null means something else than "not given"."""
+    """Return a type in JSON's words. `has_null`: whether null means something else than "not given"."""
     match kind:
         case types.LiteralType(values=values):
             return " | ".join(str(value) for value in values)
@@ -354,7 +354,7 @@ def _type_name(kind: types.Type, *, has_null: bool = True) -> str:
 
 
 def _limits(kind: types.Type, said: Mapping[str, Any]) -> Iterator[str]:
-    """What a value must keep to, in words."""
+    """Yield what a value must keep to, in words."""
     match kind:
         case types.StrType(min_length=least, max_length=most):
             yield from _span(least, most, "characters")
@@ -383,7 +383,7 @@ def _span(least: float | None, most: float | None, unit: str) -> Iterator[str]:
 
 
 def _attributes(cls: type[Any]) -> dict[str, str]:
-    """What the docstrings of a struct and of its bases say about their attributes."""
+    """Return what the docstrings of a struct and of its bases say about their attributes."""
     said: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base in (object, msgspec.Struct) or not (issubclass(base, Item) or issubclass(base, msgspec.Struct)):

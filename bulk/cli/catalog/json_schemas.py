@@ -218,7 +218,7 @@ OUTPUTS: Mapping[str, Output] = {
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of one output.
+    """Return the JSON Schema (2020-12) of one output.
 
     Raises:
         LookupError: a field of it has no description.
@@ -232,7 +232,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def as_text(name: str) -> str:
-    """The file of `docs/schemas/`."""
+    """Return the file of `docs/schemas/`."""
     return msgspec.json.format(msgspec.json.encode(schema(name)), indent=2).decode() + "\n"
 
 
@@ -249,7 +249,7 @@ class _Definitions:
         found["required"] = [name, *found["required"]]
 
     def of(self, kind: types.Type, field: str) -> dict[str, Any]:  # noqa: C901 - one line for each kind of type
-        """The schema of a type; `field` is the name of the member that has it."""
+        """Return the schema of a type; `field` is the name of the member that has it."""
         match kind:
             case types.StructType():
                 return self._struct(kind.cls)
@@ -319,7 +319,8 @@ def _is_unset(kind: types.Type) -> bool:
 
 
 def _descriptions(cls: type) -> dict[str, str]:
-    """What the part `Attributes:` of a docstring says of each field; several may share a text, or a paragraph."""
+    """Return what the part `Attributes:` of a docstring says of each field; several may share a text, or a
+    paragraph."""
     names = "|".join(map(re.escape, cls.__struct_fields__))  # type: ignore[attr-defined]
     text = (cls.__doc__ or "").partition("Attributes:")[2]
     found: dict[str, str] = {}

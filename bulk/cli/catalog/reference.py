@@ -31,7 +31,7 @@ _MARKUP = re.compile(r"([\\<>*\[\]])")
 
 
 def page(names: Sequence[str]) -> str:
-    """The operations of these names, in their order, grouped by resource, with a table of contents; Markdown.
+    """Return the operations of these names, in their order, grouped by resource, with a table of contents; Markdown.
 
     Raises:
         UnknownOperation: one of them is not installed.
@@ -51,7 +51,8 @@ def page(names: Sequence[str]) -> str:
 
 
 def section(described: OperationDocumentation) -> str:
-    """One operation: what it does, costs and writes, its fields, an example; Markdown from a heading of level 3 on."""
+    """Return one operation: what it does, costs and writes, its fields, an example; Markdown from a heading of level 3
+    on."""
     lines = [f"### {described.name}", "", _text(described.summary), ""]
     lines += [f"- {label}: {_text(text)}" for label, text in facts(described)]
     lines += ["", "| field | type | given | what it is |", "|---|---|---|---|"]
@@ -81,5 +82,5 @@ def _text(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    """How a heading is linked to: without its full stops."""
+    """Return how a heading is linked to: without its full stops."""
     return name.replace(".", "")

@@ -99,7 +99,8 @@ class LiveFace:
         return captured.get()
 
     def _erased(self, width: int, height: int) -> str:
-        """What takes the picture away. Where the terminal has become narrower, its rows were broken into more."""
+        """Return what takes the picture away. Where the terminal has become narrower, its rows were broken into
+        more."""
         if not self._widths:
             return ""
         rows = sum(max(1, -(-each // max(1, width))) for each in self._widths)
@@ -126,14 +127,14 @@ class LiveFace:
 
 
 def _row(line: Sequence[Segment]) -> Text:
-    """A row of the picture, without the blanks at its end."""
+    """Return a row of the picture, without the blanks at its end."""
     row = Text.assemble(*((segment.text, segment.style or "") for segment in line))
     row.rstrip()
     return row
 
 
 def picture(status: RunStatus, now: float, columns: int, rows: int) -> RenderableType:
-    """The whole picture, at most `rows` high; nothing in it is cut off that finds room.
+    """Return the whole picture, at most `rows` high; nothing in it is cut off that finds room.
 
     Args:
         now: UTC epoch seconds.

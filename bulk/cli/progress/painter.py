@@ -57,7 +57,7 @@ def display(
     environ: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> Display:
-    """What `--progress KIND` shows on `stream`.
+    """Return what `--progress KIND` shows on `stream`.
 
     Args:
         kind: one of `KINDS`; `auto` is `rich` on a terminal that can move its cursor, else `plain`.

@@ -31,7 +31,7 @@ class Sink(Protocol):
 
 
 def line(status: RunStatus) -> str:
-    """Where the run stands, on one line, safe to print.
+    """Return where the run stands, on one line, safe to print.
 
     `12,340/100,000 items · 412/s · core 3,120/5,000 resets 14:05 · 64 in flight · waiting: bucket core until 14:05 ·
     done about 14:21`

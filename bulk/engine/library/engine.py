@@ -200,7 +200,7 @@ class Engine:
 
 
 def _ending(report: Report) -> BulkError | None:
-    """What `map` raises where the run ended with work left; None where it is complete."""
+    """Return what `map` raises where the run ended with work left; None where it is complete."""
     match report.exit_code:
         case CredentialRefused.exit_code:
             return CredentialRefused("default", report.why)

@@ -92,7 +92,7 @@ class MapDirectory:
                     )
 
     def read(self, overrides: Overrides, environ: Mapping[str, str]) -> tuple[Manifest, Origin]:
-        """The manifest, whose items name files from the caller's folder on, and where it came from.
+        """Return the manifest, whose items name files from the caller's folder on, and where it came from.
 
         Raises:
             ManifestError, UsageError: it can't be used.
@@ -101,11 +101,11 @@ class MapDirectory:
         return replace(manifest, path=self._shown), Origin.of(manifest)
 
     def items(self) -> BinaryIO | None:
-        """The items, where the run reads them from a stream to keep them."""
+        """Return the items, where the run reads them from a stream to keep them."""
         return self._staged.path.open("rb") if self._is_kept else None
 
     def finished_before(self) -> Iterator[Finished]:
-        """What ended in earlier calls, in the order of the items."""
+        """Yield what ended in earlier calls, in the order of the items."""
         if not self._is_kept or not (self.run_dir / LEDGER).exists():
             return
         for line in LedgerView(self.run_dir).finished(job=JOB):
@@ -113,7 +113,7 @@ class MapDirectory:
             yield _finished(line)
 
     def told(self, error: ManifestError) -> ManifestError:
-        """The error with the item or the argument in place of a file and its line."""
+        """Return the error with the item or the argument in place of a file and its line."""
         shown = STDIN_SHOWN if self._is_kept else str(self._staged.path)
         line = re.compile(re.escape(shown) + r":(\d+)")
 

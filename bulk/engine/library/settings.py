@@ -44,7 +44,7 @@ class EngineSettings(TypedDict, total=False):
 
 
 def overrides_from(settings: EngineSettings, environ: Mapping[str, str]) -> Overrides:
-    """The settings as the stages take them.
+    """Return the settings as the stages take them.
 
     Raises:
         UsageError: one can't be used, or no platform is named.
@@ -78,7 +78,7 @@ def overrides_from(settings: EngineSettings, environ: Mapping[str, str]) -> Over
 
 
 def _as_argument(message: str) -> str:
-    """A message about an option of the command line, told of the argument that it is here."""
+    """Return a message about an option of the command line, told of the argument that it is here."""
     if message.startswith("no platform is named"):
         return "no platform is named: give base_url, or set BULK_BASE_URL"
     return re.sub(r"^--([a-z-]+)( \S+:)?", lambda found: found[1].replace("-", "_") + (found[2] or ""), message)

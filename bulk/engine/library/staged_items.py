@@ -47,7 +47,7 @@ class StagedItems:
 
 
 def operation_of(operation: "str | type[AnyOperation]") -> AnyOperation:
-    """The installed operation of that name or class.
+    """Return the installed operation of that name or class.
 
     Raises:
         ManifestError: there is none, or the class is another one than the installed one of its name.

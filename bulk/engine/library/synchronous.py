@@ -120,7 +120,8 @@ class _Thread:
             self._told.put(status)
 
     def call(self, function: Callable[[], Awaitable[T]]) -> T:
-        """What `function` returns; progress is told meanwhile. Whatever interrupts the wait cancels it, and waits."""
+        """Return what `function` returns; progress is told meanwhile. Whatever interrupts the wait cancels it, and
+        waits."""
         assert self._portal is not None, "inside of its block"
         has_ended = threading.Event()
 
@@ -144,7 +145,7 @@ class _Thread:
         return future.result()
 
     def each(self, outcomes: AsyncGenerator[FinishedItem[Any], None]) -> Generator[FinishedItem[Any], None, None]:
-        """What an async generator gives; it is closed with this one."""
+        """Yield what an async generator gives; it is closed with this one."""
         try:
             while (one := self.call(lambda: anext(outcomes, None))) is not None:
                 yield one

@@ -67,6 +67,6 @@ class RequestContext:
         self.tally: Final = tally
 
     def take_permit(self) -> Permit | None:
-        """The permit, the first time."""
+        """Return the permit, the first time."""
         permit, self.permit = self.permit, None
         return permit

@@ -60,7 +60,8 @@ class Patience:
         return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
 
     def pause_s(self, dice: random.Random) -> float:
-        """Seconds before the next try: doubling, capped, then jittered; short where the governor does the waiting."""
+        """Return seconds before the next try: doubling, capped, then jittered; short where the governor does the
+        waiting."""
         if self._is_last_waited_for:
             return 0.01 * dice.random()
         if self._is_last_unexplained:

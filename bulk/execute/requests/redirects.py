@@ -15,7 +15,7 @@ _ABSENT = frozenset((404, 410))
 
 
 def judged_elsewhere(request: Request, reply: Reply, verdict: Verdict) -> Verdict:
-    """How to treat the answer to a read that was led elsewhere, which `verdict` treats like any other."""
+    """Return how to treat the answer to a read that was led elsewhere, which `verdict` treats like any other."""
     # a list that decides something is always read fresh; one that is only told of may be empty
     is_empty = request.is_fresh and verdict.kind is VerdictKind.ACCEPTED and reply.body == []
     if not is_empty and reply.status not in _ABSENT:
@@ -26,5 +26,5 @@ def judged_elsewhere(request: Request, reply: Reply, verdict: Verdict) -> Verdic
 
 
 def led_astray(why: str) -> Verdict:
-    """That of a redirect which is not followed: it is final."""
+    """Return that of a redirect which is not followed: it is final."""
     return Verdict(VerdictKind.REFUSED, ErrorCode.BAD_RESPONSE, why)

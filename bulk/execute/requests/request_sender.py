@@ -136,7 +136,8 @@ class RequestSender:
         return Tried(failure=failure)
 
     def note_result(self, outcome: Outcome, reply: Reply, context: RequestContext) -> Outcome:
-        """How an item ended after `reply`, which was kept: where it is the answer as it came, the store is told."""
+        """Return how an item ended after `reply`, which was kept: where it is the answer as it came, the store is
+        told."""
         tally = context.tally
         store, key = self._stores.get(context.queue.account.name), tally.kept_as
         if store is None or key is None or tally.requests != 1:
@@ -158,7 +159,7 @@ class RequestSender:
         self._governor.return_unused(permit)
 
     async def read(self, request: Request, context: RequestContext) -> Reply | Outcome:
-        """A read until it is decided: a Reply with an accepted status, or how the item failed."""
+        """Send a read until it is decided: return a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
             self.step_aside(context.tally)
             await self.pause(request.pause_s, WaitReason.LOOK)
@@ -188,15 +189,15 @@ class RequestSender:
                 return answer
 
     async def _decided(self, request: Request, context: RequestContext, first: Tried) -> Reply | Outcome:
-        """What a read ends with whose first send ended so."""
+        """Return what a read ends with whose first send ended so."""
         tried = await self._followed(request, context, first)
         if is_decided(tried):
             return result_of(tried)
         return result_of(await self._read_again(request, context, tried))
 
     async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
-        """What came of one send, and where the platform leads elsewhere on itself, of one there: at most `REDIRECTS`
-        times."""
+        """Return what came of one send, and where the platform leads elsewhere on itself, of one there: at most
+        `REDIRECTS` times."""
         for _ in range(REDIRECTS):
             if tried.kind is not VerdictKind.REDIRECTED:
                 return tried
@@ -217,7 +218,7 @@ class RequestSender:
         return Tried(tried.reply, led_astray("redirected too often")) if is_still else tried
 
     async def _downloaded(self, url: str, request: Request, tally: ItemTally) -> Tried:
-        """What lies at a download URL: it carries its own right, so no token goes there; it takes nothing from a
+        """Return what lies at a download URL: it carries its own right, so no token goes there; it takes nothing from a
         budget. It is good once: whatever goes wrong there, the file is asked for again (operations.md).
         """
         tally.requests += 1

@@ -14,16 +14,15 @@ RESTARTS_IN_TROUBLE = 50
 
 
 def weight(before: Served, after: Served) -> float:
-    """How much the last one of these failures counts against its item: the share that the platform served of all others
-    meanwhile, from 0.0 (nobody) to 1.0. One in trouble costs nobody an item, nor does one that serves a few.
-    """
+    """Return how much the last one of these failures counts against its item: the share that the platform served of all
+    others meanwhile, from 0.0 (nobody) to 1.0. One in trouble costs nobody an item, nor does one that serves a few."""
     good = after[0] - before[0]
     others = good + max(0, after[1] - before[1] - 1)
     return good / others if others else 0.0
 
 
 def is_enough(weights: float, most: int) -> bool:
-    """Whether failures of such weights together are as many as `most`, to the nearest whole number."""
+    """Return whether failures of such weights together are as many as `most`, to the nearest whole number."""
     return weights >= most - 0.5
 
 
@@ -38,7 +37,7 @@ class RetryBudget:
         self.number = 0
 
     def is_another(self, served: Served) -> bool:
-        """Whether there is one more round after this one; its `number` counts from 0."""
+        """Return whether there is one more round after this one; its `number` counts from 0."""
         self._weights += weight(self._served, served)
         self._served = served
         if is_enough(self._weights, RESTARTS) or self.number >= RESTARTS_IN_TROUBLE:
@@ -48,12 +47,13 @@ class RetryBudget:
 
 
 def pause_s(number: int, luck: float) -> float:
-    """Seconds before round `number`: doubling from 0.1, at most 5, in long trouble 30. `luck`: 0.0 (half) to 1.0."""
+    """Return seconds before round `number`: doubling from 0.1, at most 5, in long trouble 30. `luck`: 0.0 (half) to
+    1.0."""
     most_s = 5.0 if number <= RESTARTS else 30.0
     return min(most_s, 0.1 * 2.0 ** min(20, number)) * (0.5 + 0.5 * luck)
 
 
 def unexplained_pause_s(number: int, luck: float) -> float:
-    """Seconds before a request is tried again that was refused without a reason, `number` times before; `luck`: 0.0
-    (half) to 1.0. Only this item waits: nothing says that it is a limit."""
+    """Return seconds before a request is tried again that was refused without a reason, `number` times before; `luck`:
+    0.0 (half) to 1.0. Only this item waits: nothing says that it is a limit."""
     return 4.0 ** min(3, number) * (0.5 + 0.5 * luck)

@@ -37,7 +37,7 @@ class Tried:
 
 
 def is_decided(tried: Tried) -> bool:
-    """Whether a read is not tried again."""
+    """Return whether a read is not tried again."""
     if tried.reply is None or tried.verdict is None:
         return False
     if tried.kind is _ACCEPTED:
@@ -46,14 +46,14 @@ def is_decided(tried: Tried) -> bool:
 
 
 def result_of(tried: Tried) -> Reply | Outcome:
-    """What the item gets of a read that is not tried again."""
+    """Return what the item gets of a read that is not tried again."""
     if tried.reply is not None and tried.kind is _ACCEPTED and not tried.reply.is_truncated:
         return tried.reply
     return outcome_of(tried)
 
 
 def outcome_of(tried: Tried) -> Outcome:
-    """How an item ends whose request got this answer and no better one."""
+    """Return how an item ends whose request got this answer and no better one."""
     if tried.failure is not None:
         return failed(tried.failure.code, tried.failure.message)
     assert tried.reply is not None, "an answer or a failure"

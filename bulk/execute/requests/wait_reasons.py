@@ -75,7 +75,7 @@ class WaitReasons:
             del self._lasting[pause]
 
     def waits(self) -> list[Pause]:
-        """The pauses of each reason, added up."""
+        """Return the pauses of each reason, added up."""
         found: dict[WaitReason, Pause] = {}
         for each in self._lasting.values():
             seen = found.get(each.why, replace(each, count=0))

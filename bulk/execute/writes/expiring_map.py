@@ -27,11 +27,11 @@ class ExpiringMap(Generic[T]):
         self._noted[name] = (value, now + self._lasts_s)
 
     def names(self) -> frozenset[str]:
-        """All names that were noted and not forgotten."""
+        """Return all names that were noted and not forgotten."""
         return frozenset(self._noted)
 
     def find(self, name: str) -> tuple[T, float] | None:
-        """What it stands for, and until when that counts, which may be over; None: nothing is known."""
+        """Return what it stands for, and until when that counts, which may be over; None: nothing is known."""
         return self._noted.get(name)
 
     def forget(self, name: str) -> None:

@@ -32,7 +32,7 @@ class LateWrite:
     until: float
 
     def hinders(self, owner: tuple[int, int], lanes: frozenset[str], path: str) -> bool:
-        """Whether a write of another item could let this one apply after all."""
+        """Return whether a write of another item could let this one apply after all."""
         if owner == self.owner or not self._shares(lanes):
             return False
         return self.effect is not Effect.COMPARE_AND_SWAP or path == self.path
@@ -50,7 +50,7 @@ class LateWrites:
         self._late_writes = list(earlier)
 
     def __bool__(self) -> bool:
-        """Whether there is any to look at."""
+        """Return whether there is any to look at."""
         return bool(self._late_writes)
 
     def add(self, late_write: LateWrite, now: float) -> None:
@@ -59,11 +59,12 @@ class LateWrites:
         self._late_writes.append(late_write)
 
     def wait_s(self, owner: tuple[int, int], lanes: frozenset[str], path: str, now: float) -> float:
-        """Seconds that a write of that item has to wait; 0.0: it may leave."""
+        """Return seconds that a write of that item has to wait; 0.0: it may leave."""
         waits = (each.until - now for each in self._late_writes if each.hinders(owner, lanes, path))
         return max((0.0, *waits))
 
 
 def folded(resource: str, lanes: Sequence[str]) -> frozenset[str]:
-    """Names of lanes as `LateWrite` compares them: the platform ignores case, and resources don't share lanes."""
+    """Return names of lanes as `LateWrite` compares them: the platform ignores case, and resources don't share
+    lanes."""
     return frozenset(f"{resource}:{lane.casefold()}" for lane in lanes)

@@ -37,11 +37,11 @@ class RecentCreations:
         self._made.forget_old(now)
 
     def names(self) -> frozenset[str]:
-        """All of them, folded."""
+        """Return all of them, folded."""
         return self._made.names()
 
     def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:
-        """Seconds to wait before `path` is asked for again, after so many times; 0.0: the outcome stands.
+        """Return seconds to wait before `path` is asked for again, after so many times; 0.0: the outcome stands.
 
         Args:
             path: percent-encoded, of the request that decided.
@@ -55,12 +55,13 @@ class RecentCreations:
 
 
 def may_create(operation: AnyOperation, effect: Effect | None) -> bool:
-    """Whether a write with that effect can bring something new into the world: most can't."""
+    """Return whether a write with that effect can bring something new into the world: most can't."""
     return effect in _CREATES or isinstance(operation, CreatesNames)
 
 
 def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:
-    """What a write that succeeded brought into the world: names that the item gave, and where lies what got an id.
+    """Return what a write that succeeded brought into the world: names that the item gave, and where lies what got an
+    id.
 
     Args:
         effect: of the write; None where nothing was written.
@@ -81,7 +82,7 @@ def _within(place: str) -> Iterator[str]:
 
 
 def _named_in(path: str) -> Iterator[str]:
-    """Names and places of all that a path leads through."""
+    """Yield names and places of all that a path leads through."""
     place, segments = "", [unquote(segment).casefold() for segment in path.split("/")[1:]]
     for before, segment in zip(("", *segments), segments, strict=False):
         place = f"{place}/{segment}"

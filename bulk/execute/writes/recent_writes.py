@@ -22,14 +22,14 @@ class RecentWrites:
         self._left: ExpiringMap[str] = ExpiringMap(settle_s)
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
-        """The steps of `item`, which know what an item before it has just left."""
+        """Return the steps of `item`, which know what an item before it has just left."""
         left, until = self._last(operation, item)
         if until > now and isinstance(operation, ComparesState):
             return operation.steps_after(item, left, until - now)
         return operation.steps(item)
 
     def until(self, operation: AnyOperation, item: Item) -> float:
-        """When every copy shows what an item before `item` has left (monotonic seconds); 0.0: they all do."""
+        """Return when every copy shows what an item before `item` has left (monotonic seconds); 0.0: they all do."""
         return self._last(operation, item)[1]
 
     def add(self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, now: float) -> None:
@@ -55,7 +55,8 @@ class RecentWrites:
             self._left.forget(_key(operation, item))
 
     def _last(self, operation: AnyOperation, item: Item) -> tuple[str, float]:
-        """What is left, and until when a read may not show it (monotonic seconds, 0.0: each shows what is there)."""
+        """Return what is left, and until when a read may not show it (monotonic seconds, 0.0: each shows what is
+        there)."""
         if not self._left or not isinstance(operation, ComparesState):
             return "", 0.0
         return self._left.find(_key(operation, item)) or ("", 0.0)

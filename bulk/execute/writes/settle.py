@@ -46,7 +46,8 @@ class LostWrite:
 
 
 def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
-    """That of a write whose answer was lost just now; `status`: what came back, if anything did; `made`: see Lost."""
+    """Return that of a write whose answer was lost just now; `status`: what came back, if anything did; `made`: see
+    Lost."""
     lost = Lost(
         method=request.method,
         path=request.path,
@@ -74,7 +75,7 @@ class Settler:
         refusal: Outcome | None = None,
         stale_until: float = 0.0,
     ) -> Outcome | None:
-        """The outcome, or None: it was not applied, start over.
+        """Return the outcome, or None: it was not applied, start over.
 
         Args:
             refusal: how a repeat of the write was refused; it is the outcome if no trace is found.
@@ -161,7 +162,8 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
 
 
 def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
-    """What a refusal means that stands: a unique name that was free before the lost request, and is taken now, is ours.
+    """Return what a refusal means that stands: a unique name that was free before the lost request, and is taken now,
+    is ours.
 
     The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that
     does not say what it is about may be about the name as well, and then nobody knows.
@@ -177,12 +179,13 @@ def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
 
 
 def _is_the_same_for_all(refusal: Outcome) -> bool:
-    """Whether a repeat was refused for what it holds: then the one before it was not taken either."""
+    """Return whether a repeat was refused for what it holds: then the one before it was not taken either."""
     return refusal.gives_codes and refusal.error is not None and refusal.error.code is not ErrorCode.CONFLICT
 
 
 def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
-    """Which loss to remember: the first of the same write, because its before-image is from before any of them."""
+    """Return which loss to remember: the first of the same write, because its before-image is from before any of
+    them."""
     if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
     return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)

@@ -38,7 +38,7 @@ class WriteLoop:
         self.is_to_be_settled = False
 
     async def send(self, request: Request, settles: Callable[[Request, Reply], bool]) -> Tried:
-        """The answer that decides, or what is known where there is none; see `is_to_be_settled`.
+        """Return the answer that decides, or what is known where there is none; see `is_to_be_settled`.
 
         Args:
             settles: called with an answer that names a limit: whether the write is looked for before it is sent again.
@@ -78,12 +78,13 @@ class WriteLoop:
 
 
 def is_in_progress(tried: Tried) -> bool:
-    """Whether the platform says that it does something of the kind already: nothing was done, and it will be over."""
+    """Return whether the platform says that it does something of the kind already: nothing was done, and it will be
+    over."""
     return tried.kind is VerdictKind.BUSY and tried.reply is not None and tried.reply.status == 422
 
 
 def intent_of(entry: Entry, request: Request, now: float) -> Intent:
-    """What the ledger has to know of a write before it leaves (now: UTC epoch seconds)."""
+    """Return what the ledger has to know of a write before it leaves (now: UTC epoch seconds)."""
     return Intent(
         job=entry.job,
         index=entry.index,

@@ -120,7 +120,7 @@ class Bucket:
         return JITTER_S if self.window_s > 3 * JITTER_S else 0.0
 
     def overlap(self, mark: int) -> int:
-        """Requests that were under way at some time since `mark` was taken (count, >= 0)."""
+        """Return requests that were under way at some time since `mark` was taken (count, >= 0)."""
         return self.sent - mark
 
     def reserve_one(self) -> None:
@@ -222,7 +222,7 @@ class Bucket:
         return is_new
 
     def _maybegin(self, witness: Witness, late: float) -> bool:
-        """Whether a word of a later window is the first of a new one, or only contradicts the others."""
+        """Return whether a word of a later window is the first of a new one, or only contradicts the others."""
         if self.own == 0 and not self.is_exhausted:
             return True  # nothing of ours counts yet: the window may begin as late as it likes
         if late < self.reset_at:
@@ -278,7 +278,8 @@ class Bucket:
         self.window_s = max(self.window_s, reset_at - self.opened_at) if self.opened_at else self.window_s
 
     def _is_surpassed(self, vague: Witness, good: list[Witness], late: float) -> bool:
-        """Whether another witness knows the window that had not begun when `vague` spoke of it, maybe a little late."""
+        """Return whether another witness knows the window that had not begun when `vague` spoke of it, maybe a little
+        late."""
         began_s = late - vague.heard_at + LATE_S
         return any(each is not vague and vague.reset_at < each.reset_at < vague.reset_at + began_s for each in good)
 

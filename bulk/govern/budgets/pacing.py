@@ -15,7 +15,7 @@ TAIL_S = 0.02
 
 
 def rate(available: int, work_left: int, seconds_left: float, window_s: float) -> float | None:
-    """Requests per second to let out now; None for full speed.
+    """Return requests per second to let out now; None for full speed.
 
     Args:
         available: requests that may still leave in this window (count).
@@ -32,10 +32,11 @@ def rate(available: int, work_left: int, seconds_left: float, window_s: float) -
 
 
 def burst(per_second: float) -> int:
-    """Requests to let out together at that rate (count, >= 1)."""
+    """Return requests to let out together at that rate (count, >= 1)."""
     return max(1, round(per_second * BURST_S))
 
 
 def seconds_until(moment: float | None, now: float) -> float:
-    """Seconds to wait. Without a moment to come it is so long that only a wake-up ends it (a reset is asked for)."""
+    """Return seconds to wait. Without a moment to come it is so long that only a wake-up ends it (a reset is asked
+    for)."""
     return 3_700.0 if moment is None or moment <= now else moment - now

@@ -28,7 +28,7 @@ LAG_MOST_S = 5.0
 
 
 def is_doubtful(bucket: Bucket) -> bool:
-    """Whether nothing is left only because a witness says so, or another one says that something is."""
+    """Return whether nothing is left only because a witness says so, or another one says that something is."""
     return bucket.limit - bucket.own > bucket.reserve or any(
         _lost_writes(bucket, each) for each in (bucket.shown, bucket.asked)
     )
@@ -41,15 +41,15 @@ def _lost_writes(bucket: Bucket, witness: Witness) -> bool:
 
 
 def _is_hollow(bucket: Bucket) -> bool:
-    """Whether one witness alone says that a window is empty of which this run has used next to nothing."""
+    """Return whether one witness alone says that a window is empty of which this run has used next to nothing."""
     if bucket.window < bucket.hollow_from or bucket.own >= HOLLOW_USED * (bucket.limit - bucket.reserve):
         return False
     return sum(each.ceiling <= bucket.paid for each in (bucket.shown, bucket.asked)) < 2
 
 
 def probe_at(bucket: Bucket, now: float) -> float:
-    """When one request may go and see whether something is left after all; `now`, too (UTC epoch seconds, platform
-    time)."""
+    """Return when one request may go and see whether something is left after all; `now`, too (UTC epoch seconds,
+    platform time)."""
     if bucket.is_probing:
         return math.inf
     if bucket.emptied_at == 0.0:
@@ -67,7 +67,8 @@ def probe_at(bucket: Bucket, now: float) -> float:
 
 
 def _is_next_full(bucket: Bucket, now: float) -> bool:
-    """Whether the next window may be full of what was under way when it began: then there is nothing to be seen."""
+    """Return whether the next window may be full of what was under way when it began: then there is nothing to be
+    seen."""
     over = bucket.over if bucket.over >= 0 else bucket.paid - bucket.in_flight
     return now >= bucket.reset_at and bucket.paid - over >= bucket.limit
 

@@ -36,7 +36,8 @@ SEEN = {
 
 
 def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
-    """What the headers of an answer say of the budget that paid for it; None where they don't, or may mean another."""
+    """Return what the headers of an answer say of the budget that paid for it; None where they don't, or may mean
+    another."""
     kind, queue = verdict.kind, permit.queue
     if kind not in _SPEAK or permit.generation != queue.account.generation:
         return None

@@ -23,7 +23,7 @@ def note(queue: PermitQueue, limit: int, now: float, *, is_asked: bool) -> None:
 
 
 def is_hopeless(queue: PermitQueue, now: float) -> bool:
-    """Whether the limit leaves nothing to let out, as far as that can be known (now: monotonic seconds).
+    """Return whether the limit leaves nothing to let out, as far as that can be known (now: monotonic seconds).
 
     A single word is never believed; in a run that sends, neither is one witness while another has said the contrary.
     """
@@ -50,7 +50,7 @@ def _why(queue: PermitQueue, reserve: int) -> str:
 def reason_to_stop(
     queues: Iterable[PermitQueue], queue: PermitQueue, work_left: int, reserve: Callable[[int], int]
 ) -> BulkError | None:
-    """Why the run can't go on after what was said at `queue`; None: it can, or does not need it.
+    """Return why the run can't go on after what was said at `queue`; None: it can, or does not need it.
 
     Args:
         permit queues: all of the run. work_left: requests still to be sent there (count).
@@ -62,8 +62,8 @@ def reason_to_stop(
 
 
 def may_begin(accounts: Iterable[Account], work_left: Callable[[str, str], int]) -> bool:
-    """Whether every credential was asked for its limits, and no queue that is needed waits for a second word on a limit
-    that leaves nothing: nothing is sent before."""
+    """Return whether every credential was asked for its limits, and no queue that is needed waits for a second word on
+    a limit that leaves nothing: nothing is sent before."""
     for account in accounts:
         if not account.was_asked:
             return False

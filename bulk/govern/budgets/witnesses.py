@@ -58,7 +58,7 @@ class Witness:
             self.reset_at, self.is_vague = reset_at, is_full
 
     def left(self, paid: int) -> int:
-        """What is left by its newest word alone (count); nothing where it has not spoken of this window."""
+        """Return what is left by its newest word alone (count); nothing where it has not spoken of this window."""
         return self.newest - paid if self.newest != NEVER else 0
 
     def forget(self) -> None:

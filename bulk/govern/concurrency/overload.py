@@ -49,7 +49,7 @@ class Overload:
         return self.bad / self.seen if self.seen else 0.0
 
     def was_good(self, limit: float) -> bool:
-        """A good answer; returns whether the experiment that is under way has ended."""
+        """Take in a good answer; return whether the experiment that is under way has ended."""
         if self.skip > 0:
             self.skip -= 1
             return False
@@ -66,7 +66,7 @@ class Overload:
         return False
 
     def was_bad(self, limit: float) -> bool:
-        """A bad answer; returns whether it is one too many."""
+        """Take in a bad answer; return whether it is one too many."""
         self.pass_by()
         self.seen += 1.0
         self.bad += 1.0
@@ -80,7 +80,8 @@ class Overload:
             self.skip -= 1
 
     def is_alike(self) -> bool:
-        """Whether the experiment shows as large a share of bad answers as before, one that can be put up with."""
+        """Return whether the experiment shows as large a share of bad answers as before, one that can be put up
+        with."""
         return 0.0 < ALIKE * self.before <= self.share < MOST
 
     def fell(self, in_flight: int) -> None:
@@ -89,7 +90,7 @@ class Overload:
         self._begin(in_flight)
 
     def conclude(self) -> bool:
-        """The experiment is over; returns whether fewer in flight were better."""
+        """End the experiment; return whether fewer in flight were better."""
         is_alike = self.is_alike()
         if is_alike:
             self.tolerated = min(MOST, max(self.tolerated, ROOM * self.share + LEAST_ROOM))

@@ -98,7 +98,7 @@ class Credential:
                 raise CredentialMissing(f"credential {self.name!r}: expected {expected}")
 
     def read(self) -> Secret:
-        """The token. Its source is opened at the first call; later ones give what was last read or renewed.
+        """Return the token. Its source is opened at the first call; later ones give what was last read or renewed.
 
         Blocks while a `command:` runs, at most 30 s.
 
@@ -143,7 +143,7 @@ class Credential:
                 return self._token(self._command_bytes(stop))
 
     def _token(self, raw: bytes) -> Secret:
-        """A token from what a source gave; line ends after it are not part of it."""
+        """Return a token from what a source gave; line ends after it are not part of it."""
         ends_at = None
         if self._kind == "command":
             raw, ends_at = _without_end(raw)
@@ -224,7 +224,8 @@ class Credential:
         return output
 
     def _output_of(self, child: "subprocess.Popen[bytes]", until: float, stop: threading.Event) -> bytes | None:
-        """What `child` prints until it ends, or until it has printed too much; None: `until` (monotonic) came first."""
+        """Return what `child` prints until it ends, or until it has printed too much; None: `until` (monotonic) came
+        first."""
         pipe = child.stdout
         assert pipe is not None, "its output is a pipe"
         output, is_open = b"", True
@@ -252,7 +253,7 @@ _SOURCES = {"env": "the environment variable", "file": "the file", "command": "t
 
 
 def _flaw_of_token(raw: bytes) -> str:
-    """Why `raw` can't be a token; empty where it can. Never says what it holds."""
+    """Return why `raw` can't be a token; empty where it can. Never says what it holds."""
     if not raw:
         return "is empty"
     if len(raw) > TOKEN_BYTES:
@@ -263,7 +264,7 @@ def _flaw_of_token(raw: bytes) -> str:
 
 
 def _without_end(raw: bytes) -> tuple[bytes, float | None]:
-    """What a program printed without its second line, where that names the moment at which the token ends, as in
+    """Return what a program printed without its second line, where that names the moment at which the token ends, as in
     `2026-11-21T09:00:00Z`; and that moment (UTC epoch seconds)."""
     token, _, line = raw.partition(b"\n")
     with contextlib.suppress(ValueError):
@@ -274,7 +275,7 @@ def _without_end(raw: bytes) -> tuple[bytes, float | None]:
 
 
 def _may_hold_token(name: str, value: str) -> bool:
-    """Whether a program must not inherit this variable: it holds a secret that was read, or its name says so."""
+    """Return whether a program must not inherit this variable: it holds a secret that was read, or its name says so."""
     return is_secret(value) or _TOKEN_VARIABLE.fullmatch(name) is not None
 
 
@@ -284,7 +285,7 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> None:
 
 
 def _end(child: "subprocess.Popen[bytes]") -> int:
-    """How `child` ended; where it still runs, it and what it started are killed."""
+    """Return how `child` ended; where it still runs, it and what it started are killed."""
     with child:
         if child.poll() is None:
             with contextlib.suppress(OSError):

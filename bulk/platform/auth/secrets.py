@@ -24,11 +24,11 @@ class Secret:
         remember(text)
 
     def reveal(self) -> str:
-        """The text itself, for the one place that sends it."""
+        """Return the text itself, for the one place that sends it."""
         return self.__text
 
     def is_same(self, other: "Secret") -> bool:
-        """Whether both hold the same text; takes the same time wherever they differ."""
+        """Return whether both hold the same text; takes the same time wherever they differ."""
         return hmac.compare_digest(self.__text.encode(), other.__text.encode())
 
     def __repr__(self) -> str:

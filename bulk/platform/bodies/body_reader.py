@@ -46,18 +46,18 @@ class Holder(Protocol):
 
 
 def too_long(most: int) -> Unreadable:
-    """What stands for a body of more than so many bytes, which is not read to its end."""
+    """Return what stands for a body of more than so many bytes, which is not read to its end."""
     return Unreadable(f"it has more than {most:,} bytes", is_too_large=True)
 
 
 def _decoded(response: Answering) -> Coded | StreamReader:
-    """The body of an answer without its coding, block by block."""
+    """Return the body of an answer without its coding, block by block."""
     coding = response.headers.get("Content-Encoding", "identity").lower()
     return response.content if coding in ("identity", "") else Coded(response.content, coding)
 
 
 async def read_alone(response: Answering, most: int) -> bytes | Unreadable:
-    """The body of an answer that belongs to no item, in memory; see `BodyReader.read`."""
+    """Return the body of an answer that belongs to no item, in memory; see `BodyReader.read`."""
     content = _decoded(response)
     blocks: list[bytes] = []
     size = 0
@@ -88,7 +88,7 @@ class BodyReader:
         self._spool.clear()
 
     def holds(self, holder: object) -> bool:
-        """Whether an item has something that must come to its `end`."""
+        """Return whether an item has something that must come to its `end`."""
         return holder in self._memory_budget or holder in self._files
 
     def step_aside(self, holder: object) -> None:
@@ -111,7 +111,7 @@ class BodyReader:
     async def read(
         self, response: Answering, request: Request, flight: InFlight, holder: Holder
     ) -> bytes | BodyFile | Unreadable:
-        """The body of `response`, which is released when all of it has come.
+        """Return the body of `response`, which is released when all of it has come.
 
         Raises:
             One of `failures.FOREIGN`, CodingBroken: it broke off.

@@ -32,7 +32,7 @@ class Unreadable:
 
 
 def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes) -> Any:
-    """The body as `Reply.body` holds it.
+    """Return the body as `Reply.body` holds it.
 
     Success: bytes for raw and html, else the JSON value; Unreadable where it is none, None where it is empty. Other
     statuses: the JSON value, or None where it is anything else.

@@ -52,7 +52,7 @@ class Coded:
         self._rest: bytes | None = None
 
     async def readany(self) -> bytes:
-        """The next bytes, at most `_STEP_BYTES`; none at the end.
+        """Return the next bytes, at most `_STEP_BYTES`; none at the end.
 
         Raises:
             CodingBroken: it can't be decoded.

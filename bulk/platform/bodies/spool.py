@@ -48,7 +48,7 @@ class Spool:
         self._is_made = False
 
     def new(self) -> "SpooledBody":
-        """A file that nothing has been written to yet; it is made with its first bytes."""
+        """Return a file that nothing has been written to yet; it is made with its first bytes."""
         self._files += 1
         return SpooledBody(self, self._folder / str(self._files))
 
@@ -75,7 +75,7 @@ class Spool:
                 raise stopped(error, self._folder) from error
 
     def open(self, path: Path) -> int:
-        """A descriptor of a new file; blocks."""
+        """Return a descriptor of a new file; blocks."""
         if not self._is_made:
             with contextlib.suppress(FileExistsError):
                 self._folder.mkdir(mode=DIRECTORY_MODE)
@@ -109,7 +109,7 @@ class SpooledBody:
         await self._do(write)
 
     async def seal(self, size_bytes: int, *, is_durable: bool) -> BodyFile:
-        """What was written, as something to hand on; it is complete.
+        """Return what was written, as something to hand on; it is complete.
 
         Args:
             is_durable: its content is on the disk when this returns, as far as the system can tell.
@@ -131,7 +131,7 @@ class SpooledBody:
         return BodyFile(name=self.name, size_bytes=size_bytes, sha256=sha256.hexdigest(), blob_sha=git.hexdigest())
 
     async def read(self) -> bytes:
-        """All that was written; the file is gone then."""
+        """Return all that was written; the file is gone then."""
         found: list[bytes] = []
 
         def read() -> None:

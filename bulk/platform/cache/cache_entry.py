@@ -33,12 +33,12 @@ class CacheEntry:
         self.etag, self.last_modified, self.content_type, self.link, self._result = head.split("\n")
 
     def is_result_of(self, operation: str) -> bool:
-        """Whether the body is what an item of `operation` ended with, and is still as it was then."""
+        """Return whether the body is what an item of `operation` ended with, and is still as it was then."""
         return operation != "" and self._result == f"{operation} {_check(self.body)}"
 
 
 def head_of(etag: str, last_modified: str, content_type: str, link: str) -> str | None:
-    """The head of a row; None where it can't be one."""
+    """Return the head of a row; None where it can't be one."""
     head = f"{etag}\n{last_modified}\n{content_type}\n{link}\n"
     if head.count("\n") >= _LINES or not (head.isascii() or _is_text(head)):
         return None
@@ -46,13 +46,13 @@ def head_of(etag: str, last_modified: str, content_type: str, link: str) -> str 
 
 
 def as_result(head: str, operation: str, text: bytes) -> str:
-    """The head of the same row, whose body is from now on `text`, which an item of `operation` ended with."""
+    """Return the head of the same row, whose body is from now on `text`, which an item of `operation` ended with."""
     end = head.rindex("\n") + 1
     return f"{head[:end]}{operation} {_check(text)}"
 
 
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
-    """The rows as they may be written: JSON has `***` where a secret stands.
+    """Return the rows as they may be written: JSON has `***` where a secret stands.
 
     The content of a file is left out where a known secret stands in it as it is; else it is somebody's, and stays.
     """
@@ -71,12 +71,12 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
 
 
 def _check(body: bytes) -> str:
-    """A body that a disk has damaged must not become a line that nobody can read."""
+    """Return a body that a disk has damaged must not become a line that nobody can read."""
     return str(ZLIB.crc32(body))
 
 
 def _is_text(value: str) -> bool:
-    """Whether headers came as UTF-8: else they hold halves of surrogate pairs."""
+    """Return whether headers came as UTF-8: else they hold halves of surrogate pairs."""
     return not any(chr(0xD800) <= char <= chr(0xDFFF) for char in value)
 
 

@@ -89,7 +89,7 @@ class Diff:
             yield msgspec.json.decode(line, type=Change)
 
     def json_lines(self) -> Iterator[bytes]:
-        """The summary, then every change, each as one line of JSON with its newline."""
+        """Yield the summary, then every change, each as one line of JSON with its newline."""
         yield msgspec.json.encode(self.summary) + b"\n"
         for line in self._lines(None, None):
             yield line + b"\n"
@@ -191,7 +191,7 @@ class _Comparison:
         )
 
     def _lines(self, run: int, job: int) -> Iterator[tuple[_Line, bytes]]:
-        """The lines of a job in one run: what is compared of them, and as they are in the file."""
+        """Yield the lines of a job in one run: what is compared of them, and as they are in the file."""
         view = self._views[run]
         for line in view.lines(job=self._jobs[job].name):
             try:
@@ -213,7 +213,7 @@ class _Comparison:
         return found
 
     def _outcome(self, line: _Line) -> str:
-        """The outcome as it is compared: in a second audit, `unchanged` is what `succeeded` was in the first."""
+        """Return the outcome as it is compared: in a second audit, `unchanged` is what `succeeded` was in the first."""
         is_done = line.outcome in SUCCESSFUL
         return _DONE if is_done or "outcome" in self._ignored else line.outcome.value
 
@@ -266,7 +266,7 @@ class _Comparison:
             raise RunDirectoryError(f"{self._views[run].run_dir} was changed while it was compared: compare it again")
 
     def _change(self, job: str, old: _Line | None, new: _Line | None) -> Change | None:
-        """What is said of an item of either run or of both; None where nothing of it differs."""
+        """Return what is said of an item of either run or of both; None where nothing of it differs."""
         shown = new or old
         assert shown is not None, "it is in one of them"
         if old is not None and new is not None:

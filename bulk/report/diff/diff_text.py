@@ -114,5 +114,5 @@ def _difference(field: FieldDifference) -> str:
 
 
 def _value(value: object) -> str:
-    """A value as JSON, cut to what a person reads."""
+    """Return a value as JSON, cut to what a person reads."""
     return safe(msgspec.json.encode(value).decode("utf-8", "replace"), _MOST_VALUE)

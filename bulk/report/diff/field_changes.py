@@ -23,7 +23,8 @@ class FieldDifference(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def differences(old: Any, new: Any, field: str) -> Iterator[FieldDifference]:
-    """The fields in which two JSON values differ, those of objects in the order of `old`, then the ones only in `new`.
+    """Yield the fields in which two JSON values differ, those of objects in the order of `old`, then the ones only in
+    `new`.
 
     Args:
         field: what the values are called themselves, such as `result`.

@@ -57,7 +57,7 @@ def _two(whole: int, large: int, large_name: str, small: int, small_name: str) -
 
 
 def moment(at: float, now: float) -> str:
-    """The local time of `at` as short as it can be understood at `now` (both UTC epoch seconds).
+    """Return the local time of `at` as short as it can be understood at `now` (both UTC epoch seconds).
 
     `14:05:07` within two minutes, `14:05` today, `Sat 14:05` within six days, else `2026-11-21 14:05`; `?` where the
     calendar has no such day.

@@ -49,7 +49,7 @@ class Part:
 
 
 def render(report: Report, exploration: Exploration | None = None) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Args:
         exploration: what there is to explore; None: there are only the tables.
@@ -118,7 +118,7 @@ def _template() -> Template:
 
 
 def _finalized(value: Any) -> Any:
-    """What the template prints, made safe; markup (of the template itself) is left alone."""
+    """Return what the template prints, made safe; markup (of the template itself) is left alone."""
     return shown(value) if type(value) is str else value
 
 
@@ -135,7 +135,7 @@ def _shown(char: str) -> str:
 
 
 def bar_parts(outcomes: Mapping[str, int], left: int | None) -> Iterator[Part]:
-    """The bar of some outcomes; what occurred at all is seen."""
+    """Yield the bar of some outcomes; what occurred at all is seen."""
     counts = {**{kind: outcomes.get(kind, 0) for kind in OUTCOMES}, "left": left or 0}
     whole, x = max(1, sum(counts.values())), 0.0
     for kind, count in counts.items():
@@ -146,7 +146,7 @@ def bar_parts(outcomes: Mapping[str, int], left: int | None) -> Iterator[Part]:
 
 
 def _causes(exploration: Exploration) -> Iterator[dict[str, Any]]:
-    """The most frequent first."""
+    """Yield the most frequent first."""
     numbered = [(cause, number) for number, cause in enumerate(exploration.causes) if cause.code not in _NEUTRAL]
     for cause, number in sorted(numbered, key=lambda each: -each[0].count):
         yield {
@@ -161,7 +161,7 @@ def _causes(exploration: Exploration) -> Iterator[dict[str, Any]]:
 
 
 def _listed(job: JobReport) -> str:
-    """What the list of a job's problems holds: all of them, or the first."""
+    """Return what the list of a job's problems holds: all of them, or the first."""
     wrong = sum(error.count for error in job.errors if error.code != ErrorCode.SUPERSEDED)
     shown_items = len(job.problems)
     if shown_items == 1:

@@ -16,7 +16,7 @@ MOMENT = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"
 
 
 def is_moment(name: str) -> bool:
-    """Whether a field of that name holds a moment."""
+    """Return whether a field of that name holds a moment."""
     return name in ("at", "until") or name.endswith("_at")
 
 

@@ -13,7 +13,7 @@ _SENT = "as planned; nothing but GET /rate_limit was sent"
 
 
 def render(plan: Plan, *, is_coloured: bool = False, columns: int = 80) -> str:
-    """The whole plan; ends in a line break, safe to print.
+    """Return the whole plan; ends in a line break, safe to print.
 
     Args:
         is_coloured: see `terminal.wants_colour`.
@@ -63,7 +63,7 @@ def _end(plan: Plan) -> str:
 
 
 def _with_losses(plan: Plan, most: float) -> str:
-    """How much later it may end where answers are lost; empty where that makes no difference that is shown."""
+    """Return how much later it may end where answers are lost; empty where that makes no difference that is shown."""
     lossy = plan.lossy_finish_at
     if lossy is None or not plan.lossy_share or duration(lossy - plan.at) == duration(most - plan.at):
         return ""
@@ -72,7 +72,7 @@ def _with_losses(plan: Plan, most: float) -> str:
 
 
 def _saved(saved: Savings) -> str:
-    """What need not be sent, in one or two sentences; empty where that is nothing."""
+    """Return what need not be sent, in one or two sentences; empty where that is nothing."""
     parts = [
         f"{count(number)} {what}"
         for number, what in (

@@ -84,7 +84,7 @@ class BucketLeft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def buckets(found: Sequence[BucketStatus]) -> list[BucketLeft]:
-    """What is left of each bucket."""
+    """Return what is left of each bucket."""
     return [
         BucketLeft(
             credential=bucket.credential,
@@ -99,7 +99,7 @@ def buckets(found: Sequence[BucketStatus]) -> list[BucketLeft]:
 
 
 def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> StatusData:
-    """Where the run of `view` stands at `now` (UTC epoch seconds). `live`: what its process says at this moment.
+    """Return where the run of `view` stands at `now` (UTC epoch seconds). `live`: what its process says at this moment.
 
     Raises:
         RunDirectoryError: the run directory can't be read.
@@ -135,7 +135,7 @@ def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> Stat
 
 
 def is_stale(standing: Standing, now: float) -> bool:
-    """Whether what the process last said is old."""
+    """Return whether what the process last said is old."""
     if standing.last is None or not (standing.is_live or standing.state == "lost"):
         return False
     return standing.state == "lost" or now - standing.last.at > STALE_S
@@ -156,7 +156,7 @@ def _epoch(standing: Standing) -> EpochStatus | None:
 
 
 def _status(standing: Standing) -> RunStatus | None:
-    """The last status; what a process that is gone said of itself is corrected."""
+    """Return the last status; what a process that is gone said of itself is corrected."""
     if standing.last is None or standing.is_live:
         return standing.last
     return msgspec.structs.replace(standing.last, state=standing.state, pid=None)

@@ -31,7 +31,7 @@ _MOST_JOBS = 60
 def render(
     view: LedgerView, *, now: float, live: RunStatus | None = None, is_coloured: bool = False, columns: int = 80
 ) -> str:
-    """Where the run of `view` stands; ends in a line break, safe to print.
+    """Return where the run of `view` stands; ends in a line break, safe to print.
 
     Args:
         now: UTC epoch seconds.
@@ -112,7 +112,7 @@ def _live(standing: Standing, now: float, columns: int) -> Iterator[str]:
 
 
 def buckets(found: Sequence[BucketStatus], *, now: float, columns: int = 80) -> str:
-    """A table of buckets, one line each; ends in a line break, safe to print.
+    """Return a table of buckets, one line each; ends in a line break, safe to print.
 
     Args:
         now: UTC epoch seconds.

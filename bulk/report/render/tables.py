@@ -32,7 +32,7 @@ _FORMULA = re.compile(r"[\s\u200c\u200d]*[=+\-@＝＋－＠]")  # also behind bl
 
 
 def parse_only(text: str) -> frozenset[OutcomeKind]:
-    """The outcomes that `--only failed,unknown` names.
+    """Return the outcomes that `--only failed,unknown` names.
 
     Raises:
         UsageError: one of them is none.
@@ -49,7 +49,7 @@ def parse_only(text: str) -> frozenset[OutcomeKind]:
 
 
 def write_jsonl(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
-    """The current lines as they are in the run directory; returns how many (count)."""
+    """Write the current lines as they are in the run directory; return how many (count)."""
     number = 0
     for line in view.lines(kinds=only):
         out.write(line)
@@ -58,7 +58,7 @@ def write_jsonl(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
 
 
 def write_list(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
-    """One line for each item, safe to show on a terminal; returns how many (count)."""
+    """Write one line for each item, safe to show on a terminal; return how many (count)."""
     number = 0
     for line in view.finished(kinds=only):
         error = line.get("error") or {}
@@ -71,7 +71,7 @@ def write_list(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
 
 
 def write_csv(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
-    """A header and one row for each item; returns how many items (count).
+    """Write a header and one row for each item; return how many items (count).
 
     An item's fields become columns `item.owner`, `item.committer.name`, in the order in which they first occur (the
     first 200 different ones; the lines are read twice for it). Lists and the result are JSON in one cell; a result
@@ -99,7 +99,7 @@ def write_csv(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
 
 
 def cell(value: Any) -> str | int | float:
-    """What stands in a CSV cell for a JSON value: never anything that a spreadsheet runs or a terminal obeys.
+    """Return what stands in a CSV cell for a JSON value: never anything that a spreadsheet runs or a terminal obeys.
 
     Numbers, and texts that are nothing but a number, stay as they are: evaluating them gives what they say. The exact
     text is in the JSON lines.

@@ -60,7 +60,7 @@ def column(text: str, columns: int, *, is_right: bool = False) -> str:
 def aligned(
     rows: Sequence[Sequence[str]], columns: int, *, names: int = 1, right: Container[int] = ()
 ) -> Iterator[list[str]]:
-    """The cells of each row, made safe and padded; one that gets fewer than 8 columns is empty in every row.
+    """Yield the cells of each row, made safe and padded; one that gets fewer than 8 columns is empty in every row.
 
     Args:
         columns: width of a line, with 2 between cells.
@@ -91,7 +91,7 @@ def paragraphs(*parts: Iterable[str]) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person sees what is written to `stream`; False for one that is closed or gone."""
+    """Return whether a person sees what is written to `stream`; False for one that is closed or gone."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError, OSError):

@@ -38,7 +38,7 @@ _ACTIONS = 10
 
 
 def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> str:
-    """The whole report; ends in a line break. Names and messages in it are safe to print.
+    """Return the whole report; ends in a line break. Names and messages in it are safe to print.
 
     Args:
         is_coloured: see `terminal.wants_colour`.
@@ -57,7 +57,7 @@ def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> s
 
 
 def verdict(record: Report | Standing) -> str:
-    """One sentence, safe to print: `complete: every item succeeded or was unchanged`."""
+    """Return one sentence, safe to print: `complete: every item succeeded or was unchanged`."""
     state = STATES.get(record.state, record.state)
     if record.state in LIVE:
         return f"{state}: {safe(record.why)}" if record.why else state

@@ -54,7 +54,7 @@ class Polls:
         self._instants.append(now)
 
     def interval_s(self, now: float) -> int:
-        """How long a client shall wait until it polls again (whole seconds)."""
+        """Return how long a client shall wait until it polls again (whole seconds)."""
         while self._instants and self._instants[0] <= now - 60:
             self._instants.popleft()
         return min(MOST_POLL_S, POLL_S * max(1, -(-len(self._instants) // POLLS_WITHOUT_LOAD)))
@@ -183,7 +183,7 @@ def _mark(context: Context, user_id: int, until: float) -> None:
 
 
 def _validated(call: Call, user: User, answer: Answer) -> Answer:
-    """The answer with its `Last-Modified`, which gives 304 where the caller sends back exactly that."""
+    """Return the answer with its `Last-Modified`, which gives 304 where the caller sends back exactly that."""
     row = call.context.state.db.execute(
         "SELECT max(coalesce((SELECT changed_at FROM inboxes WHERE user_id = ?), 0), "
         "coalesce((SELECT max(updated_at) FROM threads WHERE user_id = ?), 0))",

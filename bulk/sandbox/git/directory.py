@@ -35,11 +35,11 @@ class GitStore:
         self._open: dict[int, GitRepository] = {}
 
     def __contains__(self, repository_id: object) -> bool:
-        """Whether the repository exists on disk."""
+        """Return whether the repository exists on disk."""
         return repository_id in self._ids
 
     def open(self, repository_id: int) -> GitRepository:
-        """The repository with that number.
+        """Return the repository with that number.
 
         Raises:
             KeyError: there is none on disk.
@@ -121,7 +121,7 @@ class GitStore:
                 directory.rmdir()
 
     def numbers(self) -> frozenset[int]:
-        """The numbers of all repositories on disk."""
+        """Return the numbers of all repositories on disk."""
         return frozenset(self._ids)
 
 

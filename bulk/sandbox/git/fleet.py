@@ -73,11 +73,11 @@ class Fleet:
         return max(5, len(str(self.count - 1)))
 
     def name(self, index: int) -> str:
-        """The name of a repository (index from 0)."""
+        """Return the name of a repository (index from 0)."""
         return f"{self.prefix}{index:0{self.digits}d}"
 
     def index_of(self, name: str) -> int | None:
-        """Which repository is called so, whatever the case; None: none is."""
+        """Return which repository is called so, whatever the case; None: none is."""
         number = name[len(self.prefix) :]
         if name[: len(self.prefix)].lower() != self.prefix.lower() or len(number) != self.digits:
             return None
@@ -85,12 +85,12 @@ class Fleet:
         return index if index < self.count else None
 
     def index_of_id(self, repository_id: int) -> int | None:
-        """Which repository has this number; None: none has."""
+        """Return which repository has this number; None: none has."""
         index = repository_id - self.first_id
         return index if 0 <= index < self.count else None
 
     def readme(self, index: int) -> bytes:
-        """The README of a repository: Markdown, ASCII, `readme_bytes` long or as long as its first two lines."""
+        """Return the README of a repository: Markdown, ASCII, `readme_bytes` long or as long as its first two lines."""
         head = f"# {self.name(index)}\n\nRepository {self.first_id + index}.\n\n".encode()
         length = self.readme_bytes - len(head) - 1
         if length <= 0:
@@ -99,7 +99,7 @@ class Fleet:
         return b"%b%b\n" % (head, self._filling[start : start + length])
 
     def revision(self, index: int, name: str) -> GeneratedRevision | None:
-        """The files of a repository, by branch or commit, as `GitRepository.revision` finds them."""
+        """Return the files of a repository, by branch or commit, as `GitRepository.revision` finds them."""
         found = GeneratedRevision(self, index, name)
         if name in _BRANCH_NAMES or (7 <= len(name) <= 40 and found.commit_sha.startswith(name.lower())):
             return found
@@ -112,7 +112,7 @@ class Fleet:
         repository.point(f"refs/heads/{DEFAULT_BRANCH}", objects[-1].id.decode(), self.created_at)
 
     def commit_sha(self, index: int) -> str:
-        """The sha of a repository's commit."""
+        """Return the sha of a repository's commit."""
         return self._objects(index)[-1].id.decode()
 
     def _objects(self, index: int) -> list[ShaFile]:
@@ -144,7 +144,7 @@ class GeneratedRevision:
         return self._fleet.commit_sha(self._index)
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at `path`: the root, the README, or None."""
+        """Return what stands at `path`: the root, the README, or None."""
         if path == README:
             return Entry(path, REGULAR, self._sha.hexdigest())
         if path:
@@ -153,15 +153,15 @@ class GeneratedRevision:
         return Entry("", DIRECTORY, hashlib.sha1(b"tree %d\0%b" % (len(tree), tree), usedforsecurity=False).hexdigest())
 
     def entries(self, directory: Entry) -> list[Entry]:
-        """What the root, the only directory, holds: the README."""
+        """Return what the root, the only directory, holds: the README."""
         return [] if directory.path else [Entry(README, REGULAR, self._sha.hexdigest())]
 
     def size(self, entry: Entry) -> int:
-        """Bytes of the README; 0 for the root."""
+        """Return bytes of the README; 0 for the root."""
         return len(self._readme) if entry.kind is Kind.FILE else 0
 
     def read(self, entry: Entry) -> bytes:
-        """The bytes of the README.
+        """Return the bytes of the README.
 
         Raises:
             KeyError: the entry is not the README.

@@ -20,7 +20,7 @@ class ObjectCache:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> object | None:
-        """The value of a key, or None."""
+        """Return the value of a key, or None."""
         with self._lock:
             found = self._entries.get(key)
             if found is None:

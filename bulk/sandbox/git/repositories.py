@@ -34,7 +34,7 @@ class Repositories:
             self._fleets.setdefault(fleet.organization_id, []).append(fleet)
 
     def revision(self, repository: Repository, name: str | None = None) -> Revision | None:
-        """The files of a branch, tag or commit (default: the default branch); None when nothing is called so."""
+        """Return the files of a branch, tag or commit (default: the default branch); None when nothing is called so."""
         asked = name or repository.default_branch
         if repository.id not in self._store:
             generated = self._generated(repository)
@@ -44,17 +44,17 @@ class Repositories:
         return self.git(repository).revision(asked)
 
     def is_empty(self, repository: Repository) -> bool:
-        """Whether the repository has no commit."""
+        """Return whether the repository has no commit."""
         return not self._is_generated(repository) and self.git(repository).is_empty()
 
     def has_branch(self, repository: Repository, name: str) -> bool:
-        """Whether there is a branch of exactly this name."""
+        """Return whether there is a branch of exactly this name."""
         if self._is_generated(repository):
             return name == repository.default_branch
         return self.git(repository).has_branch(name)
 
     def blob(self, repository: Repository, sha: str) -> bytes:
-        """The bytes of a blob.
+        """Return the bytes of a blob.
 
         Raises:
             KeyError: there is none.
@@ -63,7 +63,7 @@ class Repositories:
         return revision.read(Entry("", 0, sha)) if revision else self.git(repository).blob(sha)
 
     def git(self, repository: Repository) -> GitRepository:
-        """The repository on disk, made now where it was not there yet."""
+        """Return the repository on disk, made now where it was not there yet."""
         if repository.id in self._store:
             return self._store.open(repository.id)
         owner = self._state.organization_by_id(repository.organization_id).login
@@ -72,7 +72,7 @@ class Repositories:
         )
 
     def found(self, organization: Organization, name: str) -> Repository | None:
-        """The generated repository of that name (a `RepositorySource` of the state)."""
+        """Return the generated repository of that name (a `RepositorySource` of the state)."""
         for fleet in self._fleets.get(organization.id, ()):
             index = fleet.index_of(name)
             if index is not None:

@@ -64,7 +64,7 @@ class GitRepository:
         self._objects.close()
 
     def revision(self, name: str) -> GitRevision | None:
-        """The files of a branch, a tag or a commit (a full sha, or its first 7 digits or more), in that order.
+        """Return the files of a branch, a tag or a commit (a full sha, or its first 7 digits or more), in that order.
 
         Args:
             name: also `refs/heads/…`, `refs/tags/…`, `heads/…`, `tags/…`.
@@ -87,11 +87,11 @@ class GitRepository:
         )
 
     def has_branch(self, name: str) -> bool:
-        """Whether there is a branch with exactly this name."""
+        """Return whether there is a branch with exactly this name."""
         return self._ref(f"refs/heads/{name}") is not None
 
     def is_empty(self) -> bool:
-        """Whether there is no commit on any branch."""
+        """Return whether there is no commit on any branch."""
         return not any(ref.startswith(b"refs/heads/") for ref in self._refs.allkeys())
 
     def commit(
@@ -142,7 +142,7 @@ class GitRepository:
         draft.replace(path)
 
     def commit_record(self, sha: str) -> CommitRecord:
-        """The commit with this full sha.
+        """Return the commit with this full sha.
 
         Raises:
             KeyError: there is no such commit.
@@ -165,7 +165,7 @@ class GitRepository:
         return record
 
     def children(self, tree: str) -> Mapping[bytes, tuple[int, str]]:
-        """What a tree holds: name → (mode, sha), in git's order. Not to be changed.
+        """Return what a tree holds: name → (mode, sha), in git's order. Not to be changed.
 
         Raises:
             KeyError: there is no such tree.
@@ -184,7 +184,7 @@ class GitRepository:
         return listed
 
     def blob(self, sha: str) -> bytes:
-        """The bytes of a blob.
+        """Return the bytes of a blob.
 
         Raises:
             KeyError: there is no such blob.
@@ -201,7 +201,7 @@ class GitRepository:
         return data
 
     def blob_size(self, sha: str) -> int:
-        """Bytes of a blob, read from its header alone where it lies loose.
+        """Return bytes of a blob, read from its header alone where it lies loose.
 
         Raises:
             KeyError: there is no such blob.
@@ -217,7 +217,7 @@ class GitRepository:
         return int(start[: start.index(b"\0")].split(b" ")[1])
 
     def _ref(self, ref: str) -> tuple[str, float | None] | None:
-        """What a full ref name means, and since when (None: it does not say, because it is packed)."""
+        """Return what a full ref name means, and since when (None: it does not say, because it is packed)."""
         if not ref.startswith("refs/") or not is_ref_name(ref):
             return None
         try:
@@ -228,13 +228,13 @@ class GitRepository:
             return (packed.decode(), None) if packed else None
 
     def _peeled(self, sha: str) -> str:
-        """The commit that a sha leads to, over an annotated tag."""
+        """Return the commit that a sha leads to, over an annotated tag."""
         if isinstance(self._cache.get((self._id, sha)), CommitRecord):
             return sha
         return peel_sha(self._objects, ObjectID(sha.encode()))[1].id.decode()
 
     def _commit_named(self, text: str) -> str | None:
-        """The full sha of the one commit whose sha begins with `text`."""
+        """Return the full sha of the one commit whose sha begins with `text`."""
         digits = text.lower()
         if not 7 <= len(digits) <= 40 or set(digits) - set("0123456789abcdef"):
             return None
@@ -247,7 +247,7 @@ class GitRepository:
     def _grafted(
         self, tree: str | None, path: str, changes: Mapping[_Parts, Change | None], added: list[ShaFile]
     ) -> str | None:
-        """The tree at `path` after the changes below it: its sha, None when nothing is left in it.
+        """Return the tree at `path` after the changes below it: its sha, None when nothing is left in it.
 
         New objects are appended to `added`, leaves first.
         """
@@ -285,7 +285,7 @@ class GitRevision:
         self._repository, self.name, self.commit_sha, self.changed_at = repository, name, commit_sha, changed_at
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at `path` ("" is the root directory), or None."""
+        """Return what stands at `path` ("" is the root directory), or None."""
         mode, sha = DIRECTORY, self._repository.commit_record(self.commit_sha).tree
         for part in path.encode("utf-8", "replace").split(b"/") if path else ():
             found = self._repository.children(sha).get(part) if mode == DIRECTORY else None
@@ -295,7 +295,7 @@ class GitRevision:
         return Entry(path, mode, sha)
 
     def entries(self, directory: Entry) -> list[Entry]:
-        """What a directory holds, in git's order."""
+        """Return what a directory holds, in git's order."""
         return list(self._listed(directory))
 
     def _listed(self, directory: Entry) -> Iterator[Entry]:
@@ -304,11 +304,11 @@ class GitRevision:
             yield Entry(start + name.decode("utf-8", "replace"), mode, sha)
 
     def size(self, entry: Entry) -> int:
-        """Bytes of a file or of a symlink's target; 0 for the others."""
+        """Return bytes of a file or of a symlink's target; 0 for the others."""
         return self._repository.blob_size(entry.sha) if entry.kind in (Kind.FILE, Kind.SYMLINK) else 0
 
     def read(self, entry: Entry) -> bytes:
-        """The bytes of a file, or a symlink's target."""
+        """Return the bytes of a file, or a symlink's target."""
         return self._repository.blob(entry.sha)
 
 
@@ -325,7 +325,7 @@ def _added(new: ShaFile, added: list[ShaFile]) -> str:
 def _changed(
     before: tuple[int, str] | None, path: str, change: Change | None, added: list[ShaFile]
 ) -> tuple[int, str] | None:
-    """What stands at a path after a change of the path itself: (mode, sha), or None when it is deleted."""
+    """Return what stands at a path after a change of the path itself: (mode, sha), or None when it is deleted."""
     if before is not None and before[0] in (DIRECTORY, GITLINK):
         raise WriteConflict(path, "is a directory" if before[0] == DIRECTORY else "is a submodule")
     if change is None:
@@ -339,7 +339,7 @@ def _changed(
 
 
 def commit_object(tree: str, parents: Sequence[str], message: str, author: Person, committer: Person) -> Commit:
-    """A commit that is not written anywhere yet."""
+    """Return a commit that is not written anywhere yet."""
     commit = Commit()
     commit.tree = ObjectID(tree.encode())
     commit.parents = [ObjectID(parent.encode()) for parent in parents]

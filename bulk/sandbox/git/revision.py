@@ -106,16 +106,16 @@ class Revision(Protocol):
         """The commit."""
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at `path` ("" is the root directory), or None."""
+        """Return what stands at `path` ("" is the root directory), or None."""
 
     def entries(self, directory: Entry) -> Sequence[Entry]:
-        """What a directory holds, in git's order."""
+        """Return what a directory holds, in git's order."""
 
     def size(self, entry: Entry) -> int:
-        """Bytes of a file or of a symlink's target; 0 for the others."""
+        """Return bytes of a file or of a symlink's target; 0 for the others."""
 
     def read(self, entry: Entry) -> bytes:
-        """The bytes of a file, or a symlink's target."""
+        """Return the bytes of a file, or a symlink's target."""
 
 
 class WriteConflict(Exception):
@@ -132,7 +132,8 @@ class WriteConflict(Exception):
 
 
 def linked_file(revision: Revision, link: Entry) -> Entry | None:
-    """The normal file of the same revision that a symlink leads to, over further links; None: it leads elsewhere."""
+    """Return the normal file of the same revision that a symlink leads to, over further links; None: it leads
+    elsewhere."""
     for _ in range(LINK_DEPTH):
         # A path that leaves the repository, absolute or over `..`, names no entry of it.
         path = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link_target(revision, link)))
@@ -146,12 +147,12 @@ def linked_file(revision: Revision, link: Entry) -> Entry | None:
 
 
 def link_target(revision: Revision, link: Entry) -> str:
-    """What a symlink says, as text."""
+    """Return what a symlink says, as text."""
     return revision.read(link).decode("utf-8", "replace")
 
 
 def path_fault(path: str) -> str | None:
-    """Why a file can't be written at `path`, as a sentence, or None when it can.
+    """Return why a file can't be written at `path`, as a sentence, or None when it can.
 
     `.git` is refused in every spelling that some file system takes for it, as git itself refuses it.
     """
@@ -169,7 +170,7 @@ def path_fault(path: str) -> str | None:
 
 
 def is_ref_name(name: str) -> bool:
-    """Whether git would take `name` for the name of a branch or tag, and a file system for that of a file."""
+    """Return whether git would take `name` for the name of a branch or tag, and a file system for that of a file."""
     try:
         encoded = name.encode()
     except UnicodeEncodeError:

@@ -47,12 +47,12 @@ class Authentication:
         self._known_at = state.token_changes
 
     def peek(self, header: str | None, now: float) -> Token | None:
-        """The good token in the header, without consequences; None: there is none."""
+        """Return the good token in the header, without consequences; None: there is none."""
         token = self._remembered(header) if header else None
         return token if token and (token.ends_at is None or now < token.ends_at) else None
 
     def identify(self, header: str | None, address: str, now: float) -> Token | None:
-        """The token of a request; None: it brought no credential.
+        """Return the token of a request; None: it brought no credential.
 
         Args:
             header: the value of `Authorization`.

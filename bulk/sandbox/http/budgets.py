@@ -44,7 +44,7 @@ class Window:
         return self.limit - self.used
 
     def reset_at(self, now: float) -> int:
-        """When the budget is full again (whole UTC epoch seconds)."""
+        """Return when the budget is full again (whole UTC epoch seconds)."""
         return (int(now) if self.started_at is None else self.started_at) + self.seconds
 
     def roll(self, now: float) -> None:
@@ -68,7 +68,7 @@ class Window:
             self.used -= 1
 
     def status(self, now: float) -> dict[str, int]:
-        """The category as `GET /rate_limit` shows it."""
+        """Return the category as `GET /rate_limit` shows it."""
         self.roll(now)
         return {"limit": self.limit, "used": self.used, "remaining": self.remaining, "reset": self.reset_at(now)}
 
@@ -82,7 +82,7 @@ class Budgets:
         self._windows: dict[tuple[int | str, str], Window] = {}
 
     def window(self, credential: int | str, category: str, now: float) -> Window:
-        """The window of a credential (a token's id, or an anonymous caller's address), rolled to `now`."""
+        """Return the window of a credential (a token's id, or an anonymous caller's address), rolled to `now`."""
         window = self._windows.get((credential, category))
         if window is None:
             if len(self._windows) >= WINDOWS_IN_MEMORY:

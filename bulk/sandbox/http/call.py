@@ -32,19 +32,19 @@ class Query:
         self._pairs = parse_qsl(text, keep_blank_values=True) if text else []
 
     def get(self, name: str) -> str | None:
-        """The last value given to `name`."""
+        """Return the last value given to `name`."""
         return next((value for key, value in reversed(self._pairs) if key == name), None)
 
     def every(self, name: str) -> list[str]:
-        """All values given to `name` or `name[]`, in order."""
+        """Return all values given to `name` or `name[]`, in order."""
         return [value for key, value in self._pairs if key in (name, f"{name}[]")]
 
     def words(self, name: str) -> set[str]:
-        """Everything given to `name` or `name[]`, also with commas between several; empty: nothing was."""
+        """Return everything given to `name` or `name[]`, also with commas between several; empty: nothing was."""
         return {word.strip() for value in self.every(name) for word in value.split(",")} - {""}
 
     def without(self, *names: str) -> list[tuple[str, str]]:
-        """All pairs but those of `names`, as given: for links to other pages."""
+        """Return all pairs but those of `names`, as given: for links to other pages."""
         return [(key, value) for key, value in self._pairs if key not in names]
 
 
@@ -126,7 +126,7 @@ class Call:
         return self.user
 
     def json_object(self) -> dict[str, object]:
-        """The body as a JSON object; an empty body is an empty object.
+        """Return the body as a JSON object; an empty body is an empty object.
 
         Raises:
             Refused: 400, where it is no JSON or no object.

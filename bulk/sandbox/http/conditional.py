@@ -12,14 +12,14 @@ from bulk.sandbox.clock import parse_http_date
 
 
 def etag_of(content: bytes) -> str:
-    """A weak validator of an answer's bytes."""
+    """Return a weak validator of an answer's bytes."""
     return f'W/"{hashlib.blake2b(content, digest_size=20).hexdigest()}"'
 
 
 def is_unmodified(
     if_none_match: str | None, if_modified_since: str | None, etag: str | None, last_modified: float | None
 ) -> bool:
-    """Whether the caller has what would be answered.
+    """Return whether the caller has what would be answered.
 
     Args:
         if_none_match: that header: a list of validators, or `*`.

@@ -36,7 +36,7 @@ class Entry:
     fault: str | None = None
 
     def line(self, now: float) -> bytes:
-        """The entry as a JSON line."""
+        """Return the entry as a JSON line."""
         return orjson.dumps(
             {
                 "at": iso_exact(self.at),

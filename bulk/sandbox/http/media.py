@@ -29,11 +29,11 @@ class Vendor:
 
     @classmethod
     def named(cls, name: str) -> Vendor:
-        """The vendor of that name in the settings."""
+        """Return the vendor of that name in the settings."""
         return cls(name, {"github": "GitHub"}.get(name, name.title()))
 
     def header(self, name: str) -> str:
-        """A header of the vendor's: `X-Service-Request-Id` for `Request-Id`."""
+        """Return a header of the vendor's: `X-Service-Request-Id` for `Request-Id`."""
         return f"X-{self.title}-{name}"
 
 

@@ -45,7 +45,7 @@ Observe: TypeAlias = Callable[[Observed], None]
 
 
 def from_environment() -> Observe | None:
-    """The observer that `BULK_SANDBOX_OBSERVER` names; None: it is not set.
+    """Return the observer that `BULK_SANDBOX_OBSERVER` names; None: it is not set.
 
     Raises:
         SettingError: there is no such module, or it has no `observe`.

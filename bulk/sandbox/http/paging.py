@@ -24,7 +24,7 @@ MOST_PER_PAGE: Final = 100
 def cut(
     call: Call, entries: Sequence[T], *, default: int = DEFAULT_PER_PAGE, most: int = MOST_PER_PAGE
 ) -> tuple[Sequence[T], dict[str, str]]:
-    """The page that `per_page` and `page` ask for, and its headers.
+    """Return the page that `per_page` and `page` ask for, and its headers.
 
     Args:
         call: the request.
@@ -54,7 +54,7 @@ def cut_by_cursor(
     default: int = DEFAULT_PER_PAGE,
     most: int = MOST_PER_PAGE,
 ) -> tuple[Sequence[T], dict[str, str]]:
-    """The page that `per_page` and `after` or `before` ask for, and its headers.
+    """Return the page that `per_page` and `after` or `before` ask for, and its headers.
 
     Args:
         call: the request.
@@ -79,7 +79,7 @@ def cut_by_cursor(
 
 
 def entries_on_page(call: Call, default: int = DEFAULT_PER_PAGE, most: int = MOST_PER_PAGE) -> int:
-    """How many entries the caller asks for with `per_page` (count, 1..most)."""
+    """Return how many entries the caller asks for with `per_page` (count, 1..most)."""
     return min(_positive(call.query.get("per_page"), default), most)
 
 

@@ -146,7 +146,7 @@ class Pipeline:
         return exchange.request.remote or "local"
 
     async def _answer(self, exchange: _Exchange, raw: bytes) -> Answer:
-        """The platform's answer, whatever happens."""
+        """Return the platform's answer, whatever happens."""
         try:
             route, call = self._admit(exchange, raw)
             rights.admit(call)
@@ -227,7 +227,7 @@ class Pipeline:
     # Steps after it -------------------------------------------------------------------------------------------------
 
     def _render(self, exchange: _Exchange, answer: Answer) -> web.Response:
-        """The answer as it goes out: conditional, with all headers."""
+        """Return the answer as it goes out: conditional, with all headers."""
         body = answer.raw
         content_type = answer.content_type
         if body is None and answer.body is not None:
@@ -279,7 +279,7 @@ class Pipeline:
         return headers
 
     def _fixed_headers(self, version: str, media: str) -> tuple[tuple[str, str], ...]:
-        """The headers that are the same for every answer of a version and media type."""
+        """Return the headers that are the same for every answer of a version and media type."""
         fixed = self._fixed.get((version, media))
         if fixed is None:
             name, header = self._context.vendor.name, self._context.vendor.header
@@ -318,7 +318,7 @@ class Pipeline:
         return response
 
     def _fail(self, exchange: _Exchange, fault: str) -> web.Response:
-        """What a fault gives instead: an answer of its own, or a closed connection."""
+        """Return what a fault gives instead: an answer of its own, or a closed connection."""
         instead = self._faults.instead(fault)
         if instead is not None:
             exchange.window = None

@@ -34,7 +34,7 @@ class Refused(Exception):
         self.status, self.message, self.errors, self.headers = status, message, tuple(errors), dict(headers or {})
 
     def body(self) -> dict[str, object]:
-        """The error as the platform's JSON object."""
+        """Return the error as the platform's JSON object."""
         body: dict[str, object] = {"message": self.message}
         if self.errors:
             body["errors"] = [dict(entry) if isinstance(entry, Mapping) else entry for entry in self.errors]
@@ -74,7 +74,7 @@ def invalid(*errors: Mapping[str, object] | str, message: str = "Validation Fail
 
 
 def problem(resource: str, field: str, code: str, message: str | None = None) -> dict[str, object]:
-    """One entry of a 422 answer's `errors`."""
+    """Return one entry of a 422 answer's `errors`."""
     entry: dict[str, object] = {"resource": resource, "field": field, "code": code}
     if message is not None:
         entry["message"] = message

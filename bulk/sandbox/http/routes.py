@@ -92,7 +92,7 @@ class Router:
         table[route.method] = (route, tuple(names))
 
     def match(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-        """The route of a raw (encoded) path below `/api/v3`, and its decoded parameters; None: there is none."""
+        """Return the route of a raw (encoded) path below `/api/v3`, and its decoded parameters; None: there is none."""
         if not path.startswith("/"):
             return None
         found = self._walk(self._root, "GET" if method == "HEAD" else method, path.split("/"), 1, ())

@@ -154,7 +154,7 @@ class SeedFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(path: Path) -> tuple[bytes, SeedFile]:
-    """The bytes of a seed file, and what it says.
+    """Return the bytes of a seed file, and what it says.
 
     Raises:
         SettingError: it can't be read, or says something that it can't mean; the message names the file and the place.

@@ -122,7 +122,7 @@ def _standard_tokens(state: State) -> None:
 
 
 def slug_of(name: str) -> str:
-    """The slug of an enterprise team. Source: specification, Enterprise teams."""
+    """Return the slug of an enterprise team. Source: specification, Enterprise teams."""
     return "ent:" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 

@@ -126,7 +126,8 @@ class State:
             raise
 
     def allocate(self, kind: str, count: int = 1) -> int:
-        """The first of `count` ids of a kind (`organization`, `repository`, `snapshot`, …) that nobody had before."""
+        """Return the first of `count` ids of a kind (`organization`, `repository`, `snapshot`, …) that nobody had
+        before."""
         row = self.db.execute(
             "INSERT INTO sequences VALUES (?, 1 + ?) ON CONFLICT (name) DO UPDATE SET next = next + ? RETURNING next",
             (kind, count, count),
@@ -136,11 +137,11 @@ class State:
     # People and tokens ----------------------------------------------------------------------------------------------
 
     def user(self, login: str) -> User | None:
-        """The user of that login, in any case."""
+        """Return the user of that login, in any case."""
         return self._users.get(login.casefold())
 
     def user_by_id(self, user_id: int) -> User:
-        """The user of that id (KeyError: there is none)."""
+        """Return the user of that id (KeyError: there is none)."""
         return self._users_by_id[user_id]
 
     def add_user(self, user: User) -> None:
@@ -154,7 +155,7 @@ class State:
         self._keep_user(user)
 
     def token(self, text: str) -> Token | None:
-        """The token of that text, ended or not."""
+        """Return the token of that text, ended or not."""
         return self._tokens.get(digest_of(text))
 
     def add_token(
@@ -196,11 +197,11 @@ class State:
     # Organizations and repositories ---------------------------------------------------------------------------------
 
     def organization(self, login: str) -> Organization | None:
-        """The organization of that name, in any case."""
+        """Return the organization of that name, in any case."""
         return self._organizations.get(login.casefold())
 
     def organization_by_id(self, organization_id: int) -> Organization:
-        """The organization of that id (KeyError: there is none)."""
+        """Return the organization of that id (KeyError: there is none)."""
         return self._organizations_by_id[organization_id]
 
     def add_organization(self, organization: Organization, owners: Sequence[User] = ()) -> None:
@@ -234,7 +235,7 @@ class State:
         self._roles[organization.id, user.id] = role
 
     def repository(self, organization: Organization, name: str) -> Repository | None:
-        """The repository of that name, in any case: from memory, the file, or a source of generated ones."""
+        """Return the repository of that name, in any case: from memory, the file, or a source of generated ones."""
         key = (organization.id, name.casefold())
         found = self._repositories.get(key)
         if found is None:
@@ -321,7 +322,7 @@ class State:
 
 
 def digest_of(text: str) -> bytes:
-    """How a token is kept: SHA-256 of its text."""
+    """Return how a token is kept: SHA-256 of its text."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 

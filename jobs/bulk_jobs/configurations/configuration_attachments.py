@@ -221,7 +221,7 @@ def _followed(item: AttachConfigurationItem, held: Held, license_before: Any, li
 
 
 def _counts(held: Held) -> dict[str, int]:
-    """How many repositories have each status."""
+    """Return how many repositories have each status."""
     return dict(sorted(Counter(held.values()).items()))
 
 
@@ -233,7 +233,7 @@ def _list(
 
 
 def _held(listing: pages.Listing) -> Held:
-    """What the entries of a list say: `{status, repository}`, or the repository itself."""
+    """Return what the entries of a list say: `{status, repository}`, or the repository itself."""
     found = {}
     for entry in listing.entries:
         repository = entry.get("repository", entry)
@@ -245,7 +245,7 @@ def _held(listing: pages.Listing) -> Held:
 
 
 def _needs_licenses(item: ConfigurationItem) -> Generator[Request, Reply, bool]:
-    """Whether the configuration asks for features that take licenses."""
+    """Return whether the configuration asks for features that take licenses."""
     proof = fields.proof_in_organization(item.org, item.configuration_id)
     reply = yield Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT, proof=proof)
     configuration = reply.body if reply.status == 200 else {}
@@ -253,7 +253,7 @@ def _needs_licenses(item: ConfigurationItem) -> Generator[Request, Reply, bool]:
 
 
 def _license(item: AttachConfigurationItem) -> Generator[Request, Reply, Any]:
-    """The seats as they are now; None where the credential may not see them."""
+    """Return the seats as they are now; None where the credential may not see them."""
     path, query, shown, proof = "/enterprise/settings/license", "", _LICENSE, licenses.LICENSE
     if item.enterprise is not None:
         path = f"{enterprises.enterprise_path(item.enterprise)}/settings/billing/advanced-security"

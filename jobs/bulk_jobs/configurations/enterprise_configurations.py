@@ -253,7 +253,7 @@ def _proof_of_list(item: EnterpriseItem) -> Proof:
 
 
 def _named(name: str, listing: pages.Listing) -> dict[str, Any] | None:
-    """The configuration of that name; in another case only where none has exactly this one."""
+    """Return the configuration of that name; in another case only where none has exactly this one."""
     form = normal_forms.name(name)
     alike = [each for each in listing.entries if normal_forms.name(each["name"]) == form]
     return next((each for each in alike if each["name"] == name), alike[0] if alike else None)

@@ -247,13 +247,14 @@ class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[Pro
 
 
 def _given(item: UpdateEnterpriseSecurityItem) -> dict[str, Any]:
-    """The settings of an item, as they are sent."""
+    """Return the settings of an item, as they are sent."""
     found = msgspec.structs.asdict(item)
     return {name: found[name] for name in SETTINGS if found[name] is not UNSET}
 
 
 def _is_so(given: dict[str, Any], shown: Any) -> bool:
-    """Whether all settings that can be read are as given; a null switch is off, one that is not shown is neither."""
+    """Return whether all settings that can be read are as given; a null switch is off, one that is not shown is
+    neither."""
     return all(
         _plain(name, shown.get(name)) == _plain(name, value) and (name in shown or name == LINK)
         for name, value in given.items()

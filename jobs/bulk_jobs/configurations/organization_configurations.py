@@ -293,7 +293,7 @@ class SetDefaultConfiguration(Operation[SetDefaultItem], Returns[DefaultConfigur
 
 
 def lane_of(item: ConfigurationItem) -> str:
-    """The lane of everything that writes one configuration."""
+    """Return the lane of everything that writes one configuration."""
     return f"{item.org}/{item.configuration_id}"
 
 
@@ -302,14 +302,14 @@ def _path(item: ConfigurationItem) -> str:
 
 
 def _image(body: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What a configuration shows of the fields of a body."""
+    """Return what a configuration shows of the fields of a body."""
     return {field: shown.get(field) for field in body}
 
 
 def _not_as_asked_for(
     differing: list[str], body: Mapping[str, Any], shown: Mapping[str, Any], lost: Lost
 ) -> NotApplied | Undecided:
-    """What a change whose answer was lost has left, where these fields are not as asked for."""
+    """Return what a change whose answer was lost has left, where these fields are not as asked for."""
     before, found = lost.memo.get("before"), _image(body, shown)
     if not isinstance(before, dict) or (
         not fields.differences(before, found) and not fields.differences(found, before)
@@ -332,7 +332,7 @@ def _proof(item: ConfigurationItem, *about: proofs.About) -> Proof:
 
 
 def _look(item: ConfigurationItem, *, is_fresh: bool = False) -> Request:
-    """The read of one configuration: 200 where it is there."""
+    """Return the read of one configuration: 200 where it is there."""
     return Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=_proof(item))
 
 

@@ -93,7 +93,7 @@ _ACTORS_WITH_ID = ("Integration", "RepositoryRole", "Team")
 
 
 def flaws_of_conditions(conditions: Conditions | None, target: str) -> Iterator[ItemFlaw]:
-    """What is wrong with the conditions of a ruleset for `target`."""
+    """Yield what is wrong with the conditions of a ruleset for `target`."""
     if conditions is None:
         if target != "push":
             yield ItemFlaw("conditions", f"is missing; a ruleset for the target {target} needs it")
@@ -114,7 +114,7 @@ def flaws_of_conditions(conditions: Conditions | None, target: str) -> Iterator[
 
 
 def flaws_of_actors(actors: list[BypassActor], target: str) -> Iterator[ItemFlaw]:
-    """What is wrong with those who may pass a ruleset for `target`."""
+    """Yield what is wrong with those who may pass a ruleset for `target`."""
     for place, actor in enumerate(actors):
         field, kind = f"bypass_actors[{place}]", actor.actor_type
         if kind in _ACTORS_WITH_ID and not isinstance(actor.actor_id, int):
@@ -126,7 +126,8 @@ def flaws_of_actors(actors: list[BypassActor], target: str) -> Iterator[ItemFlaw
 
 
 def flaws_of_texts(field: str, value: Any) -> Iterator[ItemFlaw]:
-    """What can't be sent of all the texts in `value`, a body's part as JSON values. A pattern may hold line breaks."""
+    """Yield what can't be sent of all the texts in `value`, a body's part as JSON values. A pattern may hold line
+    breaks."""
     match value:
         case str():
             allowed = "\t\n\r" if field.endswith(".pattern") else ""

@@ -280,7 +280,7 @@ def _list(item: CreateRulesetItem, targets: str | None = None) -> Generator[Requ
 def _exists(
     item: CreateRulesetItem, found: list[dict[str, Any]], refusal: Reply | None
 ) -> Generator[Request, Reply, Outcome]:
-    """How an item ends whose name these rulesets have."""
+    """Return how an item ends whose name these rulesets have."""
     status = refusal.status if refusal is not None else None
     why = f"a ruleset {item.name} exists already in {item.org}"
     if item.if_exists == "fail":
@@ -302,7 +302,7 @@ def _exists(
 
 
 def _whole(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, dict[str, Any] | None]:
-    """A ruleset with its rules, where the platform shows it: the specification does not say that it does."""
+    """Return a ruleset with its rules, where the platform shows it: the specification does not say that it does."""
     number = entry.get("id")
     if not isinstance(number, int):
         return None
@@ -313,7 +313,7 @@ def _whole(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request,
 
 
 def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, str]:
-    """What of a summary is not as asked for: its enforcement, and the target, which the list filters by."""
+    """Return what of a summary is not as asked for: its enforcement, and the target, which the list filters by."""
     differences = normal_forms.differences({"enforcement": item.enforcement}, entry, _FORMS)
     listing = yield from _list(item, targets=item.target)
     if listing.flaw is not None:
@@ -324,7 +324,7 @@ def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> G
 
 
 def _body(item: CreateRulesetItem) -> dict[str, Any]:
-    """The ruleset as it is sent: the target always, whatever else only where it is given."""
+    """Return the ruleset as it is sent: the target always, whatever else only where it is given."""
     given: dict[str, Any] = {**msgspec.to_builtins(item), "target": item.target}
     return {name: given[name] for name in _BODY if name in given}
 
@@ -343,7 +343,8 @@ def _history(item: RulesetItem) -> str:
 
 
 def _flaw_of_created(item: CreateRulesetItem, shown: Mapping[str, Any]) -> str:
-    """What an answer to the creation says besides the name: the target and the enforcement, where it says them."""
+    """Return what an answer to the creation says besides the name: the target and the enforcement, where it says
+    them."""
     asked = {"name": item.name, "target": item.target, "enforcement": item.enforcement}
     told = {field: value for field, value in asked.items() if shown.get(field) is not None}
     differing = normal_forms.differences(told, shown, _FORMS)

@@ -118,18 +118,18 @@ UPDATED_FIELDS = (
 
 
 def body_of(item: msgspec.Struct, fields: Iterable[str]) -> dict[str, Any]:
-    """Those of `fields` that the item gives, as JSON values."""
+    """Return those of `fields` that the item gives, as JSON values."""
     given = ((field, getattr(item, field)) for field in fields)
     return {field: msgspec.to_builtins(value) for field, value in given if value is not UNSET}
 
 
 def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """The fields of a body that a configuration does not have as asked for; none: it is so."""
+    """Return the fields of a body that a configuration does not have as asked for; none: it is so."""
     return normal_forms.differences(asked, found, _FORMS)
 
 
 def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Iterator[ItemFlaw]:
-    """What is wrong with the words of a configuration."""
+    """Yield what is wrong with the words of a configuration."""
     if isinstance(name, str):
         flaw = names.flaw_of_text(name)
         if flaw or not name.strip():
@@ -141,23 +141,23 @@ def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Itera
 
 
 def flaws_of_organization(org: str) -> Iterator[ItemFlaw]:
-    """What is wrong with the name of an organization."""
+    """Yield what is wrong with the name of an organization."""
     flaw = names.flaw_of_owner(org)
     if flaw:
         yield ItemFlaw("org", flaw)
 
 
 def flaw_of_shown(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-    """Which field of an answer is not what was asked for; what it does not show proves nothing either way."""
+    """Return which field of an answer is not what was asked for; what it does not show proves nothing either way."""
     differing = differences({field: value for field, value in asked.items() if field in shown}, shown)
     return f"its {differing[0]} is not what was asked for" if differing else ""
 
 
 def proof_in_organization(org: str, configuration_id: int, *about: proofs.About) -> Proof:
-    """What shows that an answer is this configuration, and what else is said of it."""
+    """Return what shows that an answer is this configuration, and what else is said of it."""
     return proofs.entry(CONFIGURATION, proofs.naming(id=configuration_id), proofs.of_kind("orgs", org), *about)
 
 
 def path_in_organization(org: str, configuration_id: int) -> str:
-    """Where a configuration lies in an organization."""
+    """Return where a configuration lies in an organization."""
     return f"/orgs/{urls.segment(org)}/code-security/configurations/{configuration_id}"

@@ -16,7 +16,7 @@ Thing = Mapping[str, Any]
 
 
 def ids(things: Sequence[Thing]) -> list[Any]:
-    """What the memo of a creation remembers: the ids that are there before it, under `before`."""
+    """Return what the memo of a creation remembers: the ids that are there before it, under `before`."""
     return [thing["id"] for thing in things]
 
 
@@ -29,7 +29,7 @@ def settled(
     shown_otherwise: Callable[[Thing], list[str]],
     shown: Callable[[Thing], Any],
 ) -> Outcome | NotApplied | Undecided:
-    """How a creation ended, of which the answer was lost.
+    """Return how a creation ended, of which the answer was lost.
 
     Args:
         kind: what is created, with its article, as `a webhook`.

@@ -38,18 +38,18 @@ Team = Annotated[
 
 
 def flaws_of_enterprise(enterprise: str) -> Iterator[ItemFlaw]:
-    """What is wrong with the slug of an enterprise."""
+    """Yield what is wrong with the slug of an enterprise."""
     if not _is_slug(enterprise):
         reason = f"expected letters, digits, hyphens and underscores, a letter or digit first; got {enterprise!r}"
         yield ItemFlaw("enterprise", reason)
 
 
 def flaws_of_team(team: str) -> Iterator[ItemFlaw]:
-    """What is wrong with the slug or id of an enterprise team."""
+    """Yield what is wrong with the slug or id of an enterprise team."""
     if not _is_team(team):
         yield ItemFlaw("enterprise-team", f"expected a slug that begins with ent:, or an id; got {team!r}")
 
 
 def enterprise_path(enterprise: str) -> str:
-    """Where everything of an enterprise lies."""
+    """Return where everything of an enterprise lies."""
     return f"/enterprises/{urls.segment(enterprise)}"

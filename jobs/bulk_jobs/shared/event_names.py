@@ -30,7 +30,7 @@ _MOST_SHOWN = 100
 
 
 def flaws_of_events(events: Sequence[str] | None, *, may_be_unknown: bool) -> Iterator[ItemFlaw]:
-    """What is wrong with kinds of events.
+    """Yield what is wrong with kinds of events.
 
     Args:
         may_be_unknown: whether the item insists on names that are not public.
@@ -43,7 +43,7 @@ def flaws_of_events(events: Sequence[str] | None, *, may_be_unknown: bool) -> It
 
 
 def _expected(event: str) -> str:
-    """The names that may have been meant, or what a name looks like."""
+    """Return the names that may have been meant, or what a name looks like."""
     import difflib
 
     near = difflib.get_close_matches(event[:_MOST_SHOWN].lower(), sorted(KNOWN), n=2)

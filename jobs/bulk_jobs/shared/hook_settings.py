@@ -92,27 +92,27 @@ class HookItem(OrganizationItem, frozen=True, kw_only=True):
 
 
 def hooks_path(org: str) -> str:
-    """The path of an organization's webhooks."""
+    """Return the path of an organization's webhooks."""
     return f"/orgs/{urls.segment(org)}/hooks"
 
 
 def hook_path(item: HookItem) -> str:
-    """The path of one webhook."""
+    """Return the path of one webhook."""
     return f"{hooks_path(item.org)}/{item.hook_id}"
 
 
 def proof_of_hook(item: HookItem, *about: proofs.About) -> Proof:
-    """What shows that an answer is this webhook, and what else is said of it."""
+    """Return what shows that an answer is this webhook, and what else is said of it."""
     return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org), *about)
 
 
 def proof_of_hooks(org: str) -> Proof:
-    """What shows that an answer lists webhooks, none of another organization."""
+    """Return what shows that an answer lists webhooks, none of another organization."""
     return proofs.listing(HOOK, proofs.of_kind("orgs", org))
 
 
 def given(config: HookConfig) -> dict[str, Any]:
-    """A configuration as it is sent: what was not given is left out."""
+    """Return a configuration as it is sent: what was not given is left out."""
     fields: dict[str, Any] = msgspec.to_builtins(config)
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -148,7 +148,7 @@ def _event_names(events: Any) -> set[Hashable]:
 
 
 def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
-    """Names of what is not as wanted in a configuration as the platform shows it, each in its normal form."""
+    """Return names of what is not as wanted in a configuration as the platform shows it, each in its normal form."""
     shown = found if isinstance(found, dict) else {}
     different = []
     for name, form in _FORMS.items():
@@ -159,7 +159,7 @@ def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
 
 
 def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a configuration shows of the fields that are wanted, and the mask of a secret where it has one."""
+    """Return what a configuration shows of the fields that are wanted, and the mask of a secret where it has one."""
     shown = {name: value for name in _FORMS if name in wanted and (value := config.get(name)) is not None}
     # what is not shown has the platform's own value
     image = {**{name: value for name, value in _DEFAULTS.items() if name in wanted}, **shown}
@@ -167,26 +167,26 @@ def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dic
 
 
 def shown_otherwise(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
-    """What of an equal webhook the platform writes otherwise than it was asked for."""
+    """Return what of an equal webhook the platform writes otherwise than it was asked for."""
     config = wanted.get("config") or {}
     found = [f"config.{name}" for name in _FORMS if name in config and hook["config"].get(name) != config[name]]
     return [*found, "events"] if "events" in wanted and wanted["events"] != hook.get("events") else found
 
 
 def has_secret(config: Any) -> bool:
-    """Whether a configuration as the platform shows it has a secret."""
+    """Return whether a configuration as the platform shows it has a secret."""
     return isinstance(config, dict) and bool(config.get("secret"))
 
 
 def shown(hook: Any) -> Any:
-    """A webhook of an answer, its secret masked for certain."""
+    """Return a webhook of an answer, its secret masked for certain."""
     if isinstance(hook, dict) and isinstance(hook.get("config"), dict):
         return {**hook, "config": shown_config(hook["config"])}
     return hook
 
 
 def shown_config(config: Any) -> Any:
-    """A configuration of an answer, its secret masked for certain, without user name and password."""
+    """Return a configuration of an answer, its secret masked for certain, without user name and password."""
     if not isinstance(config, dict):
         return config
     kept = {name: value for name, value in config.items() if name not in ("secret", "username", "password")}
@@ -194,7 +194,7 @@ def shown_config(config: Any) -> Any:
 
 
 def flaws_of_organization(item: OrganizationItem) -> Iterator[ItemFlaw]:
-    """What is wrong with the name."""
+    """Yield what is wrong with the name."""
     flaw = names.flaw_of_owner(item.org)
     if flaw:
         yield ItemFlaw("org", flaw)
@@ -208,7 +208,7 @@ def flaws_of_config(
     may_be_insecure: bool,
     prefix: str = "config.",
 ) -> Iterator[ItemFlaw]:
-    """What is wrong with a configuration. No message holds a secret.
+    """Yield what is wrong with a configuration. No message holds a secret.
 
     Args:
         texts: secret, username and password, by name.
@@ -231,7 +231,7 @@ def flaws_of_config(
 
 
 def flaws_of_dropping(secret: str | None, *, drops: bool, prefix: str = "config.") -> Iterator[ItemFlaw]:
-    """What is wrong with an update's secret: it must be given, or given up."""
+    """Yield what is wrong with an update's secret: it must be given, or given up."""
     if secret is None and not drops:
         yield ItemFlaw(f"{prefix}secret", _DROPS)
     if secret is not None and drops:
@@ -239,7 +239,7 @@ def flaws_of_dropping(secret: str | None, *, drops: bool, prefix: str = "config.
 
 
 def flaw_of_url(url: str) -> str:
-    """Why events can't be posted to `url`."""
+    """Return why events can't be posted to `url`."""
     flaw = names.flaw_of_text(url)
     if flaw:
         return flaw

@@ -105,7 +105,7 @@ class DatedPerson(Person, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 def flaws_of_repository(owner: str, repo: str) -> Sequence[ItemFlaw]:
-    """What is wrong with `owner` and `repo`."""
+    """Return what is wrong with `owner` and `repo`."""
     if _is_owner(owner) and _is_repo(repo) and repo not in (".", "..") and repo[-4:].lower() != ".git":
         return ()  # as nearly always; asked for each item
     found = (("owner", flaw_of_owner(owner)), ("repo", flaw_of_repo(repo)))
@@ -113,21 +113,21 @@ def flaws_of_repository(owner: str, repo: str) -> Sequence[ItemFlaw]:
 
 
 def flaw_of_owner(text: str) -> str:
-    """Why `text` can't be the name of an existing organization or user."""
+    """Return why `text` can't be the name of an existing organization or user."""
     if _is_owner(text):
         return ""
     return f"expected letters, digits, hyphens and underscores, a letter or digit first; got {text!r}"
 
 
 def flaw_of_new_login(text: str) -> str:
-    """Why no organization can be made with the name `text`."""
+    """Return why no organization can be made with the name `text`."""
     if _is_new_login(text):
         return ""
     return f"expected letters and digits with single hyphens between them, none at an end; got {text!r}"
 
 
 def flaw_of_repo(text: str) -> str:
-    """Why `text` can't be the name of a repository."""
+    """Return why `text` can't be the name of a repository."""
     if "/" in text:
         return f"expected the repository's name alone, the owner has a field of its own; got {text!r}"
     if text[-4:].lower() == ".git":
@@ -138,7 +138,7 @@ def flaw_of_repo(text: str) -> str:
 
 
 def flaw_of_text(text: str, *, allowed: str = "") -> str:
-    """Why `text` can't be sent: a control character that is not `allowed`, or half of a surrogate pair."""
+    """Return why `text` can't be sent: a control character that is not `allowed`, or half of a surrogate pair."""
     if text.isascii() and text.isprintable():
         return ""
     for char in text:
@@ -151,7 +151,7 @@ def flaw_of_text(text: str, *, allowed: str = "") -> str:
 
 
 def flaw_of_branch(text: str) -> str:
-    """Why git refuses `text` as the name of a branch (`git check-ref-format`)."""
+    """Return why git refuses `text` as the name of a branch (`git check-ref-format`)."""
     forbidden = _not_in_branch(text)
     if forbidden:
         return f"git takes no branch name with {forbidden.group()!r} in it"
@@ -163,7 +163,7 @@ def flaw_of_branch(text: str) -> str:
 
 
 def flaw_of_file(path: str) -> str:
-    """Why no file can be written at `path`."""
+    """Return why no file can be written at `path`."""
     flaw = urls.flaw_of_path(path)
     if flaw:
         return flaw
@@ -171,12 +171,12 @@ def flaw_of_file(path: str) -> str:
 
 
 def flaw_of_sha(text: str) -> str:
-    """Why `text` can't be the sha of a blob."""
+    """Return why `text` can't be the sha of a blob."""
     return "" if _is_sha(text) else f"expected 40 hexadecimal digits; got {text!r}"
 
 
 def flaw_of_timestamp(text: str) -> str:
-    """Why `text` is no moment in ISO 8601 with a time zone."""
+    """Return why `text` is no moment in ISO 8601 with a time zone."""
     if _is_timestamp(text):
         try:
             datetime.fromisoformat(text)
@@ -188,7 +188,7 @@ def flaw_of_timestamp(text: str) -> str:
 
 
 def flaws_of_person(field: str, person: Person | None) -> Iterator[ItemFlaw]:
-    """What is wrong with an author or committer, named by dotted fields."""
+    """Yield what is wrong with an author or committer, named by dotted fields."""
     if person is None:
         return
     for name in ("name", "email"):
@@ -207,7 +207,7 @@ def flaws_of_person(field: str, person: Person | None) -> Iterator[ItemFlaw]:
 def flaws_of_commit(
     message: str, branch: str | None, committer: Person | None, author: Person | None
 ) -> Sequence[ItemFlaw]:
-    """What is wrong with the words of a commit."""
+    """Return what is wrong with the words of a commit."""
     is_plain = branch is None and committer is None and author is None and message.isascii() and message.isprintable()
     if is_plain and message.strip():
         return ()  # as nearly always; asked for each item

@@ -22,7 +22,7 @@ _KEPT = "!$&'()*+,;=:@/?%-._~"
 
 
 def text(value: Any) -> Hashable:
-    """A text without blanks around it, in Unicode's composed form; line ends are one kind. Case stays."""
+    """Return a text without blanks around it, in Unicode's composed form; line ends are one kind. Case stays."""
     if not isinstance(value, str):
         return plain(value)
     words: str = value.strip()
@@ -32,7 +32,7 @@ def text(value: Any) -> Hashable:
 
 
 def name(value: Any) -> Hashable:
-    """A name or an id: a text whose case does not matter; a number is as good as its digits."""
+    """Return a name or an id: a text whose case does not matter; a number is as good as its digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     form = text(value)
@@ -42,14 +42,15 @@ def name(value: Any) -> Hashable:
 
 
 def switch(value: Any) -> Hashable:
-    """What is `"0"`, 0 or false, or `"1"`, 1 or true."""
+    """Return what is `"0"`, 0 or false, or `"1"`, 1 or true."""
     word = str(value).strip().casefold()
     return {"false": "0", "true": "1"}.get(word, word)
 
 
 def url(value: Any) -> Hashable:
-    """An address: scheme and host in lower case and ASCII, no default port, no slash at the end of its path, each
-    character escaped only where it has to be. Query and fragment stay, and what is no URL is compared as a text."""
+    """Return an address: scheme and host in lower case and ASCII, no default port, no slash at the end of its path,
+    each character escaped only where it has to be. Query and fragment stay, and what is no URL is compared as a
+    text."""
     if not isinstance(value, str):
         return plain(value)
     value = value.strip()
@@ -70,7 +71,7 @@ def url(value: Any) -> Hashable:
 
 
 def _ascii_host(host: str) -> str:
-    """A host as the domain name system knows it."""
+    """Return a host as the domain name system knows it."""
     host = unicodedata.normalize("NFKC", host).lower().rstrip(".")
     if host.isascii():
         return host
@@ -81,7 +82,7 @@ def _ascii_host(host: str) -> str:
 
 
 def _escaped(part: str) -> str:
-    """A part of a URL in which only what must be is percent-encoded, in upper case."""
+    """Return a part of a URL in which only what must be is percent-encoded, in upper case."""
 
     def escape(found: re.Match[str]) -> str:
         char = chr(int(found[1], 16))
@@ -92,7 +93,7 @@ def _escaped(part: str) -> str:
 
 
 def plain(value: Any) -> Hashable:
-    """A JSON value as it is; lists keep their order."""
+    """Return a JSON value as it is; lists keep their order."""
     if isinstance(value, dict):
         return frozenset((str(key), plain(each)) for key, each in value.items())
     if isinstance(value, list | tuple):
@@ -102,7 +103,7 @@ def plain(value: Any) -> Hashable:
 
 
 def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
-    """Whether everything that was asked for is shown; what is shown beside it is the platform's own.
+    """Return whether everything that was asked for is shown; what is shown beside it is the platform's own.
 
     Lists have the same length, and their order says nothing. Null is as good as not shown.
 
@@ -121,7 +122,7 @@ def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
 
 
 def _is_paired(asked: list[Any], shown: list[Any], form: Form) -> bool:
-    """Whether each entry that was asked for has one of its own among those shown, which are as many."""
+    """Return whether each entry that was asked for has one of its own among those shown, which are as many."""
     if not any(isinstance(each, dict | list) for each in asked):
         return Counter(map(form, asked)) == Counter(map(form, shown))
     taken: dict[int, int] = {}
@@ -140,7 +141,7 @@ def _is_paired(asked: list[Any], shown: list[Any], form: Form) -> bool:
 
 
 def differences(asked: Mapping[str, Any], shown: Mapping[str, Any], forms: Mapping[str, Form]) -> list[str]:
-    """The fields that were asked for and are not shown so: none, where it is as asked for.
+    """Return the fields that were asked for and are not shown so: none, where it is as asked for.
 
     Args:
         forms: of single fields; others are compared as texts, and whatever they hold is only compared as far as it was
@@ -150,5 +151,5 @@ def differences(asked: Mapping[str, Any], shown: Mapping[str, Any], forms: Mappi
 
 
 def unescaped(value: str) -> str:
-    """A path of an answer as a name: percent-encoding undone, in the composed form."""
+    """Return a path of an answer as a name: percent-encoding undone, in the composed form."""
     return unicodedata.normalize("NFC", unquote(value)) if not value.isascii() or "%" in value else value

@@ -25,7 +25,7 @@ class OneFile(ComparesState[ItemT]):
         return Conflict(f"{does} the file that {{other}} {did}; leave one of them out", may_insist=True)
 
     def left(self, item: Any, outcome: Outcome) -> str | None:
-        """The blob; empty where the file is gone."""
+        """Return the blob; empty where the file is gone."""
         if outcome.kind not in SUCCESSFUL:
             return None
         if not hasattr(item, "content"):

@@ -111,19 +111,19 @@ def read_all(
 
 
 def outcome_of(listing: Listing) -> Outcome:
-    """How an item ends whose result is the list itself."""
+    """Return how an item ends whose result is the list itself."""
     if listing.flaw is not None:
         return listing.flaw
     return unchanged(listing.entries) if listing.is_unchanged else succeeded(listing.entries)
 
 
 def _sorted(query: str) -> tuple[str, ...]:
-    """A query to compare, whatever the order of its parameters."""
+    """Return a query to compare, whatever the order of its parameters."""
     return tuple(sorted(query.split("&")))
 
 
 def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int) -> str:
-    """Why the list can't be read on with this query; empty where it can."""
+    """Return why the list can't be read on with this query; empty where it can."""
     if query is None:
         return "the link to the next page does not lead to a page of this list; not followed"
     if _sorted(query) in seen:

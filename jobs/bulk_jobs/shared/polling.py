@@ -13,7 +13,7 @@ MOST_S = 600.0
 
 
 def pauses(most_s: float = MOST_S) -> Iterator[float]:
-    """The pause before each look (seconds), until they are `most_s` together."""
+    """Yield the pause before each look (seconds), until they are `most_s` together."""
     pause_s, waited_s = FIRST_S, 0.0
     while waited_s < most_s:
         waited_s += pause_s

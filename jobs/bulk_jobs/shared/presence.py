@@ -17,7 +17,8 @@ _RULESET = {"id": int, "name": str}
 
 
 def can_see(org: str, pause_s: float = 0.0) -> Generator[Request, Reply, bool]:
-    """Whether the credential sees an organization of that name, after a pause (seconds); a 404 beside it is absence."""
+    """Return whether the credential sees an organization of that name, after a pause (seconds); a 404 beside it is
+    absence."""
     reply = yield Request(
         method="GET",
         path=rulesets_path(org),
@@ -31,23 +32,23 @@ def can_see(org: str, pause_s: float = 0.0) -> Generator[Request, Reply, bool]:
 
 
 def rulesets_path(org: str) -> str:
-    """Where the rulesets of an organization are listed."""
+    """Return where the rulesets of an organization are listed."""
     return f"/orgs/{urls.segment(org)}/rulesets"
 
 
 def rulesets_of(org: str) -> Proof:
-    """A list of rulesets, none of which is another organization's."""
+    """Return a list of rulesets, none of which is another organization's."""
     return proofs.listing(_RULESET, partial(flaw_of_source, org))
 
 
 def is_of_organization(ruleset: Mapping[str, Any]) -> bool:
-    """Whether it is an organization's own: a list may also show what an enterprise has laid upon it."""
+    """Return whether it is an organization's own: a list may also show what an enterprise has laid upon it."""
     kind = ruleset.get("source_type")
     return kind is None or normal_forms.name(kind) == "organization"
 
 
 def flaw_of_source(org: str, ruleset: Mapping[str, Any]) -> str:
-    """Why a ruleset is not this organization's, although it is an organization's; nothing where it may be."""
+    """Return why a ruleset is not this organization's, although it is an organization's; nothing where it may be."""
     source = ruleset.get("source")
     is_other = is_of_organization(ruleset) and source is not None and normal_forms.name(source) != org.lower()
     return "it shows a ruleset of another organization" if is_other else ""

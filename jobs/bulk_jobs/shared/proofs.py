@@ -28,17 +28,17 @@ WITHOUT_BODY = frozenset((204, 205))
 
 
 def entry(kinds: Kinds, *about: About) -> Proof:
-    """The answer is an object with these fields, which is what `about` says of it."""
+    """Ask for an answer that is an object with these fields, which is what `about` says of it."""
     return Proof(partial(_flaw_of_body, kinds), partial(_flaw_of_item, about) if about else None)
 
 
 def listing(kinds: Kinds, *about: About) -> Proof:
-    """The answer is a list, empty or of objects with these fields, each of which is what `about` says of it."""
+    """Ask for an answer that is a list, empty or of objects with these fields, each as `about` says of it."""
     return Proof(partial(_flaw_of_list, kinds), partial(_flaw_of_items, about) if about else None)
 
 
 def listing_in(field: str, kinds: Kinds, totals: Kinds) -> Proof:
-    """The answer is an object that holds `totals`, and in `field` a list of objects with these fields."""
+    """Return the answer is an object that holds `totals`, and in `field` a list of objects with these fields."""
     return Proof(partial(_flaw_of_list_in, field, kinds, totals))
 
 
@@ -48,17 +48,18 @@ def naming(**names: Any) -> About:
 
 
 def of_kind(word: str, *names: str) -> About:
-    """Its own `url`, where that says of which organization (`orgs`), enterprise or repository it is, says this one."""
+    """Return its own `url`, where that says of which organization (`orgs`), enterprise or repository it is, says this
+    one."""
     return partial(_flaw_of_url, f"/{word}/", f"/{word}/{'/'.join(names)}/".casefold())
 
 
 def first_flaw(*checks: Check) -> Check:
-    """What is wrong by the first of these checks that finds something."""
+    """Return what is wrong by the first of these checks that finds something."""
     return partial(_first_flaw, checks)
 
 
 def flaw_of_object(found: Any, kinds: Kinds) -> str:
-    """What `found` lacks; nothing where it is an object that holds these fields."""
+    """Return what `found` lacks; nothing where it is an object that holds these fields."""
     if not isinstance(found, dict):
         return "it is not an object"
     for field, kind in kinds.items():

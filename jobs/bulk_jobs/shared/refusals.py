@@ -21,7 +21,7 @@ MESSAGE_CHARS = 500
 
 
 def message_of(reply: Reply) -> str:
-    """The platform's own words, with those of its single errors; the status where it said nothing."""
+    """Return the platform's own words, with those of its single errors; the status where it said nothing."""
     body = reply.body if isinstance(reply.body, dict) else {}
     message = body.get("message")
     parts = [message] if isinstance(message, str) and message else []
@@ -30,41 +30,42 @@ def message_of(reply: Reply) -> str:
 
 
 def has_code(reply: Reply, code: str) -> bool:
-    """Whether one of the single errors has this code, such as `too_large` or `already_exists`."""
+    """Return whether one of the single errors has this code, such as `too_large` or `already_exists`."""
     return any(isinstance(entry, dict) and entry.get("code") == code for entry in _errors(reply))
 
 
 def is_too_large(reply: Reply) -> bool:
-    """Whether a file was refused because of its size in the representation that was asked for."""
+    """Return whether a file was refused because of its size in the representation that was asked for."""
     return has_code(reply, "too_large") or _says(reply, _TOO_LARGE)
 
 
 def refused(reply: Reply) -> Outcome:
-    """A creation that was refused while nothing that is as asked for is there: `conflict` by status or code alone."""
+    """Return a creation that was refused while nothing that is as asked for is there: `conflict` by status or code
+    alone."""
     is_conflict = reply.status == 409 or has_code(reply, "already_exists")
     code = ErrorCode.CONFLICT if is_conflict else ErrorCode.VALIDATION_FAILED
     return failed(code, message_of(reply), http_status=reply.status, gives_codes=_gives_codes(reply))
 
 
 def _gives_codes(reply: Reply) -> bool:
-    """Whether each single error has a code that says something; `custom` only says that its message does."""
+    """Return whether each single error has a code that says something; `custom` only says that its message does."""
     codes = [entry.get("code") if isinstance(entry, dict) else None for entry in _errors(reply)]
     return bool(codes) and all(isinstance(code, str) and code not in ("", "custom") for code in codes)
 
 
 def is_empty_repository(reply: Reply) -> bool:
-    """Whether a 404 says that the repository is there and has no commit yet: whoever reads that may see it."""
+    """Return whether a 404 says that the repository is there and has no commit yet: whoever reads that may see it."""
     return reply.status == 404 and _says(reply, _EMPTY)
 
 
 def _says(reply: Reply, sentence: re.Pattern[str]) -> bool:
-    """Whether the whole message is a sentence of the platform's that names nothing."""
+    """Return whether the whole message is a sentence of the platform's that names nothing."""
     message = reply.body.get("message") if isinstance(reply.body, dict) else None
     return isinstance(message, str) and sentence.fullmatch(message.strip()) is not None
 
 
 def bad_answer(reply: Reply, expected: str) -> Outcome:
-    """The outcome of a read whose answer is not what the specification says."""
+    """Return the outcome of a read whose answer is not what the specification says."""
     shown = type(reply.body).__name__ if reply.body is not None else "nothing"
     return failed(ErrorCode.BAD_RESPONSE, f"expected {expected}, the platform sent {shown}", http_status=reply.status)
 

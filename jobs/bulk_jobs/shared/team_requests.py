@@ -51,13 +51,13 @@ class OrganizationsItem(TeamItem, frozen=True, kw_only=True):
 
 
 def flaws_of_team(item: TeamItem) -> Iterator[ItemFlaw]:
-    """What is wrong with the names of a team."""
+    """Yield what is wrong with the names of a team."""
     yield from enterprises.flaws_of_enterprise(item.enterprise)
     yield from enterprises.flaws_of_team(item.enterprise_team)
 
 
 def flaws_of_assignment(item: AssignmentItem) -> Iterator[ItemFlaw]:
-    """What is wrong with the names of a team and an organization."""
+    """Yield what is wrong with the names of a team and an organization."""
     yield from flaws_of_team(item)
     flaw = names.flaw_of_owner(item.org)
     if flaw:
@@ -65,7 +65,7 @@ def flaws_of_assignment(item: AssignmentItem) -> Iterator[ItemFlaw]:
 
 
 def flaws_of_organizations(item: OrganizationsItem) -> Iterator[ItemFlaw]:
-    """What is wrong with the names of a team and its organizations."""
+    """Yield what is wrong with the names of a team and its organizations."""
     yield from flaws_of_team(item)
     for place, slug in enumerate(item.organization_slugs):
         flaw = names.flaw_of_owner(slug)
@@ -74,28 +74,28 @@ def flaws_of_organizations(item: OrganizationsItem) -> Iterator[ItemFlaw]:
 
 
 def lanes_of(item: TeamItem) -> tuple[str, ...]:
-    """One change at a time for each team."""
+    """Return one change at a time for each team."""
     return (f"{item.enterprise}/{item.enterprise_team}",)
 
 
 def path(item: TeamItem) -> str:
-    """Where the team's list is."""
+    """Return where the team's list is."""
     root = enterprises.enterprise_path(item.enterprise)
     return f"{root}/teams/{urls.segment(item.enterprise_team)}/organizations"
 
 
 def path_of(item: AssignmentItem) -> str:
-    """Where one assignment is."""
+    """Return where one assignment is."""
     return f"{path(item)}/{urls.segment(item.org)}"
 
 
 def look(item: AssignmentItem, *, is_fresh: bool = False) -> Request:
-    """The read of one assignment: 200 where it is there."""
+    """Return the read of one assignment: 200 where it is there."""
     return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof_of(item.org))
 
 
 def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
-    """The canary: whether the team's list can be read, so that a 404 beside it means "not assigned"."""
+    """Return the canary: whether the team's list can be read, so that a 404 beside it means "not assigned"."""
     reply = yield Request(
         method="GET",
         path=path(item),
@@ -108,7 +108,7 @@ def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
 
 
 def proof_of(org: str) -> Proof:
-    """What shows that an answer is this organization."""
+    """Return what shows that an answer is this organization."""
     return proofs.entry(_ORGANIZATION, proofs.naming(login=org))
 
 
@@ -129,14 +129,14 @@ def write(
 
 
 def divided(slugs: Iterable[str], logins: Container[str]) -> tuple[list[str], list[str]]:
-    """Which of `slugs`, each once, are among `logins` (folded), and which are not."""
+    """Return which of `slugs`, each once, are among `logins` (folded), and which are not."""
     unique = {slug.casefold(): slug for slug in slugs}
     inside = [slug for folded, slug in unique.items() if folded in logins]
     return inside, [slug for folded, slug in unique.items() if folded not in logins]
 
 
 def by_login(organizations: Any) -> dict[str, Any]:
-    """An answer's organizations by their names, folded."""
+    """Return an answer's organizations by their names, folded."""
     entries = organizations if isinstance(organizations, list) else []
     objects = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("login"), str)]
     return {entry["login"].casefold(): entry for entry in objects}
@@ -150,6 +150,6 @@ def chunks(slugs: list[str]) -> Iterator[list[str]]:
 
 
 def shown(login: str, body: Any) -> dict[str, Any]:
-    """What results show of an organization; `login` where the answer had none."""
+    """Return what results show of an organization; `login` where the answer had none."""
     found = {name: body[name] for name in _SHOWN if name in body} if isinstance(body, dict) else {}
     return {"login": login, **found}

@@ -24,7 +24,7 @@ class Refusal(BulkError):
 
 
 def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> "Answer":
-    """The answer of the process that drives the run.
+    """Return the answer of the process that drives the run.
 
     Raises:
         RunDirectoryError: there is none. Refusal: it says no.
@@ -79,7 +79,7 @@ def nobody(run_dir: Path, verb: str) -> RunDirectoryError:
 
 
 def standing_of(run_dir: Path) -> "Standing | None":
-    """Where the run stands; None where it ended before it had a ledger.
+    """Return where the run stands; None where it ended before it had a ledger.
 
     Raises:
         RunDirectoryError: there is no run.

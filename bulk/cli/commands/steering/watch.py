@@ -48,7 +48,7 @@ def watch(run_dir: Path, *, progress: str) -> int:
 
 
 def _statuses(run_dir: Path) -> "Iterator[RunStatus]":
-    """Where the run stands, again and again until it ends: as its process says, or as the ledger does."""
+    """Yield where the run stands, again and again until it ends: as its process says, or as the ledger does."""
     from bulk.cli.commands.steering import asking
     from bulk.control import client
     from bulk.ledger.directory import is_held

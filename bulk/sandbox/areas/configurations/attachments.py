@@ -65,13 +65,13 @@ def targets(state: State, organization: Organization, body: Mapping[str, object]
 
 
 def is_under_way(state: State, organization: Organization) -> bool:
-    """Whether an attachment of the organization was accepted and is not done yet."""
+    """Return whether an attachment of the organization was accepted and is not done yet."""
     row = state.db.execute("SELECT 1 FROM attachments WHERE organization_id = ?", (organization.id,)).fetchone()
     return row is not None
 
 
 def is_being_attached(state: State, configuration: Configuration) -> bool:
-    """Whether the configuration is on its way to some repositories."""
+    """Return whether the configuration is on its way to some repositories."""
     row = state.db.execute("SELECT 1 FROM attachments WHERE configuration_id = ?", (configuration.id,)).fetchone()
     return row is not None
 
@@ -103,7 +103,7 @@ def accept(
 def licenses_suffice(
     state: State, enterprise_id: int, configuration: Configuration, repositories: Collection[int]
 ) -> bool:
-    """Whether `repositories` can have all that the configuration asks for.
+    """Return whether `repositories` can have all that the configuration asks for.
 
     Seats that attachments were promised which are not done yet are taken.
     """

@@ -77,22 +77,22 @@ LICENSED: Final = ("advanced_security", "code_security", "secret_protection")
 
 
 def complete(kept: Mapping[str, object]) -> Settings:
-    """Every setting, of a configuration that keeps only what differs from the defaults."""
+    """Return every setting, of a configuration that keeps only what differs from the defaults."""
     return {field: kept.get(field, default) for field, default in DEFAULTS.items()}
 
 
 def differing(settings: Mapping[str, object]) -> Settings:
-    """What of `settings` differs from the defaults: what a configuration keeps."""
+    """Return what of `settings` differs from the defaults: what a configuration keeps."""
     return {field: value for field, value in settings.items() if value != DEFAULTS[field]}
 
 
 def needs_licenses(settings: Mapping[str, object]) -> bool:
-    """Whether complete `settings` ask for features that take seats of advanced security."""
+    """Return whether complete `settings` ask for features that take seats of advanced security."""
     return any(settings[field] not in ("disabled", "not_set") for field in LICENSED)
 
 
 def name_of(body: Mapping[str, object], *, is_new: bool) -> tuple[str | None, list[dict[str, object]]]:
-    """The body's `name` (None: not given) and what is wrong with it."""
+    """Return the body's `name` (None: not given) and what is wrong with it."""
     name = body.get("name")
     if "name" not in body or (name is None and is_new):
         return None, [problem(RESOURCE, "name", "missing_field")] if is_new else []
@@ -103,7 +103,7 @@ def name_of(body: Mapping[str, object], *, is_new: bool) -> tuple[str | None, li
 
 
 def description_of(body: Mapping[str, object]) -> tuple[str | None, list[dict[str, object]]]:
-    """The body's `description` (None: not given) and what is wrong with it."""
+    """Return the body's `description` (None: not given) and what is wrong with it."""
     description = body.get("description")
     if "description" not in body or isinstance(description, str):
         return description if isinstance(description, str) else None, []
@@ -111,7 +111,7 @@ def description_of(body: Mapping[str, object]) -> tuple[str | None, list[dict[st
 
 
 def settings_of(body: Mapping[str, object], *, is_new: bool) -> tuple[Settings, list[dict[str, object]]]:
-    """The settings that the body gives, options completed, and everything that is wrong with them."""
+    """Return the settings that the body gives, options completed, and everything that is wrong with them."""
     given: Settings = {}
     problems: list[dict[str, object]] = []
     for field in DEFAULTS:
@@ -135,7 +135,7 @@ def settings_of(body: Mapping[str, object], *, is_new: bool) -> tuple[Settings, 
 
 
 def contradictions(settings: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """What complete settings can't be together."""
+    """Yield what complete settings can't be together."""
     field = "dependabot_delegated_alert_dismissal"
     if settings[field] == "enabled" and settings["dependabot_alerts"] != "enabled":
         yield problem(RESOURCE, field, "invalid", f"{field} requires dependabot_alerts to be enabled")

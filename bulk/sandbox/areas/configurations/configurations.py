@@ -52,7 +52,7 @@ class Configuration:
 
 
 def of_enterprise(state: State, enterprise_id: int) -> list[Configuration]:
-    """An enterprise's configurations, oldest first."""
+    """Return an enterprise's configurations, oldest first."""
     rows = state.db.execute(
         "SELECT * FROM configurations WHERE target_type = 'enterprise' AND target_id = ? ORDER BY id", (enterprise_id,)
     )
@@ -60,7 +60,7 @@ def of_enterprise(state: State, enterprise_id: int) -> list[Configuration]:
 
 
 def find(state: State, text: str) -> Configuration | None:
-    """The configuration whose id a path gives as `text`."""
+    """Return the configuration whose id a path gives as `text`."""
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         return None
     row = state.db.execute("SELECT * FROM configurations WHERE id = ?", (int(text),)).fetchone()
@@ -68,7 +68,7 @@ def find(state: State, text: str) -> Configuration | None:
 
 
 def available(call: Call, organization: Organization) -> Configuration:
-    """The configuration of the path: the organization's own, or one of its enterprise.
+    """Return the configuration of the path: the organization's own, or one of its enterprise.
 
     Raises:
         Refused: 404, there is none of that id, or it is somebody else's.
@@ -83,7 +83,7 @@ def available(call: Call, organization: Organization) -> Configuration:
 def name_problem(
     state: State, target_type: str, target_id: int, name: str, besides: int = 0
 ) -> dict[str, object] | None:
-    """What is wrong with giving `name` to a configuration of this target: another than `besides` has it."""
+    """Return what is wrong with giving `name` to a configuration of this target: another than `besides` has it."""
     row = state.db.execute(
         "SELECT id FROM configurations WHERE target_type = ? AND target_id = ? AND name = ?",
         (target_type, target_id, name),
@@ -126,7 +126,7 @@ def remove(state: State, gone: Configuration) -> None:
 
 
 def shown(call: Call, configuration: Configuration) -> dict[str, object]:
-    """A configuration as the platform shows it."""
+    """Return a configuration as the platform shows it."""
     owner, page = _places(call, configuration)
     settings = dict(configuration.settings)
     reviewers = settings["secret_scanning_delegated_bypass_options"]
@@ -162,7 +162,7 @@ def defaults(state: State, target_type: str, target_id: int) -> list[tuple[str, 
 
 
 def default_for_new(state: State, enterprise_id: int, *, is_private: bool) -> Configuration | None:
-    """An enterprise's default for new repositories of a kind; None: there is none."""
+    """Return an enterprise's default for new repositories of a kind; None: there is none."""
     kind = "private_and_internal" if is_private else "public"
     found = (made for name, made in defaults(state, "enterprise", enterprise_id) if kind in _kinds(name))
     return next(found, None)
@@ -189,7 +189,7 @@ def set_default(state: State, organization: Organization, configuration: Configu
 
 
 def is_default(state: State, configuration: Configuration) -> bool:
-    """Whether some enterprise or organization gives it to its new repositories."""
+    """Return whether some enterprise or organization gives it to its new repositories."""
     return bool(
         state.db.execute(
             "SELECT 1 FROM configuration_defaults WHERE configuration_id = ?", (configuration.id,)
@@ -207,7 +207,7 @@ def _kind_of(kinds: frozenset[str]) -> str:
 
 
 def _places(call: Call, configuration: Configuration) -> tuple[str, str]:
-    """Where the owner of a configuration is, in the interface and among the pages for people."""
+    """Return where the owner of a configuration is, in the interface and among the pages for people."""
     state = call.context.state
     if configuration.target_type == "organization":
         login = state.organization_by_id(configuration.target_id).login

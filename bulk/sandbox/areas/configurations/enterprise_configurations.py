@@ -17,7 +17,7 @@ from bulk.sandbox.http.routes import Area, Route
 
 
 async def list_configurations(call: Call) -> Answer:
-    """The enterprise's configurations, oldest first, by cursors."""
+    """Return the enterprise's configurations, oldest first, by cursors."""
     enterprise = enterprise_rights.administered(call)
     found = configurations.of_enterprise(call.context.state, enterprise.id)
     page, headers = paging.cut_by_cursor(call, found, lambda each: each.id)
@@ -48,7 +48,7 @@ async def create_configuration(call: Call) -> Answer:
 
 
 async def list_defaults(call: Call) -> Answer:
-    """Which configurations new repositories of the enterprise get."""
+    """Return which configurations new repositories of the enterprise get."""
     enterprise = enterprise_rights.administered(call)
     found = configurations.defaults(call.context.state, "enterprise", enterprise.id)
     return Answer(
@@ -60,7 +60,7 @@ async def list_defaults(call: Call) -> Answer:
 
 
 async def get_configuration(call: Call) -> Answer:
-    """One configuration of the enterprise; 404 for those of organizations."""
+    """Return one configuration of the enterprise; 404 for those of organizations."""
     enterprise = enterprise_rights.administered(call)
     found = configurations.find(call.context.state, call.params["configuration_id"])
     if found is None or (found.target_type, found.target_id) != ("enterprise", enterprise.id):

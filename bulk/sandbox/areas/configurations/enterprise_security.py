@@ -103,7 +103,7 @@ def _settings(call: Call, enterprise: Enterprise) -> dict[str, object]:
 
 
 def _stored(db: sqlite3.Connection, enterprise_id: int) -> dict[str, object]:
-    """What differs from the defaults."""
+    """Return what differs from the defaults."""
     row = db.execute(
         "SELECT settings_json FROM enterprise_security WHERE enterprise_id = ?", (enterprise_id,)
     ).fetchone()
@@ -111,7 +111,7 @@ def _stored(db: sqlite3.Connection, enterprise_id: int) -> dict[str, object]:
 
 
 def _given(body: dict[str, object]) -> dict[str, object]:
-    """The settings of a body; unknown fields are passed over. A null flag is one that is off."""
+    """Return the settings of a body; unknown fields are passed over. A null flag is one that is off."""
     given: dict[str, object] = {}
     for name in (*FLAGS, BODY_ONLY_FLAG):
         if name in body:

@@ -29,7 +29,7 @@ NAMED_EFFECTS = 20
 
 
 async def get_configuration(call: Call) -> Answer:
-    """One configuration that is available in the organization."""
+    """Return one configuration that is available in the organization."""
     organization = rights.secured_organization(call)
     return Answer(body=configurations.shown(call, configurations.available(call, organization)))
 
@@ -139,7 +139,7 @@ async def set_default(call: Call) -> Answer:
 
 
 async def list_repositories(call: Call) -> Answer:
-    """The organization's repositories that have the configuration, by cursors: `{status, repository}`.
+    """Return the organization's repositories that have the configuration, by cursors: `{status, repository}`.
 
     `status` (comma-separated, or an array) keeps only those with one of these states; `all`, the default, keeps all.
     """
@@ -168,7 +168,7 @@ async def list_repositories(call: Call) -> Answer:
 
 
 def _own(call: Call) -> tuple[Organization, Configuration]:
-    """The organization, and the configuration of its own that the path names.
+    """Return the organization, and the configuration of its own that the path names.
 
     Raises:
         Refused: 404, it is not there; 403, it is the enterprise's.

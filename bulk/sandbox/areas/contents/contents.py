@@ -33,7 +33,7 @@ async def get_contents(call: Call) -> Answer:
 
 
 def wanted_revision(call: Call, found: Repository) -> Revision:
-    """The files of the `ref` of a read; without one, of the default branch.
+    """Return the files of the `ref` of a read; without one, of the default branch.
 
     Raises:
         Refused: 404.

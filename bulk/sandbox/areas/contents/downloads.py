@@ -41,13 +41,13 @@ class Downloads:
         self._used: dict[int, int] = {}
 
     def url(self, base_url: str, full_name: str, sha: str, path: str, now: float) -> str:
-        """A new URL for the blob `sha`, which is called `path` there."""
+        """Return a new URL for the blob `sha`, which is called `path` there."""
         ends_at, number = int(now) + LIFETIME_S, next(self._numbers)
         proof = self._proof(full_name, sha, path, ends_at, number)
         return f"{base_url}/downloads/{full_name}/{sha}/{quoted(path)}?token={ends_at:x}.{number:x}.{proof}"
 
     def redeem(self, full_name: str, sha: str, path: str, token: str, now: float) -> bool:
-        """Whether the token is good for this blob, now and for the first time. It never is again."""
+        """Return whether the token is good for this blob, now and for the first time. It never is again."""
         try:
             end, serial, proof = token.split(".")
             ends_at, number = int(end, 16), int(serial, 16)

@@ -33,7 +33,7 @@ class FileRequest:
 
     @classmethod
     def read(cls, body: Mapping[str, object], user: User, now: float) -> FileRequest:
-        """The request of a body.
+        """Return the request of a body.
 
         Args:
             user: who is asking: the committer where none is named. The author defaults to the committer.
@@ -53,7 +53,7 @@ class FileRequest:
 
 
 def branch_name(body: Mapping[str, object]) -> str | None:
-    """The short name of the branch that a body names; None for the default branch.
+    """Return the short name of the branch that a body names; None for the default branch.
 
     Raises:
         Refused: 422, it is no string.
@@ -63,7 +63,7 @@ def branch_name(body: Mapping[str, object]) -> str | None:
 
 
 def content_bytes(body: Mapping[str, object]) -> bytes:
-    """The bytes of `content`. Line breaks in the Base64 are allowed, anything else that is not Base64 isn't.
+    """Return the bytes of `content`. Line breaks in the Base64 are allowed, anything else that is not Base64 isn't.
 
     Raises:
         Refused: 422.
@@ -79,7 +79,7 @@ def content_bytes(body: Mapping[str, object]) -> bytes:
 
 
 def required_sha(asked: FileRequest) -> str:
-    """The sha of a write that needs one.
+    """Return the sha of a write that needs one.
 
     Raises:
         Refused: 422, none was given.
@@ -90,7 +90,7 @@ def required_sha(asked: FileRequest) -> str:
 
 
 def text(body: Mapping[str, object], field: str, place: str = "") -> str | None:
-    """A string of a body; null counts as not given.
+    """Return a string of a body; null counts as not given.
 
     Raises:
         Refused: 422, it is something else.

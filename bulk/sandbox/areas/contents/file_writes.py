@@ -72,7 +72,8 @@ async def delete_file(call: Call) -> Answer:
 
 
 def _target(call: Call) -> tuple[Repository, str, dict[str, object]]:
-    """The repository, the branch and the body of a write, as far as they can be judged without looking at files."""
+    """Return the repository, the branch and the body of a write, as far as they can be judged without looking at
+    files."""
     target = repository(call, write=True)
     path = call.params["path"]
     if call.token is not None and path.lower().startswith(WORKFLOWS) and not _may_change_workflows(call.token):
@@ -103,7 +104,7 @@ def _alone(call: Call, target: Repository) -> AbstractAsyncContextManager[None]:
 
 
 def _standing(git: GitRepository, branch: str, path: str) -> Entry | None:
-    """What stands at a path that shall be written.
+    """Return what stands at a path that shall be written.
 
     Raises:
         Refused: 422, it is not a file.

@@ -54,7 +54,7 @@ class FileView:
         self._ref = quoted(revision.name)
 
     async def answer(self, entry: Entry) -> Answer:
-        """What stands at a path, in the media type that was asked for."""
+        """Return what stands at a path, in the media type that was asked for."""
         match entry.kind:
             case Kind.DIRECTORY:
                 return self._validated(self._sha_with_modules(entry), self._directory(entry))
@@ -71,7 +71,7 @@ class FileView:
         return await self.file(entry, entry)
 
     async def file(self, entry: Entry, source: Entry) -> Answer:
-        """A file's content: of `source`, under the names of `entry` (a symlink to it, or itself)."""
+        """Return a file's content: of `source`, under the names of `entry` (a symlink to it, or itself)."""
         size, media = self.revision.size(source), self.call.media
         if size > LARGEST_BYTES:
             raise _too_large("This file is larger than 100 MB: it can't be read here.")
@@ -94,7 +94,7 @@ class FileView:
         return self._validated(source.sha, described)
 
     def described(self, entry: Entry, size: int | None = None) -> dict[str, object]:
-        """The file object of a file, symlink or directory, without content."""
+        """Return the file object of a file, symlink or directory, without content."""
         path, kind = quoted(entry.path), entry.kind
         self_url = f"{self._api}/contents/{path}?ref={self._ref}"
         is_directory = kind is Kind.DIRECTORY
@@ -121,7 +121,7 @@ class FileView:
         return {**self.described(directory), "entries": listed} if self.call.media == "object" else listed
 
     def _submodule(self, entry: Entry, *, is_listed: bool) -> dict[str, object]:
-        """A submodule; in listings of the older version its type is `file`."""
+        """Return a submodule; in listings of the older version its type is `file`."""
         path = quoted(entry.path)
         self_url = f"{self._api}/contents/{path}?ref={self._ref}"
         remote = self._submodule_url(entry.path)
@@ -143,7 +143,7 @@ class FileView:
         }
 
     def _submodule_url(self, path: str) -> str | None:
-        """Where `.gitmodules` says that a submodule comes from; a relative address is one of this platform."""
+        """Return where `.gitmodules` says that a submodule comes from; a relative address is one of this platform."""
         modules = self.revision.entry(".gitmodules")
         if modules is None or modules.kind is not Kind.FILE:
             return None
@@ -154,7 +154,7 @@ class FileView:
         return None
 
     def _sha_with_modules(self, entry: Entry) -> str:
-        """What a listing depends on besides the names and URLs: the tree, and where its submodules come from."""
+        """Return what a listing depends on besides the names and URLs: the tree, and where its submodules come from."""
         modules = self.revision.entry(".gitmodules")
         return f"{entry.sha} {modules.sha if modules else ''}"
 
@@ -177,7 +177,7 @@ class FileView:
         return f"application/vnd.{self.call.context.vendor.name}.{parameter}; charset=utf-8"
 
     def _validated(self, sha: str, body: object) -> Answer:
-        """An answer with its validators.
+        """Return an answer with its validators.
 
         The ETag is weak: what it stands for is the content, and each answer has download URLs of its own. A branch
         that moved within the present second gets no Last-Modified: it may move again within it.

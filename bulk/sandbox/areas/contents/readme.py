@@ -37,7 +37,7 @@ async def get_readme(call: Call) -> Answer:
 
 
 def preferred_readme(revision: Revision) -> Entry | None:
-    """The README that stands for the repository: a file, or a symlink to one; None where there is none."""
+    """Return the README that stands for the repository: a file, or a symlink to one; None where there is none."""
     for path in DIRECTORIES:
         directory = revision.entry(path)
         if directory is None or directory.kind is not Kind.DIRECTORY:

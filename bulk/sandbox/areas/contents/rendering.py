@@ -17,7 +17,8 @@ MARKDOWN_ENDINGS = (".md", ".markdown", ".mdown", ".mkdn")
 
 
 def rendered(path: str, data: bytes) -> bytes:
-    """A file's bytes as HTML (UTF-8): an `<article>` of Markdown, a `<pre>` of the rest, in a `<div>` with the path."""
+    """Return a file's bytes as HTML (UTF-8): an `<article>` of Markdown, a `<pre>` of the rest, in a `<div>` with the
+    path."""
     text = data.decode("utf-8", "replace")
     shown = escape(path)
     if path.lower().endswith(MARKDOWN_ENDINGS):

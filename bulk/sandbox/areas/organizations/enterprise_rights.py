@@ -25,12 +25,12 @@ class Enterprise:
 
 
 def is_administrator(call: Call) -> bool:
-    """Whether the caller's user administers the enterprise."""
+    """Return whether the caller's user administers the enterprise."""
     return call.user is not None and (call.user.enterprise_owner or call.user.site_admin)
 
 
 def joined(call: Call) -> Enterprise:
-    """The enterprise of the path, for its members.
+    """Return the enterprise of the path, for its members.
 
     Raises:
         Refused: 404, where it is not there or the caller is no member.
@@ -42,7 +42,7 @@ def joined(call: Call) -> Enterprise:
 
 
 def administered(call: Call, *, hidden: bool = False) -> Enterprise:
-    """The enterprise of the path, for its administrators.
+    """Return the enterprise of the path, for its administrators.
 
     Args:
         call: the request.
@@ -58,7 +58,7 @@ def administered(call: Call, *, hidden: bool = False) -> Enterprise:
 
 
 def billed(call: Call) -> Enterprise:
-    """The enterprise of the path, for its administrators and billing managers.
+    """Return the enterprise of the path, for its administrators and billing managers.
 
     Raises:
         Refused: as `administered`.

@@ -9,12 +9,12 @@ from bulk.sandbox.store.records import Organization
 
 
 def node_id(kind: str, number: int) -> str:
-    """The opaque id of a thing, the same for ever."""
+    """Return the opaque id of a thing, the same for ever."""
     return base64.b64encode(f"{kind}:{number}".encode()).decode()
 
 
 def organization_object(call: Call, organization: Organization) -> dict[str, object]:
-    """An organization, with the specification's fields."""
+    """Return an organization, with the specification's fields."""
     url = f"{call.base_url}/orgs/{organization.login}"
     return {
         "login": organization.login,

@@ -40,7 +40,7 @@ def membership(state: State, organization_id: int) -> Callable[[int], bool]:
 
 
 def by_ids(state: State, organization_id: int, ids: Iterable[int]) -> list[Repository]:
-    """The repositories of these ids that the organization has, in the order of `ids`."""
+    """Return the repositories of these ids that the organization has, in the order of `ids`."""
     fleets = [
         _fleet(row) for row in state.db.execute("SELECT * FROM fleets WHERE organization_id = ?", (organization_id,))
     ]

@@ -80,7 +80,7 @@ async def rename_organization(call: Call) -> Answer:
 
 
 async def get_organization_by_id(call: Call) -> Answer:
-    """The organization, whatever it is called now: where the `url` of a rename leads."""
+    """Return the organization, whatever it is called now: where the `url` of a rename leads."""
     try:
         organization = call.context.state.organization_by_id(int(call.params["organization_id"]))
     except (KeyError, ValueError):
@@ -126,7 +126,8 @@ def _text(body: dict[str, object], field: str) -> str:
 
 
 def _login(state: State, body: dict[str, object], besides: Organization | None = None) -> str:
-    """The body's `login`, if it is well-formed and free; the organization `besides` may take its own in other case."""
+    """Return the body's `login`, if it is well-formed and free; the organization `besides` may take its own in other
+    case."""
     login = _text(body, "login")
     if not LOGIN.fullmatch(login):
         rule = "may hold letters, digits and single hyphens, none at its ends, and at most 39 characters"

@@ -64,7 +64,7 @@ _ACCOUNT_PLACES: Final[dict[str, str]] = {
 
 
 def repository_object(call: Call, owner: Organization, repository: Repository) -> dict[str, object]:
-    """A repository, with the fields that the specification lists for the one of a notification."""
+    """Return a repository, with the fields that the specification lists for the one of a notification."""
     full_name = f"{owner.login}/{repository.name}"
     url = f"{call.base_url}/repos/{full_name}"
     return {
@@ -83,7 +83,7 @@ def repository_object(call: Call, owner: Organization, repository: Repository) -
 
 
 def event_repository(call: Call, owner: Organization, repository: Repository) -> dict[str, object]:
-    """A repository as webhooks are told of it right after a push: also how it is fetched, and what it has."""
+    """Return a repository as webhooks are told of it right after a push: also how it is fetched, and what it has."""
     full_name = f"{owner.login}/{repository.name}"
     host = urlsplit(call.site_url)
     nothing = ("stargazers_count", "watchers_count", "watchers", "forks_count", "forks", "open_issues_count")
@@ -122,7 +122,7 @@ def event_repository(call: Call, owner: Organization, repository: Repository) ->
 
 
 def owner_object(call: Call, owner: Organization) -> dict[str, object]:
-    """An organization where it stands as the owner of a repository."""
+    """Return an organization where it stands as the owner of a repository."""
     return {
         "login": owner.login,
         "id": owner.id,
@@ -136,7 +136,7 @@ def owner_object(call: Call, owner: Organization) -> dict[str, object]:
 
 
 def account_places(call: Call, login: str) -> dict[str, str]:
-    """Where everything about a user or organization would be."""
+    """Return where everything about a user or organization would be."""
     url = f"{call.base_url}/users/{login}"
     own = {"url": url, "html_url": f"{call.site_url}/{login}"}
     return own | {field: url + place for field, place in _ACCOUNT_PLACES.items()}

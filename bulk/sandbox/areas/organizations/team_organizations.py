@@ -24,7 +24,7 @@ from bulk.sandbox.store.records import Organization
 
 
 async def list_team_organizations(call: Call) -> Answer:
-    """The organizations that the team is assigned to, oldest first."""
+    """Return the organizations that the team is assigned to, oldest first."""
     team = _team(call, enterprise_rights.joined(call))
     page, headers = paging.cut(call, sorted(_assigned(call, team)))
     state = call.context.state
@@ -97,7 +97,7 @@ def _assigned(call: Call, team: sqlite3.Row) -> set[int]:
 
 
 def _named(call: Call) -> list[Organization]:
-    """The organizations of the body's `organization_slugs`, each once, in its order."""
+    """Return the organizations of the body's `organization_slugs`, each once, in its order."""
     slugs = call.json_object().get("organization_slugs")
     if slugs is None:
         raise invalid(problem("EnterpriseTeam", "organization_slugs", "missing_field"))

@@ -191,7 +191,7 @@ _BODY: Final[Mapping[str, Member]] = {
 
 
 def faults(body: Mapping[str, object]) -> list[str]:
-    """What is wrong with a body, at most 20 sentences; empty: nothing."""
+    """Return what is wrong with a body, at most 20 sentences; empty: nothing."""
     found: list[str] = []
     for fault in _ruleset(body):
         found.append(fault)
@@ -201,7 +201,7 @@ def faults(body: Mapping[str, object]) -> list[str]:
 
 
 def completed(body: Mapping[str, object]) -> dict[str, object]:
-    """A body without faults as it is kept: every member of it, with the defaults."""
+    """Return a body without faults as it is kept: every member of it, with the defaults."""
     return {
         "name": body["name"],
         "target": body.get("target") or "branch",
@@ -286,12 +286,12 @@ def _objects(value: object) -> list[dict[str, object]]:
 
 
 def _given(value: object) -> dict[str, object]:
-    """The members of an object that are not null; none of anything else."""
+    """Return the members of an object that are not null; none of anything else."""
     return {name: member for name, member in value.items() if member is not None} if isinstance(value, dict) else {}
 
 
 def _with_sources(condition: dict[str, object]) -> dict[str, object]:
-    """A condition whose properties say where they come from."""
+    """Return a condition whose properties say where they come from."""
     return {
         name: [
             {**each, "source": each.get("source") or "custom"} if isinstance(each, dict) else each for each in entries

@@ -76,14 +76,14 @@ async def create_organization_ruleset(call: Call) -> Answer:
 
 
 async def get_organization_ruleset(call: Call) -> Answer:
-    """The whole ruleset: where `_links.self` of its summary leads."""
+    """Return the whole ruleset: where `_links.self` of its summary leads."""
     organization = rights.owned_organization(call)
     row = _row(call, "Organization", organization.id)
     return Answer(body=_whole(call, organization, row))
 
 
 async def list_ruleset_history(call: Call) -> Answer:
-    """The versions of an enterprise's ruleset, newest first."""
+    """Return the versions of an enterprise's ruleset, newest first."""
     ruleset = _row(call, "Enterprise", _enterprise(call).id)
     rows = call.context.state.db.execute(
         "SELECT * FROM ruleset_versions WHERE ruleset_id = ? ORDER BY version_id DESC", (ruleset["id"],)
@@ -93,7 +93,7 @@ async def list_ruleset_history(call: Call) -> Answer:
 
 
 async def get_ruleset_version(call: Call) -> Answer:
-    """One version of an enterprise's ruleset, with the state that it had then."""
+    """Return one version of an enterprise's ruleset, with the state that it had then."""
     enterprise = _enterprise(call)
     ruleset = _row(call, "Enterprise", enterprise.id)
     row = call.context.state.db.execute(
@@ -121,13 +121,13 @@ def _enterprise(call: Call) -> Enterprise:
 
 
 def _number(call: Call, parameter: str) -> int:
-    """A number of the path; what is none, or larger than any id, is the id of nothing."""
+    """Return a number of the path; what is none, or larger than any id, is the id of nothing."""
     text = call.params[parameter]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
 def _row(call: Call, source_type: str, source_id: int) -> sqlite3.Row:
-    """The ruleset `{ruleset_id}` of an organization or an enterprise."""
+    """Return the ruleset `{ruleset_id}` of an organization or an enterprise."""
     row: sqlite3.Row | None = call.context.state.db.execute(
         "SELECT * FROM rulesets WHERE source_type = ? AND source_id = ? AND id = ?",
         (source_type, source_id, _number(call, "ruleset_id")),

@@ -40,7 +40,7 @@ class Report:
 
 
 def origin_of(token: Token | None) -> Origin:
-    """Where a snapshot comes from that was submitted with this token."""
+    """Return where a snapshot comes from that was submitted with this token."""
     match token.kind if token is not None else None:
         case TokenKind.INSTALLATION:
             return Origin.JOB
@@ -50,7 +50,8 @@ def origin_of(token: Token | None) -> Origin:
 
 
 def by_location(manifests: object) -> dict[str, str]:
-    """The manifests of a well-formed snapshot by their files; entries for one file are merged, the first decides."""
+    """Return the manifests of a well-formed snapshot by their files; entries for one file are merged, the first
+    decides."""
     found: dict[str, dict[str, Any]] = {}
     for manifest in manifests.values() if isinstance(manifests, dict) else ():
         location = (manifest.get("file") or {}).get("source_location") or manifest["name"]
@@ -60,7 +61,7 @@ def by_location(manifests: object) -> dict[str, str]:
 
 
 def shown(reports: Sequence[Report]) -> Report:
-    """What is shown of one file, of at least one report."""
+    """Return what is shown of one file, of at least one report."""
     first, *others = sorted(reports, key=lambda each: (each.origin, each.correlator, each.detector, each.snapshot_id))
     equal = [each for each in others if (each.origin, each.detector) == (first.origin, first.detector)]
     if not equal:
@@ -105,7 +106,7 @@ def _show(db: sqlite3.Connection, repository_id: int, location: str) -> None:
 
 
 def _merged(first: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A manifest that resolves also what others do; where two resolve the same key, the earlier one counts."""
+    """Return a manifest that resolves also what others do; where two resolve the same key, the earlier one counts."""
     resolved: dict[str, Any] = {}
     for manifest in (first, *others):
         for key, dependency in (manifest.get("resolved") or {}).items():

@@ -21,7 +21,7 @@ SCOPES: Final = ("runtime", "development")
 
 
 def faults(body: Mapping[str, object]) -> list[str]:
-    """What is wrong with a body, at most 20 sentences; empty: nothing."""
+    """Return what is wrong with a body, at most 20 sentences; empty: nothing."""
     found: list[str] = []
     for fault in _snapshot(body):
         found.append(fault)

@@ -118,7 +118,7 @@ class Deliveries:
     async def _send(
         self, session: aiohttp.ClientSession, hook: sqlite3.Row, event: Event, guid: str
     ) -> tuple[int, str]:
-        """The receiver's status and its words, or ours for what became of it."""
+        """Return the receiver's status and its words, or ours for what became of it."""
         config = json.loads(hook["config_json"])
         body = body_of(event, config["content_type"])
         try:
@@ -203,13 +203,13 @@ def announce(context: Context, organization_id: int, name: str, event: Callable[
 
 
 def body_of(event: Event, content_type: str) -> bytes:
-    """What is posted: the payload as JSON, or a form whose one field `payload` holds that JSON."""
+    """Return what is posted: the payload as JSON, or a form whose one field `payload` holds that JSON."""
     payload = orjson.dumps(event.payload)
     return payload if content_type == "json" else urlencode({"payload": payload}).encode("ascii")
 
 
 def signatures(secret: str, body: bytes) -> dict[str, str]:
-    """The signature headers of a body, with the secret as key."""
+    """Return the signature headers of a body, with the secret as key."""
     key = secret.encode("utf-8", "surrogatepass")
     return {
         "X-Hub-Signature": f"sha1={hmac.new(key, body, 'sha1').hexdigest()}",

@@ -41,7 +41,7 @@ class Addresses:
             raise AddressRefused(host)
 
     def allows(self, host: str) -> bool:
-        """Whether the command line named this host."""
+        """Return whether the command line named this host."""
         return _plain(host) in self._allowed
 
 
@@ -54,7 +54,7 @@ class LoopbackResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a host that may be connected to.
+        """Return the addresses of a host that may be connected to.
 
         Raises:
             AddressRefused: it has others only.
@@ -72,7 +72,7 @@ class LoopbackResolver(AbstractResolver):
 
 
 def is_loopback(text: str) -> bool:
-    """Whether a text is an IP address of this machine's loopback."""
+    """Return whether a text is an IP address of this machine's loopback."""
     address = _address(text)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

@@ -23,13 +23,13 @@ ZEN: Final = "Rehearse before you perform."
 
 
 def ping(call: Call, organization: Organization, hook_id: int, hook: dict[str, object]) -> Event:
-    """The first event of a webhook. `hook` is the webhook as answers show it."""
+    """Return the first event of a webhook. `hook` is the webhook as answers show it."""
     payload = {"zen": ZEN, "hook_id": hook_id, "hook": hook, **_where(call, organization)}
     return Event("ping", payload)
 
 
 def renamed(call: Call, organization: Organization, former: str) -> Event:
-    """An organization, as it is now, was called `former` before."""
+    """Return an organization, as it is now, was called `former` before."""
     payload = {
         "action": "renamed",
         "changes": {"login": {"from": former}},
@@ -39,7 +39,7 @@ def renamed(call: Call, organization: Organization, former: str) -> Event:
 
 
 def push(call: Call, repository: Repository, branch: str, commit: CommitRecord, path: str, change: str) -> Event:
-    """One commit arrived on a branch.
+    """Return one commit arrived on a branch.
 
     Args:
         call: the write that made it.
@@ -77,7 +77,7 @@ def push(call: Call, repository: Repository, branch: str, commit: CommitRecord, 
 
 
 def user_object(call: Call, user: User) -> dict[str, object]:
-    """A user, as far as events show him."""
+    """Return a user, as far as events show him."""
     return {
         "login": user.login,
         "id": user.id,

@@ -38,7 +38,7 @@ def check_name(body: dict[str, object], *, is_new: bool) -> None:
 
 
 def config_in(body: dict[str, object]) -> dict[str, object] | None:
-    """The object `config`, with a `url` in it; None where there is none.
+    """Return the object `config`, with a `url` in it; None where there is none.
 
     Raises:
         Refused: 422, it is no object, or names no URL.
@@ -54,7 +54,7 @@ def config_in(body: dict[str, object]) -> dict[str, object] | None:
 
 
 def configuration(given: dict[str, object], prefix: str = "config.") -> dict[str, str]:
-    """The settings in an object, without those that were not given.
+    """Return the settings in an object, without those that were not given.
 
     Raises:
         Refused: 422, one of them can't be used.
@@ -86,7 +86,7 @@ def configuration(given: dict[str, object], prefix: str = "config.") -> dict[str
 
 
 def events_in(body: dict[str, object]) -> list[str] | None:
-    """The kinds of events in `events`, each once; None where they were not given.
+    """Return the kinds of events in `events`, each once; None where they were not given.
 
     Raises:
         Refused: 422.
@@ -114,7 +114,7 @@ def active_in(body: dict[str, object]) -> bool | None:
 
 
 def shown(config: dict[str, str]) -> dict[str, str]:
-    """A configuration as answers have it: the secret masked, username and password left out."""
+    """Return a configuration as answers have it: the secret masked, username and password left out."""
     found = {"url": config["url"], "content_type": config["content_type"], "insecure_ssl": config["insecure_ssl"]}
     return {**found, "secret": MASK} if "secret" in config else found
 

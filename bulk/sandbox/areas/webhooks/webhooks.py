@@ -168,7 +168,7 @@ async def begin_deliveries(context: Context) -> None:
 
 
 def _kind(call: Call) -> str:
-    """Which webhooks the caller makes and sees."""
+    """Return which webhooks the caller makes and sees."""
     return "oauth" if call.token is not None and call.token.kind is TokenKind.OAUTH else "user"
 
 
@@ -196,7 +196,7 @@ def _refuse_double(call: Call, organization: Organization, config: dict[str, str
 
 
 def _overwritten(row: sqlite3.Row, given: dict[str, str]) -> dict[str, str]:
-    """The configuration after an update: what was not given stays, except the secret."""
+    """Return the configuration after an update: what was not given stays, except the secret."""
     kept = {name: value for name, value in json.loads(row["config_json"]).items() if name != "secret"}
     return {**kept, **given}
 
@@ -204,7 +204,7 @@ def _overwritten(row: sqlite3.Row, given: dict[str, str]) -> dict[str, str]:
 def _update(
     call: Call, row: sqlite3.Row, config: dict[str, str], events: list[str] | None, active: bool | None
 ) -> tuple[sqlite3.Row, list[str]]:
-    """The webhook as it is afterwards, and the names of what is different."""
+    """Return the webhook as it is afterwards, and the names of what is different."""
     before = json.loads(row["config_json"])
     what = [f"config.{name}" for name in sorted({*before, *config}) if before.get(name) != config.get(name)]
     if events is not None and events != json.loads(row["events_json"]):

@@ -11,14 +11,16 @@ import msgspec
 
 
 def blob_sha(content: bytes) -> str:
-    """The name that git gives to a file with this content (40 hexadecimal digits), as `git hash-object` prints it."""
+    """Return the name that git gives to a file with this content (40 hexadecimal digits), as `git hash-object` prints
+    it."""
     sha = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     sha.update(content)
     return sha.hexdigest()
 
 
 def decode(text: str) -> bytes:
-    """The bytes that Base64 text stands for. Line breaks are let through, as the platform's own answers have them.
+    """Return the bytes that Base64 text stands for. Line breaks are let through, as the platform's own answers have
+    them.
 
     Raises:
         ValueError: it is no Base64: another character, or padding that is missing, excessive or misplaced.

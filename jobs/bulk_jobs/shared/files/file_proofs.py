@@ -21,12 +21,13 @@ _NOT_FILES = ("dir", "symlink", "submodule")
 
 
 def of_file(identity: Check) -> Proof:
-    """A file object with its content."""
+    """Return a file object with its content."""
     return Proof(_flaw_of_file, identity)
 
 
 def of_content(identity: Check, *, is_root: bool) -> Proof:
-    """A file object with its content, a directory's entries, or what a symlink or submodule is. For json and object.
+    """Return a file object with its content, a directory's entries, or what a symlink or submodule is. For json and
+    object.
 
     Only the root of a repository may list nothing, also where a redirect led.
     """
@@ -39,22 +40,22 @@ def standing(identity: Check) -> Proof:
 
 
 def of_directory(identity: Check) -> Proof:
-    """A directory's entries."""
+    """Return a directory's entries."""
     return Proof(_flaw_of_directory, identity)
 
 
 def of_bytes(media: Media) -> Proof:
-    """Bytes as raw or html, or the description of something that has none."""
+    """Return bytes as raw or html, or the description of something that has none."""
     return Proof(_flaw_of_raw if media is Media.RAW else _flaw_of_html)
 
 
 def written(owner: str, repo: str, path: str, ours: str) -> Proof:
-    """A file write result whose content is the blob `ours` at this path, with the commit that made it so."""
+    """Return a file write result whose content is the blob `ours` at this path, with the commit that made it so."""
     return Proof(partial(_flaw_of_written, path, ours), partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
 
 
 def deleted(owner: str, repo: str) -> Proof:
-    """A file write result whose content is null, with the commit that made it so."""
+    """Return a file write result whose content is null, with the commit that made it so."""
     return Proof(_flaw_of_deleted, partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
 
 
@@ -64,7 +65,7 @@ def of_place(owner: str, repo: str, path: str | None) -> Check:
 
 
 def is_described(found: Any) -> bool:
-    """Whether JSON that came instead of bytes says what stands there: a directory, a symlink or a submodule."""
+    """Return whether JSON that came instead of bytes says what stands there: a directory, a symlink or a submodule."""
     if _flaw_of_nothing(found):
         return False
     if isinstance(found, list):
@@ -73,7 +74,7 @@ def is_described(found: Any) -> bool:
 
 
 def json_of(data: bytes) -> Any:
-    """The JSON value that `data` is; None where it is none."""
+    """Return the JSON value that `data` is; None where it is none."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -81,7 +82,7 @@ def json_of(data: bytes) -> Any:
 
 
 def is_plain_json(reply: Reply) -> bool:
-    """Whether an answer's content type is that of JSON, and not the vendor's own."""
+    """Return whether an answer's content type is that of JSON, and not the vendor's own."""
     return _content_type(reply) == "application/json"
 
 
@@ -131,7 +132,7 @@ def _flaw_of_whole(body: dict[str, Any]) -> str:
 
 
 def _decoded_bytes(text: str) -> int:
-    """How many bytes Base64 text stands for: decoding it would take longer than all else that is looked at."""
+    """Return how many bytes Base64 text stands for: decoding it would take longer than all else that is looked at."""
     letters = len(text)
     if "\n" in text:
         letters -= text.count("\n") + text.count("\r")

@@ -36,7 +36,7 @@ _OF_RAW, _OF_HTML = file_proofs.of_bytes(Media.RAW), file_proofs.of_bytes(Media.
 
 
 def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: Proof) -> Steps:
-    """The requests of one read: one, and a second one for a file above 1 MB that was asked for as JSON or object.
+    """Yield the requests of one read: one, and a second one for a file above 1 MB that was asked for as JSON or object.
 
     Args:
         path: of the request, percent-encoded.
@@ -76,7 +76,7 @@ def _as_bytes(path: str, query: str, media: Media) -> Request:
 
 
 def listing(body: Any) -> Any:
-    """The result for a directory: as it came; but one that may have been cut is an object, which says so."""
+    """Return the result for a directory: as it came; but one that may have been cut is an object, which says so."""
     entries = body["entries"] if isinstance(body, dict) else body
     if len(entries) != MOST_ENTRIES:
         return body
@@ -85,7 +85,8 @@ def listing(body: Any) -> Any:
 
 
 def saved_bytes(outcome: Outcome) -> bytes | None:
-    """The bytes of the file that `outcome` is about; None where it is about something else, or holds no content."""
+    """Return the bytes of the file that `outcome` is about; None where it is about something else, or holds no
+    content."""
     if isinstance(outcome.payload, bytes):
         return outcome.payload
     result = outcome.result
@@ -98,7 +99,7 @@ def saved_bytes(outcome: Outcome) -> bytes | None:
 
 
 def _large(path: str, query: str, known: dict[str, Any], described: dict[str, Any], first: Reply) -> Steps:
-    """A file above 1 MB: its bytes are the payload, its result says what the file object would."""
+    """Yield a file above 1 MB: its bytes are the payload, its result says what the file object would."""
     size = described.get("size")
     if isinstance(size, int) and size > RAW_BODY_BYTES:
         return failed(ErrorCode.TOO_LARGE, f"the file has {size:,} bytes; the platform gives no more than 100 MB")

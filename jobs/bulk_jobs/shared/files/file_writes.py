@@ -51,8 +51,8 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
     before: str | None
 
     def request(self, proof: Proof, *, is_last: bool = False, **fields: Any) -> Request:
-        """The write. A refusal that another write may have caused comes back to be looked into, but of the last one:
-        after that it is the engine that waits and starts over, so many times.
+        """Return the write. A refusal that another write may have caused comes back to be looked into, but of the last
+        one: after that it is the engine that waits and starts over, so many times.
 
         Args:
             proof: what an answer shows that did it.
@@ -77,7 +77,8 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def symlink_outcome(self) -> Generator[Request, Reply, Outcome | None]:
-        """How it ends where the sha that was refused is right, because it is of the file that a symlink leads to."""
+        """Return how it ends where the sha that was refused is right, because it is of the file that a symlink leads
+        to."""
         own = yield from link_sha(self.owner, self.repo, self.path, self.branch)
         if own is None:
             return None
@@ -86,7 +87,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
     def third_value(
         self, found: Standing, lost: Lost, wanted: str | None
     ) -> Generator[Request, Reply, NotApplied | Undecided]:
-        """A lost write after which neither what was there before stands at the path nor what was asked for.
+        """Return a lost write after which neither what was there before stands at the path nor what was asked for.
 
         It may have been applied before somebody else wrote, or not at all.
 
@@ -108,7 +109,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
-    """The useful part of a file write result, which shows that the blob is ours."""
+    """Return the useful part of a file write result, which shows that the blob is ours."""
     content = reply.body["content"]
     result = {
         "path": path,
@@ -121,17 +122,17 @@ def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
 
 
 def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
-    """The useful part of the answer to a delete."""
+    """Return the useful part of the answer to a delete."""
     return succeeded({"path": path, "sha": before, "commit": _commit(reply)})
 
 
 def file_result(path: str, found: Standing) -> dict[str, Any]:
-    """The result where the file was only read."""
+    """Return the result where the file was only read."""
     return {"path": path, "sha": found.sha, "size": found.size, "html_url": found.html_url}
 
 
 def flaw_of_content(text: str) -> str:
-    """Why Base64 text can't be the content of a file."""
+    """Return why Base64 text can't be the content of a file."""
     try:
         size_bytes = len(blobs.decode(text))
     except ValueError as flaw:
@@ -140,7 +141,7 @@ def flaw_of_content(text: str) -> str:
 
 
 def conflict(message: str, reply: Reply | None = None) -> Outcome:
-    """What is there is not what the item expects."""
+    """Return how it ends where what is there is not what the item expects."""
     return failed(ErrorCode.CONFLICT, message, http_status=reply.status if reply is not None else None)
 
 

@@ -95,13 +95,14 @@ def _pauses_s(lag_s: float) -> Generator[float]:
 
 
 def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Reply, bool]:
-    """The canary: whether the root of `branch` can be listed, so that a 404 beside it means absence."""
+    """Return the canary: whether the root of `branch` can be listed, so that a 404 beside it means absence."""
     reply = yield _list(owner, repo, "", branch)
     return reply.status == 200 or refusals.is_empty_repository(reply)
 
 
 def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, str | None]:
-    """The blob of the symlink at `path`, None where none is. A read of `path` shows the file that it leads to."""
+    """Return the blob of the symlink at `path`, None where none is. A read of `path` shows the file that it leads
+    to."""
     folder, _, name = path.rpartition("/")
     reply = yield _list(owner, repo, folder, branch)
     for entry in reply.body if reply.status == 200 else []:
@@ -112,7 +113,7 @@ def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[
 
 
 def _list(owner: str, repo: str, folder: str, branch: str | None) -> Request:
-    """The fresh read of a folder's listing; without `folder` of the root's."""
+    """Return the fresh read of a folder's listing; without `folder` of the root's."""
     return Request(
         method="GET",
         path=contents_url(owner, repo, folder),
@@ -124,13 +125,13 @@ def _list(owner: str, repo: str, folder: str, branch: str | None) -> Request:
 
 
 def contents_url(owner: str, repo: str, path: str = "") -> str:
-    """The path of a request for a file, or without `path` for the root."""
+    """Return the path of a request for a file, or without `path` for the root."""
     root = f"/repos/{urls.segment(owner)}/{urls.segment(repo)}/contents"
     return f"{root}/{urls.file_path(path)}" if path else root
 
 
 def standing(reply: Reply) -> Standing:
-    """What an answer (200 or 404) to a read in the object form says."""
+    """Return what an answer (200 or 404) to a read in the object form says."""
     if reply.status == 404:
         return Standing(is_visible_absence=refusals.is_empty_repository(reply))
     body: Any = reply.body
