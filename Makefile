@@ -90,7 +90,7 @@ build/compiled/.ready: $(VENV)/.development hatch_build.py $(shell find bulk job
 # A copy of the working copy with what is compiled beside the sources.
 compiled-test: build/compiled/.ready
 	rm -rf build/tested && mkdir build/tested
-	tar -cf - --exclude './.*' --exclude ./build --exclude ./runs --exclude __pycache__ . .ci .github .gitignore | tar -xf - -C build/tested
+	tar -cf - --exclude './.*' --exclude ./build --exclude ./runs --exclude __pycache__ . .ci .github .gitignore .dockerignore | tar -xf - -C build/tested
 	cd build/compiled && find . -name '*.so' | tar -cf - -T - | tar -xf - -C ../tested
 	cd build/tested && ../../$(BIN)/python -c 'from bulk.govern import governor; assert governor.__file__.endswith(".so")'
 	cd build/tested && ../../$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m 'not soak and not browser and not interpreted'

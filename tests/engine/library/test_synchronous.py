@@ -112,6 +112,8 @@ def test_a_reader_may_leave(sandbox: Served) -> None:
     assert loops() == []
 
 
+HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""Whoever runs the tests in the background has them ignore Ctrl-C, and what they start as well."""
 MAP = """
 import bulk, sys
 item = {"owner": "acme-fleet", "message": "m", "content": "YQ=="}
@@ -149,9 +151,9 @@ def test_ctrl_c_interrupts(script: str, is_in_a_loop: bool, tmp_path: Path) -> N
     home.write(
         "manifest.yaml", json.dumps({"version": 1, "jobs": {"put": {"operation": "contents.put", "items": items}}})
     )
-    program = script if not is_in_a_loop else IN_A_LOOP.replace("SCRIPT", repr(script))
+    program = HEARD + (script if not is_in_a_loop else IN_A_LOOP.replace("SCRIPT", repr(script)))
     fleet = {"organization": "acme-fleet", "count": 40, "readme_bytes": 200}
-    with served(tmp_path / "sandbox", "--latency", "150", seed={"repositories": fleet}) as sandbox:
+    with served(tmp_path / "sandbox", "--latency", "50", seed={"repositories": fleet}) as sandbox:
         command = [sys.executable, "-c", program, sandbox.base_url]
         with home.start_any(command) as process:
             wait_for(lambda: len(sandbox.requests(path="/stop/")) > 20, process)

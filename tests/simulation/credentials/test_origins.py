@@ -185,6 +185,7 @@ def test_no_token_goes_to_another_origin_at_length(folder: Path, figure: Callabl
     figure(classify(*fuzz(folder, 2, 1_000, 50), 50_000))
 
 
+@pytest.mark.interpreted
 def test_a_token_that_goes_astray_is_seen(folder: Path) -> None:
     """The watch itself sees a token on its way to somebody else, or the tests above would prove nothing."""
     with mock.patch("bulk.execute.requests.request_sender.within_base", return_value="/../../elsewhere"):
