@@ -1,4 +1,11 @@
-"""Answers that were kept, in the store's file: how they lie there, and how they are found again."""
+"""Answers that were kept, in the store's file: how they lie there, and how they are read again, one that is asked for
+and ahead of that those written after it.
+
+A second run of the same work asks in the order in which the first one kept, so what lies behind an answer in the file
+is what is asked for next: read together, an answer costs a third of what it costs alone. What came late is kept late,
+so it stays in memory until its turn comes. Where the order is another, nothing is read ahead. In bytes too there is
+never much in memory.
+"""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -6,12 +13,21 @@ from typing import TypeAlias
 
 from bulk.storage.bulk_insert import insert
 
+AHEAD_MOST, AHEAD_FIRST = 64, 8
+"""Answers that are read ahead at once, and the first time (count): twice as many each time that they were used."""
+
+WAITING_MOST = 256
+"""So many answers wait to be asked for, at most (count): those that have waited longest are let go first."""
+
+AHEAD_BYTES = 1024 * 1024
+"""From so many bytes of bodies on, nothing more is read ahead at once; twice as many wait to be asked for."""
+
+NEAR_ROWS = 128
+"""So far from the one before may an answer lie that is next in order (rows): answers of one time come in any order."""
+
 VIEW_FINDS = 256
 """So many answers are looked up in one view of the file (count): beginning one takes longer than a look. A view that
-stays open would keep the write-ahead log of every process growing."""
-
-ALONE_FINDS = 4_096
-"""So many answers are looked up without a view once something was written: the log is emptied while there is none."""
+stays open would keep the write-ahead log of another process growing."""
 
 NOTED_BY = 3
 """So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
@@ -45,7 +61,11 @@ Row: TypeAlias = tuple[int, bytes, str, bytes, int]
 """number, key, head, body, used_at; see the table `answer`. Few columns, because for each of them Python lets other
 threads run."""
 
-_ONE = "SELECT number, key, head, body, used_at FROM place JOIN answer USING (number) WHERE hash = ? AND key = ?"
+_NOWHERE = -2 * NEAR_ROWS
+
+_COLUMNS = "number, key, head, body, used_at"
+_ONE = f"SELECT {_COLUMNS} FROM place JOIN answer USING (number) WHERE hash = ? AND key = ?"
+_AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE number > ? ORDER BY number LIMIT ?"
 _TOUCH = "UPDATE answer SET used_at = ? WHERE number = (SELECT number FROM place WHERE hash = ?) AND key = ?"
 
 
@@ -82,13 +102,19 @@ class CacheTable:
     """Finds answers, in one view of the file after the other.
 
     Attributes:
-        is_stale: the file was written to since the last look. Set by any thread.
+        is_stale: what was seen may have been replaced: the next look is a new one. Set by any thread.
+        is_without_view: each look is one by itself for now, so that the write-ahead log can be emptied. Set by any
+            thread.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.is_stale = False
+        self.is_stale = self.is_without_view = False
         self._connection = connection
         self._finds_left = 0
+        self._ahead: dict[bytes, Row] = {}
+        self._bytes = 0
+        self._count = AHEAD_FIRST
+        self._last = self._end = _NOWHERE
         self._noted: bytearray | None = None
 
     def begin_empty(self) -> None:
@@ -106,34 +132,86 @@ class CacheTable:
 
     def others_wrote(self) -> None:
         """The file holds what was not noted. May be called by any thread."""
-        self._noted, self.is_stale = None, True
+        if self._noted is not None:
+            self._noted, self.is_stale = None, True
 
     def find(self, key: bytes) -> Row | None:
-        """Return the answer kept under that key.
+        """The answer kept under that key.
 
         Raises:
             sqlite3.Error: the file can't be read.
         """
+        if self.is_stale:
+            self.is_stale = False
+            self._finds_left = 0
+            self._start_at(_NOWHERE)
+        self._finds_left -= 1
+        if self.is_without_view and self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+            self._finds_left = 0
         noted = self._noted
         if noted is not None:
             place = int.from_bytes(key[:NOTED_BY])
             if not noted[place >> 3] & (1 << (place & 7)):
                 return None
-        if self.is_stale or self._finds_left == 0:
-            if self._connection.in_transaction:
-                self._connection.execute("COMMIT")
-            if self.is_stale:
-                self.is_stale, self._finds_left = False, ALONE_FINDS
-            else:
-                self._connection.execute("BEGIN")
-                self._finds_left = VIEW_FINDS
-        self._finds_left -= 1
-        row: Row | None = self._connection.execute(_ONE, (hash_of(key), key)).fetchone()
+        row = self._ahead.pop(key, None)
+        if row is not None:
+            self._bytes -= len(row[3])
+        else:
+            if self._finds_left < 0 and not self.is_without_view:
+                self._new_view()
+            row = self._connection.execute(_ONE, (hash_of(key), key)).fetchone()
+            if row is None:
+                return None
+            rowid: int = row[0]
+            if abs(rowid - self._last) <= NEAR_ROWS and not 0 <= self._end - rowid <= NEAR_ROWS:
+                self._read_ahead(rowid)
+        self._last = row[0]
         return row
+
+    @property
+    def ahead(self) -> int:
+        """Answers that were read and not asked for yet (count)."""
+        return len(self._ahead)
 
     def close(self) -> None:
         """Let go of the file."""
+        self._ahead.clear()
         self._connection.close()
+
+    def _read_ahead(self, rowid: int) -> None:
+        """Read what lies behind that row; where that is near, behind what was read ahead before."""
+        if not 0 < rowid - self._end <= NEAR_ROWS:
+            self._start_at(rowid)
+        ahead, size = self._ahead, 0
+        cursor = self._connection.execute(_AHEAD, (self._end, self._count))
+        for row in cursor:
+            self._end = row[0]
+            size += len(row[3])
+            if self._end != rowid:
+                replaced = ahead.pop(row[1], None)  # another process has kept it anew
+                ahead[row[1]] = row
+                self._bytes += len(row[3]) - (len(replaced[3]) if replaced is not None else 0)
+            if size >= AHEAD_BYTES:
+                break
+        cursor.close()
+        unused = 0
+        while len(ahead) > WAITING_MOST or self._bytes > 2 * AHEAD_BYTES:
+            self._bytes -= len(ahead.pop(next(iter(ahead)))[3])
+            unused += 1
+        self._count = AHEAD_FIRST if unused * 2 > self._count else min(AHEAD_MOST, self._count * 2)
+
+    def _start_at(self, rowid: int) -> None:
+        """What is read ahead next lies behind that row; what was read ahead before is let go."""
+        self._ahead.clear()
+        self._bytes = 0
+        self._end, self._count = rowid, AHEAD_FIRST
+
+    def _new_view(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN")
+        self._finds_left = VIEW_FINDS
 
 
 def hash_of(key: bytes) -> int:

@@ -53,11 +53,14 @@ there is. Their places lie all over a table, so that the same pages of it are wr
 PAGE_BYTES = 16_384
 """Of a new file: several answers fit into one."""
 
-LOG_PAGES = 1_000
-"""From so many pages on the write-ahead log is emptied into the file, unless another process has a view of it."""
-
 READER_CACHE_KIB = 2_000
 """Pages that are kept for looking up; the system keeps the rest of the file."""
+
+LOG_ROWS = 5_000
+"""After so many answers the write-ahead log is emptied into the file (count)."""
+
+LOG_TRIES = 20
+"""So often that is tried, while another process is reading."""
 
 _READ, _SUCCEEDED = Effect.READ, OutcomeKind.SUCCEEDED
 _NOTHING_HASHED = hashlib.blake2b(digest_size=16)  # a copy of one costs less than a new one
@@ -89,11 +92,11 @@ class ValidatorStore:
         self._pending: dict[bytes, Row] = {}  # with the hash of the key where the file has a number
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
+        self._logged = self._tries = self._data_version = 0
         self._flushed_at = self._clock.monotonic()
         self._dropped: set[bytes] = set()
         self._buffers = threading.Lock()  # what waits for `flush`
         self._writing = threading.Lock()  # the writing connection
-        self._data_version = 0
         self._kept: CacheTable | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
@@ -103,12 +106,11 @@ class ValidatorStore:
             self._give_up("can't be used", error)
 
     def key_of(self, request: Request) -> bytes | None:
-        """Return what its answer is kept under; None where it is neither kept nor looked for."""
+        """What its answer is kept under; None where it is neither kept nor looked for."""
         return _key(request) if self.is_open and _may_be_kept(request) else None
 
     def find(self, request: Request, key: bytes | None = None) -> CacheEntry | None:
-        """Return the kept answer to `request`; None where there is none, or where the request must be fresh. Never
-        raises.
+        """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises.
 
         Args:
             key: of `key_of`, where it is known already.
@@ -135,7 +137,7 @@ class ValidatorStore:
         return CacheEntry(row, request.media)
 
     def reply_from(self, stored: CacheEntry, reply_304: Reply, operation: str = "") -> Reply:
-        """Return the kept answer as if it had come again, with the headers of the 304 that confirmed it.
+        """The kept answer as if it had come again, with the headers of the 304 that confirmed it.
 
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
 
@@ -194,8 +196,7 @@ class ValidatorStore:
         return True
 
     def note_result(self, key: bytes, operation: str, reply: Reply, outcome: Outcome) -> Outcome:
-        """Return an item of `operation` ended so after `reply`, which was just kept under that key and was its only
-        one.
+        """An item of `operation` ended so after `reply`, which was just kept under that key and was its only one.
 
         Where its result is the body as it came, that is kept as it is going to be written: for this outcome as well.
         """
@@ -228,10 +229,7 @@ class ValidatorStore:
                 pending, touched = self._pending, self._touched
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
             try:
-                (version,) = self._writer.execute("PRAGMA data_version").fetchone()
-                if version != self._data_version and self._kept is not None:
-                    self._kept.others_wrote()
-                self._data_version = version
+                self._notice_others(self._writer)
                 if not pending and not touched:
                     return
                 with self._writer:  # whatever happens, another process that shares the file need not wait for it
@@ -239,8 +237,32 @@ class ValidatorStore:
                     write_answers(self._writer, without_secrets(pending.values()), touched)
                 if self._kept is not None:
                     self._kept.is_stale = True
+                    self._logged += len(pending) + len(touched)
+                    if self._logged >= LOG_ROWS:
+                        self._empty_log(self._writer, self._kept)
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
+
+    def _notice_others(self, writer: sqlite3.Connection) -> None:
+        """See whether another process has written to the file since the last time."""
+        (version,) = writer.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version and self._kept is not None:
+            self._kept.others_wrote()
+        self._data_version = version
+
+    def _empty_log(self, writer: sqlite3.Connection, looking: CacheTable) -> None:
+        """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
+        look, and the log is emptied by a later flush. Otherwise it would grow with the items, to ten times the file.
+        """
+        if looking.is_without_view:
+            writer.execute("PRAGMA busy_timeout = 0")
+            (is_busy, _, _) = writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            writer.execute(f"PRAGMA busy_timeout = {int(LOCKED_S * 1_000)}")
+            self._tries += 1
+            if is_busy and self._tries < LOG_TRIES:
+                return
+            self._logged = self._tries = 0
+        looking.is_without_view = self._logged > 0
 
     def close(self) -> None:
         """Write what is left, and let go of the file."""
@@ -269,7 +291,7 @@ class ValidatorStore:
             with attempt:  # SQLite waits for nobody here, while another process makes or opens the same file
                 writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
-        writer.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
         with writer:  # of several that open an older file, one begins it anew
             writer.execute("BEGIN IMMEDIATE")
             if writer.execute("PRAGMA user_version").fetchone()[0] < VERSION:

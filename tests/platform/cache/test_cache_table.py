@@ -1,7 +1,6 @@
-"""How kept answers lie in the file of a store: each is found by its key, and the newest one only."""
+"""Answers read ahead of who asks for them: quicker in the order of the file, right in any."""
 
 import sqlite3
-from collections.abc import Iterable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +8,10 @@ from hypothesis import strategies as st
 
 from bulk.model import Reply, Request
 from bulk.platform.cache.cache_table import (
+    AHEAD_BYTES,
+    NEAR_ROWS,
     SCHEMA,
+    WAITING_MOST,
     CacheTable,
     Row,
     drop_unused,
@@ -41,10 +43,15 @@ def _row(number: int, used_at: int = 1_800_000_000) -> Row:
     return hash_of(_key(number)), _key(number), '"e"\n\n\n', body, used_at
 
 
-def finds(file: sqlite3.Connection, numbers: Iterable[int]) -> bool:
-    """Whether each of these is found, and is itself."""
-    rows = [(number, CacheTable(file).find(_key(number))) for number in numbers]
-    return all(row is not None and row[3].startswith(b"%dx" % number) for number, row in rows)
+def looks(file: sqlite3.Connection, numbers: list[int]) -> int:
+    """How often the file is asked for these, each of which is found."""
+    kept, asked = CacheTable(file), []
+    file.set_trace_callback(lambda text: asked.append(text) if text.startswith("SELECT") else None)
+    for number in numbers:
+        row = kept.find(_key(number))
+        assert row is not None
+        assert row[3].startswith(b"%dx" % number)
+    return len(asked)
 
 
 def held(file: sqlite3.Connection) -> list[int]:
@@ -69,13 +76,48 @@ def test_what_nobody_used_is_dropped_with_its_place(file):
     write_answers(file, [_row(number, now) for number in range(ITEMS, ITEMS + 20)], {_key(3): now, _key(9_999): now})
     drop_unused(file, now)
     assert held(file) == [21, 21, 21]
-    assert finds(file, [3, *range(ITEMS, ITEMS + 20)])
+    assert CacheTable(file).find(_key(3)) is not None
+    assert looks(file, list(range(ITEMS, ITEMS + 20))) <= 20
 
 
-def test_answers_are_found_in_any_order(file):
-    """Whatever order they were kept in."""
-    assert finds(file, range(ITEMS))
-    assert finds(file, [number * 131 % ITEMS for number in range(ITEMS)])
+def test_neighbours_are_read_together(file):
+    """In the order in which they were kept, or nearly, a second run looks for one answer in ten."""
+    nearly = [number ^ 5 for number in range(ITEMS)]
+    assert looks(file, list(range(ITEMS))) < ITEMS / 10
+    assert looks(file, nearly) < ITEMS / 10
+    assert looks(file, [*range(ITEMS), *range(ITEMS)]) < 2 * ITEMS / 10
+
+
+@pytest.mark.parametrize("late", [3, 100, NEAR_ROWS + 50])
+def test_what_was_kept_late_is_not_read_twice(file, late):
+    """One answer in ten came so much later than its neighbours: those are read together all the same."""
+    order = sorted(range(ITEMS), key=lambda number: number - (late if number % 10 == 0 else 0))
+    assert looks(file, order) < ITEMS / 10 + (ITEMS / 10 if late > NEAR_ROWS else 0)
+
+
+@pytest.mark.parametrize("step", [10, 60])
+def test_what_nobody_asks_for_is_let_go(file, step):
+    """Of a work that is a part of the one before, only so much waits to be asked for; nothing is looked at twice."""
+    kept = CacheTable(file)
+    for number in range(0, ITEMS, step):
+        assert kept.find(_key(number)) is not None
+        assert kept.ahead <= WAITING_MOST
+    assert looks(file, list(range(0, ITEMS, step))) <= 2 * ITEMS / step
+
+
+def test_another_order_reads_nothing_ahead(file):
+    """Asked for in an order far from that of the file, each answer is one look."""
+    far = [number * (NEAR_ROWS + 3) % ITEMS for number in range(ITEMS)]
+    assert looks(file, far) == ITEMS
+
+
+def test_little_is_read_ahead_of_long_answers(file):
+    """What is read ahead at once ends with the body that brings it to a MiB."""
+    file.execute("UPDATE answer SET body = zeroblob(?)", (AHEAD_BYTES // 2,))
+    kept = CacheTable(file)
+    for number in range(20):
+        assert kept.find(_key(number)) is not None
+        assert kept.ahead <= 3
 
 
 def test_a_shared_hash_is_no_answer(file):
@@ -88,7 +130,7 @@ def test_a_shared_hash_is_no_answer(file):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(["find", "find", "find", "keep", "flush"]), st.integers(0, 11)), max_size=60))
 def test_the_newest_answer_is_found(tmp_path_factory, actions):
-    """Whatever is asked for and written in between, what is found is what was kept last."""
+    """Whatever was read ahead, what is found is what was kept last."""
     newest: dict[int, bytes] = {}
     one = store(tmp_path_factory.mktemp("cache"))
     requests = [Request(method="GET", path=f"/repos/acme/api-{number}/readme") for number in range(12)]

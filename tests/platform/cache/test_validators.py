@@ -303,13 +303,13 @@ def test_files_are_closed_to_others_under_any_umask(tmp_path):
         os.umask(before)
 
 
-MANY = 1_000
+LOG_ROWS = 1_000
 
 
 @pytest.fixture
 def small_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log begins anew earlier than usual."""
-    monkeypatch.setattr(validators, "LOG_PAGES", 50)
+    """The log is emptied after fewer answers than usual."""
+    monkeypatch.setattr(validators, "LOG_ROWS", LOG_ROWS)
 
 
 def asked(number: int) -> Request:
@@ -331,11 +331,11 @@ def test_the_log_does_not_grow_with_the_answers(tmp_path):
     """SQLite's write-ahead log of a store begins anew, though the run looks for answers all the time."""
     with closing(store(tmp_path)) as one:
         (log,) = tmp_path.glob("*.db-wal")
-        fill(one, range(MANY))
+        fill(one, range(LOG_ROWS))
         first = log.stat().st_size
-        fill(one, range(MANY, 4 * MANY))
+        fill(one, range(LOG_ROWS, 4 * LOG_ROWS))
         assert log.stat().st_size < 4 * first
-        for number in range(0, 4 * MANY, 177):
+        for number in range(0, 4 * LOG_ROWS, 177):
             found = one.find(asked(number))
             assert found is not None
             assert found.etag == f'"{number}"'
@@ -344,13 +344,13 @@ def test_the_log_does_not_grow_with_the_answers(tmp_path):
 @pytest.mark.usefixtures("small_log")
 def test_the_log_begins_anew_when_nobody_else_reads_any_more(tmp_path):
     """While another process has a view of the file it must grow; then no longer."""
-    with closing(store(tmp_path)) as one:
+    with closing(store(tmp_path)) as one, closing(store(tmp_path)) as other:
         (log,) = tmp_path.glob("*.db-wal")
-        fill(one, range(MANY // 2))
-        with closing(sqlite3.connect(log.with_suffix(".db"))) as other:
-            other.execute("BEGIN")
-            assert other.execute("SELECT count(*) FROM answer").fetchone() == (MANY // 2,)
-            fill(one, range(MANY // 2, 3 * MANY))
-            grown = log.stat().st_size
-        fill(one, range(3 * MANY, 5 * MANY))
+        fill(one, range(LOG_ROWS // 2))
+        other.flush()
+        assert other.find(asked(0)) is not None
+        fill(one, range(LOG_ROWS // 2, 3 * LOG_ROWS))
+        grown = log.stat().st_size
+        other.close()
+        fill(one, range(3 * LOG_ROWS, 5 * LOG_ROWS))
         assert log.stat().st_size < 1.7 * grown
