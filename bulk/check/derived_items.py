@@ -81,7 +81,7 @@ class Sources:
         self._bits[source >> 3] |= 1 << (source & 7)
 
     def has(self, source: int) -> bool:
-        """Return whether it has."""
+        """Return whether `source` was added."""
         return source >> 3 < len(self._bits) and bool(self._bits[source >> 3] & (1 << (source & 7)))
 
 

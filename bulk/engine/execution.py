@@ -117,7 +117,7 @@ class _Held:
         manifest, claim, around = self.manifest, self.claim, self.around
         run_dir = claim.path
         checked = await self._checked(stdin)
-        require_approval(around.approve, checked, run_dir)
+        require_approval(around.approve, checked, claim)
         identity, now = identity_of(checked), around.clock.now()
         writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
         ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))

@@ -191,7 +191,7 @@ def _is_locked(fd: int, how: int) -> bool:
 
 
 def _make(run_dir: Path) -> bool:
-    """Return whether the directory had to be made."""
+    """Make the directory if there is none; return whether it had to be made."""
     if run_dir.is_dir():
         return False
     run_dir.parent.mkdir(parents=True, exist_ok=True)

@@ -168,7 +168,7 @@ class Ledger:
         return LedgerView(self.run_dir)
 
     def planned_from(self, guess: float) -> float:
-        """Return the first guess counts, in whatever process it was made."""
+        """Return the first guess, in whatever process it was made."""
         return self.sealing.planned_from(guess)
 
     def done_bits(self, job: int, items: int) -> bytearray:

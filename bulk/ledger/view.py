@@ -156,7 +156,7 @@ class LedgerView:
                 os.close(fd)
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """Return each line is looked up by itself."""
+        """Look each line up by itself."""
         found: dict[int, bytes] = {}
         left = most_bytes
         with open_reader(self._path) as connection, self._results(connection) as (fd, _):

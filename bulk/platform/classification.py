@@ -245,7 +245,7 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
 
 
 def _accepted(request: Request, reply: Reply) -> Verdict:
-    """Return a status that the operation wants to see; its body must be usable where it is a success."""
+    """Return the verdict on a status that the operation wants to see; of a success the body must be usable."""
     body = reply.body
     if not 200 <= reply.status < 300:
         return _ACCEPTED

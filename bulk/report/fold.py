@@ -200,7 +200,7 @@ def _per_second(items: int, seconds: float) -> float:
 
 
 def _sum(standing: Standing, field: str) -> int:
-    """Return each epoch counts from zero, so that the run is their sum."""
+    """Return the sum of all epochs, of which each counts from zero."""
     return sum(getattr(epoch.status, field) for epoch in standing.epochs if epoch.status is not None)
 
 

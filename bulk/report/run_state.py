@@ -136,7 +136,7 @@ def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standi
 
 
 def _known(seen: int | None, recorded: int) -> int | None:
-    """Return what the last epoch said wins: items made from another job's results are counted only while it runs."""
+    """Return what the last epoch said, if it did: items of a derived job are counted only while it runs."""
     return seen if seen is not None else recorded if recorded >= 0 else None
 
 

@@ -39,7 +39,7 @@ _decode = msgspec.json.Decoder(Line).decode
 
 
 def read_line(line: bytes) -> Line:
-    """Return the head of the line is enough for what went well: results may be megabytes, and are skipped unread.
+    """Return what a tally needs of a line: of what went well the head, as results may be megabytes.
 
     Where an item itself has a field `result`, the head is not a whole JSON object, and the line is decoded as it is.
     """

@@ -249,7 +249,7 @@ def _exists_already(item: CreateOrganizationItem, refusal: Reply | None) -> Outc
 
 
 def _flaw_of_rename(item: RenameOrganizationItem, accepted: Mapping[str, Any]) -> str:
-    """Return the url leads to the old or the new name, or is written in other words."""
+    """Return what is wrong with the url: it leads to the old or the new name, or is written in other words."""
     flaws = [proofs.of_kind("orgs", login)(accepted) for login in (item.org, item.login)]
     return flaws[0] if all(flaws) else ""
 

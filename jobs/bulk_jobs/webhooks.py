@@ -333,7 +333,7 @@ def _exists_already(item: CreateWebhookItem, hook: dict[str, Any], refusal: Repl
 
 
 def _refused(item: CreateWebhookItem, reply: Reply) -> Generator[Request, Reply, Outcome]:
-    """Return a 422: a platform that takes no two alike refuses what somebody else, or an earlier send, has made
+    """Look into a 422: a platform that takes no two alike refuses what somebody else, or an earlier send, has made
     meanwhile."""
     after = yield from _list(item)
     equal = _equal(item, after.entries)

@@ -26,5 +26,5 @@ def judged_elsewhere(request: Request, reply: Reply, verdict: Verdict) -> Verdic
 
 
 def led_astray(why: str) -> Verdict:
-    """Return that of a redirect which is not followed: it is final."""
+    """Return the verdict on a redirect that is not followed: it is final."""
     return Verdict(VerdictKind.REFUSED, ErrorCode.BAD_RESPONSE, why)

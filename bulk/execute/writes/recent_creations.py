@@ -37,7 +37,7 @@ class RecentCreations:
         self._made.forget_old(now)
 
     def names(self) -> frozenset[str]:
-        """Return all of them, folded."""
+        """Return all names that were created lately, folded."""
         return self._made.names()
 
     def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:

@@ -71,7 +71,7 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
 
 
 def _check(body: bytes) -> str:
-    """Return a body that a disk has damaged must not become a line that nobody can read."""
+    """Return a checksum of a body: one that a disk has damaged must not become a line that nobody can read."""
     return str(ZLIB.crc32(body))
 
 

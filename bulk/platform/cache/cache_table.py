@@ -136,7 +136,7 @@ class CacheTable:
             self._noted, self.is_stale = None, True
 
     def find(self, key: bytes) -> Row | None:
-        """The answer kept under that key.
+        """Return the answer kept under that key.
 
         Raises:
             sqlite3.Error: the file can't be read.

@@ -106,11 +106,12 @@ class ValidatorStore:
             self._give_up("can't be used", error)
 
     def key_of(self, request: Request) -> bytes | None:
-        """What its answer is kept under; None where it is neither kept nor looked for."""
+        """Return what its answer is kept under; None where it is neither kept nor looked for."""
         return _key(request) if self.is_open and _may_be_kept(request) else None
 
     def find(self, request: Request, key: bytes | None = None) -> CacheEntry | None:
-        """The kept answer to `request`; None where there is none, or where the request must be fresh. Never raises.
+        """Return the kept answer to `request`; None where there is none, or where the request must be fresh. Never
+        raises.
 
         Args:
             key: of `key_of`, where it is known already.
@@ -137,7 +138,7 @@ class ValidatorStore:
         return CacheEntry(row, request.media)
 
     def reply_from(self, stored: CacheEntry, reply_304: Reply, operation: str = "") -> Reply:
-        """The kept answer as if it had come again, with the headers of the 304 that confirmed it.
+        """Return the kept answer as if it had come again, with the headers of the 304 that confirmed it.
 
         A body that can't be read any more is forgotten, so that repeating the request brings a new one.
 
@@ -196,7 +197,7 @@ class ValidatorStore:
         return True
 
     def note_result(self, key: bytes, operation: str, reply: Reply, outcome: Outcome) -> Outcome:
-        """An item of `operation` ended so after `reply`, which was just kept under that key and was its only one.
+        """Return how an item of `operation` ended after `reply`, its only one, which was just kept under that key.
 
         Where its result is the body as it came, that is kept as it is going to be written: for this outcome as well.
         """

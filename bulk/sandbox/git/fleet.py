@@ -157,7 +157,7 @@ class GeneratedRevision:
         return [] if directory.path else [Entry(README, REGULAR, self._sha.hexdigest())]
 
     def size(self, entry: Entry) -> int:
-        """Return bytes of the README; 0 for the root."""
+        """Return the size of the README (bytes); 0 for the root."""
         return len(self._readme) if entry.kind is Kind.FILE else 0
 
     def read(self, entry: Entry) -> bytes:

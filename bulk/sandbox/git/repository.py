@@ -201,7 +201,7 @@ class GitRepository:
         return data
 
     def blob_size(self, sha: str) -> int:
-        """Return bytes of a blob, read from its header alone where it lies loose.
+        """Return the size of a blob (bytes), read from its header alone where it lies loose.
 
         Raises:
             KeyError: there is no such blob.
@@ -304,7 +304,7 @@ class GitRevision:
             yield Entry(start + name.decode("utf-8", "replace"), mode, sha)
 
     def size(self, entry: Entry) -> int:
-        """Return bytes of a file or of a symlink's target; 0 for the others."""
+        """Return the size of a file or of a symlink's target (bytes); 0 for the others."""
         return self._repository.blob_size(entry.sha) if entry.kind in (Kind.FILE, Kind.SYMLINK) else 0
 
     def read(self, entry: Entry) -> bytes:

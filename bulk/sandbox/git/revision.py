@@ -112,7 +112,7 @@ class Revision(Protocol):
         """Return what a directory holds, in git's order."""
 
     def size(self, entry: Entry) -> int:
-        """Return bytes of a file or of a symlink's target; 0 for the others."""
+        """Return the size of a file or of a symlink's target (bytes); 0 for the others."""
 
     def read(self, entry: Entry) -> bytes:
         """Return the bytes of a file, or a symlink's target."""

@@ -38,7 +38,7 @@ def listing(kinds: Kinds, *about: About) -> Proof:
 
 
 def listing_in(field: str, kinds: Kinds, totals: Kinds) -> Proof:
-    """Return the answer is an object that holds `totals`, and in `field` a list of objects with these fields."""
+    """Ask for an answer that is an object with `totals`, and in `field` a list of objects with these fields."""
     return Proof(partial(_flaw_of_list_in, field, kinds, totals))
 
 
@@ -48,8 +48,8 @@ def naming(**names: Any) -> About:
 
 
 def of_kind(word: str, *names: str) -> About:
-    """Return its own `url`, where that says of which organization (`orgs`), enterprise or repository it is, says this
-    one."""
+    """Ask that its own `url`, where that says of which organization (`orgs`), enterprise or repository it is, says
+    this one."""
     return partial(_flaw_of_url, f"/{word}/", f"/{word}/{'/'.join(names)}/".casefold())
 
 

@@ -40,8 +40,8 @@ def is_too_large(reply: Reply) -> bool:
 
 
 def refused(reply: Reply) -> Outcome:
-    """Return a creation that was refused while nothing that is as asked for is there: `conflict` by status or code
-    alone."""
+    """Return how a creation ends that was refused while nothing that is as asked for is there: `conflict` by status
+    or code alone."""
     is_conflict = reply.status == 409 or has_code(reply, "already_exists")
     code = ErrorCode.CONFLICT if is_conflict else ErrorCode.VALIDATION_FAILED
     return failed(code, message_of(reply), http_status=reply.status, gives_codes=_gives_codes(reply))

@@ -29,7 +29,7 @@ def ping(call: Call, organization: Organization, hook_id: int, hook: dict[str, o
 
 
 def renamed(call: Call, organization: Organization, former: str) -> Event:
-    """Return an organization, as it is now, was called `former` before."""
+    """Return the event that an organization, as it is now, was called `former` before."""
     payload = {
         "action": "renamed",
         "changes": {"login": {"from": former}},
@@ -39,7 +39,7 @@ def renamed(call: Call, organization: Organization, former: str) -> Event:
 
 
 def push(call: Call, repository: Repository, branch: str, commit: CommitRecord, path: str, change: str) -> Event:
-    """Return one commit arrived on a branch.
+    """Return the event that one commit arrived on a branch.
 
     Args:
         call: the write that made it.

@@ -87,7 +87,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
     def third_value(
         self, found: Standing, lost: Lost, wanted: str | None
     ) -> Generator[Request, Reply, NotApplied | Undecided]:
-        """Return a lost write after which neither what was there before stands at the path nor what was asked for.
+        """Judge a lost write after which the path holds neither what was there before nor what was asked for.
 
         It may have been applied before somebody else wrote, or not at all.
 
