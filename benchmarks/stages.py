@@ -23,7 +23,8 @@ from types import FrameType
 from benchmarks.harness.measuring import CLIENT_CORE, ROOT, row
 
 EVERY_S = 0.0005
-STAGES = ("cli", "manifest", "dispatch", "govern", "platform", "ledger", "report")
+STAGES = tuple(sorted(folder.name for folder in (ROOT / "bulk").iterdir() if (folder / "__init__.py").is_file()))
+"""The folders of the engine."""
 OTHERS = (("jobs", "jobs/"), ("benchmarks", "benchmarks/"))
 CASES = ("reads", "stored", "unchanged", "writes")
 
@@ -75,7 +76,7 @@ def _stage_of(path: str) -> str:
         return "aiohttp"
     if short.startswith("bulk/"):
         folder = short.split("/")[1]
-        return folder if folder in STAGES else "run"
+        return folder if folder in STAGES else "bulk"
     return next((name for name, start in OTHERS if short.startswith(start)), "")
 
 
