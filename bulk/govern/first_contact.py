@@ -14,6 +14,8 @@ _NOT_THERE = frozenset((400, 404, 405, 410, 501))
 def fault_of(reply: Reply) -> str:
     """Return why what gave this first answer can't be the platform, and the way out; empty where it may be."""
     status = reply.status
+    if reply.is_truncated:
+        return ""  # its message may stand in the part that was lost
     if status in _REDIRECTS:
         return _led_to(reply.headers.get("location", ""))
     body = reply.body

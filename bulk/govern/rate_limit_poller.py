@@ -32,7 +32,9 @@ EMPTY_AGAIN_S, EMPTY_SHARE = 1.0, 0.5
 HOPELESS_AGAIN_S = 0.3
 """Pause before it is asked again where it named a limit that leaves nothing to send."""
 GIVE_UP_AFTER = 5
-"""So many useless answers of `/rate_limit` in a row (5xx, garbage): go on as if limits were off."""
+"""After this many useless answers of `/rate_limit` in a row (5xx, garbage) the run goes on as if limits were off."""
+FAULTS = 2
+"""The first answers of all that have to show that no platform is there: a gateway may give a single one."""
 
 Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
 
@@ -43,7 +45,7 @@ class RateLimitPoller:
     def __init__(self, governor: Governor, account: Account, ask: Ask) -> None:
         self._governor, self._account, self._ask = governor, account, ask
         self._clock = governor.clock
-        self._useless = 0
+        self._useless = self._faults = 0
 
     async def run(self) -> None:
         """Watch until cancelled or until the credential is refused for good."""
@@ -146,10 +148,20 @@ class RateLimitPoller:
             governor.unanswered(answer)
             return
         reply, verdict = answer
-        if not governor.answers and (fault := fault_of(reply)):
-            governor.stop(RunStopped(fault))
+        if not governor.answers and self._is_doubtful(reply):
+            self._useless += 1
             return
         self._heard(reply, verdict, marks, sent, wishes)
+
+    def _is_doubtful(self, reply: Reply) -> bool:
+        """Whether a first answer must be seen again; where it was, and no platform is there, the run is stopped."""
+        fault = fault_of(reply)
+        if not fault:
+            return reply.is_truncated and self._useless < GIVE_UP_AFTER
+        self._faults += 1
+        if self._faults >= FAULTS:
+            self._governor.stop(RunStopped(fault))
+        return True
 
     def _heard(
         self, reply: Reply, verdict: Verdict, marks: dict[str, tuple[int, int]], sent: float, wishes: int

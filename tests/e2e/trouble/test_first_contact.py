@@ -1,6 +1,8 @@
 """A platform that was never reached: the run ends within ten seconds, and says the cause and the way out once."""
 
+import base64
 import contextlib
+import hashlib
 import json
 import socket
 import subprocess
@@ -181,3 +183,58 @@ def test_a_status_says_why_it_waits(tmp_path: Path) -> None:
 def _waits(line: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(line).get("waits", [])
     return found
+
+
+class OnceOdd(BaseHTTPRequestHandler):
+    """A platform without limits; its very first answer is `first`: of something in front of it, or one that broke."""
+
+    protocol_version = "HTTP/1.1"
+    first = b""
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        """The first answer, then those of the platform."""
+        self.asked.append(self.path)
+        if len(self.asked) == 1:
+            self.wfile.write(self.first)
+            self.close_connection = True
+            return
+        text = b"hello"
+        blob = hashlib.sha1(b"blob 5\0" + text, usedforsecurity=False).hexdigest()
+        readme = {"type": "file", "name": "README.md", "path": "README.md", "sha": blob, "size": 5}
+        readme |= {"encoding": "base64", "content": base64.b64encode(text).decode()}
+        is_readme = self.path.endswith("/readme")
+        body = json.dumps(readme if is_readme else {"message": "Not Found"}).encode()
+        self.send_response(200 if is_readme else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<p>no</p>",
+        b'HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{"message": "Not Found"}',
+        b"HTTP/1.1 301 Moved\r\nLocation: https://login.example.com/\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+def test_one_odd_answer_is_not_enough_to_end_a_run(tmp_path: Path, first: bytes) -> None:
+    """What something in front of the platform says once, or what ends with its connection, is asked again."""
+    kind = type("Once", (OnceOdd,), {"first": first, "asked": []})
+    home = Home(tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        base_url = f"http://127.0.0.1:{server.server_address[1]}/api/v3"
+        home.manifest(base_url, {"readmes": {"operation": "readme.get", "items": [{"owner": "a", "repo": "b"}]}})
+        ran = home.run(*COMMAND)
+        server.shutdown()
+        thread.join()
+    assert ran.exit_code == 0, ran.out
+    assert kind.asked[0].endswith("/rate_limit")
+    assert kind.asked[-1].endswith("/readme")
