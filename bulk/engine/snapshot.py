@@ -44,6 +44,7 @@ class Snapshot:
         self._sender, self._settler, self._clock, self._errors = sender, settler, clock, errors
         self._live_forecast = LiveForecast(scheduler, governor, sender, settler, clock.monotonic())
         self._started_at = clock.now()
+        self._waited: tuple[Wait, ...] = ()
         self._seen: deque[tuple[float, int]] = deque([(clock.monotonic(), self._done())])
 
     @property
@@ -60,6 +61,11 @@ class Snapshot:
         per_second = self._throughput(now)
         self._live_forecast.sample(now)
         queues = [queue for account in self._governor.accounts.values() for queue in account.queues.values()]
+        waits = tuple(self._waits(queues, now, wall))
+        if state == "running":
+            self._waited = waits
+        elif state == "stopped":  # nothing waits any more, and people ask what it waited for
+            waits = self._waited
         return RunStatus(
             name=self._name,
             state=state,
@@ -68,7 +74,7 @@ class Snapshot:
             pid=os.getpid() if state in LIVE else None,
             jobs=tuple(self._job(number) for number in range(len(self._scheduler.jobs))),
             buckets=tuple(self._bucket(queue, now, wall) for queue in queues),
-            waits=tuple(self._waits(queues, now, wall)),
+            waits=waits,
             requests=self._sender.requests,
             retries=self._sender.retries,
             settled=self._sender.settled,

@@ -229,7 +229,13 @@ def _waits(standing: Standing) -> Iterator[WaitReport]:
     if standing.state == "complete" or standing.last is None:
         return
     for wait in sorted(standing.last.waits, key=lambda each: -each.count)[:MOST_WAITS]:
-        yield WaitReport(what=wait.what, count=wait.count, until=_moment(wait.until) if wait.until else None)
+        yield WaitReport(
+            what=wait.what,
+            count=wait.count,
+            until=_moment(wait.until) if wait.until else None,
+            error=wait.error,
+            errors=wait.errors,
+        )
 
 
 def _epoch(epoch: Epoch, span: tuple[float, float]) -> EpochReport:

@@ -155,11 +155,21 @@ class BucketReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What items waited for when the run was last seen. `count` says how many, `until` when it ends, where known."""
+    """What items waited for when the run was last seen at work.
+
+    Attributes:
+        what: what they waited for.
+        count: how many items did.
+        until: when it ends, where known.
+        error: what went wrong last, where that is why they waited; empty where nothing did.
+        errors: how often something did, without a good answer in between (count).
+    """
 
     what: str
     count: int
     until: datetime | None = None
+    error: str = ""
+    errors: int = 0
 
 
 class EpochReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -122,9 +122,6 @@ MORE: Mapping[str, str] = {
     "Summary.same": "items that are the same in both (count)",
     "Summary.summary": "what it does, on one line",
     "Wait.until": "when that ends; null where unknown",
-    "WaitReport.count": "how many items wait for it",
-    "WaitReport.until": "when that ends; null where unknown",
-    "WaitReport.what": "what is waited for",
 }
 """What single fields are whose class's docstring says it in passing."""
 

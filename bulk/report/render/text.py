@@ -159,6 +159,9 @@ def _left(report: Report, columns: int) -> Iterator[str]:
     for wait in report.waits[:5]:
         until = f" until {_at(wait.until, now)}" if wait.until is not None else ""
         yield cut(f"  waited for: {safe(wait.what)}{until} ({counted(wait.count, 'item')})", columns)
+        if wait.error:
+            times = f"{counted(wait.errors, 'time')}: " if wait.errors > 1 else ""
+            yield from wrapped(f"    {times}{safe(wait.error, 200)}", columns, "    ")
     if len(report.waits) > 5:
         yield f"  and {count(len(report.waits) - 5)} more"
 
