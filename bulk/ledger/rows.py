@@ -143,10 +143,14 @@ def outcome_rows(
 
 
 class EndedLine(NamedTuple):
-    """A line that somebody else has written, of an item that ended; `length` with its newline (bytes)."""
+    """A line that somebody else has written, of an item that ended; `length` with its newline (bytes).
+
+    Attributes:
+        item: its index in the job.
+    """
 
     job: int
-    index: int
+    item: int
     outcome: str
     code: str | None
     http_status: int | None

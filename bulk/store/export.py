@@ -18,9 +18,9 @@ import zstandard
 from bulk import exit_codes
 from bulk.errors import RunDirectoryError
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Action, Intent, Minute
-from bulk.ledger.rows import EndedLine
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.ledger.records import Action, Minute
+from bulk.ledger.rows import EndedLine, intent_from_row
+from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import JobStatus, RunStatus
 from bulk.store import bundles, runs, statements
 from bulk.store.connections import StoreConnection
@@ -67,7 +67,7 @@ def export(
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             _copy_planned(connection, run.id, ledger)
             _copy_lines(connection, run.id, ledger)
-            intents = [_intent(row) for row in connection.execute(_SQL["intents"], (run.id,))]
+            intents = [intent_from_row(row) for row in connection.execute(_SQL["intents"], (run.id,))]
             ledger.commit(intents, actions=_actions(connection, run.id))
             for minute in merged([Minute(*row) for row in connection.execute(_SQL["minutes"], (run.id,))]):
                 ledger.commit((), _status(run, ledger.counts(), ()), minute=minute)
@@ -96,7 +96,7 @@ def _copy_planned(connection: psycopg.Connection, run: int, ledger: Ledger) -> N
 
 
 def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger) -> None:
-    words = {number: word for number, word in connection.execute(_SQL["words"])}
+    words: dict[int, str] = dict(connection.execute(_SQL["words"]).fetchall())
     lines, ended = bytearray(), list[EndedLine]()
     with connection.cursor("outcomes", binary=True) as found, connection.cursor("chunks", binary=True) as chunks:
         found.itersize, chunks.itersize = _PAGE_ROWS, _PAGE_CHUNKS
@@ -120,13 +120,6 @@ def _text_of(chunk: int, texts: Iterator[Any]) -> bytes:
         if number == chunk:
             return zstandard.decompress(data)
     raise RunDirectoryError("the store is damaged: it has an outcome without its line; restore it from a copy")
-
-
-def _intent(row: tuple[Any, ...]) -> Intent:
-    job, index, method, path, memo, effect, sent_at = row
-    return Intent(
-        job, index, method, path, None if memo is None else msgspec.json.decode(memo), Effect(effect), sent_at
-    )
 
 
 def _actions(connection: psycopg.Connection, run: int) -> list[Action]:

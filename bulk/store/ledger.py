@@ -20,7 +20,7 @@ import psycopg
 from bulk.errors import RunDirectoryError
 from bulk.ledger import rows, saved_files
 from bulk.ledger.records import Action, Entry, Intent, Minute, Record, StoredTally
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
 from bulk.status import RunStatus
 from bulk.storage.private_files import open_directory, stopped
@@ -163,7 +163,7 @@ class StoreLedger:
         chosen = self.holding.shards() if shards is None else list(shards)
         with self._lock, self._store.using() as connection:
             found = connection.execute(_SQL[name], (self.run, chosen, *more)).fetchall()
-        return {(row[0], row[1]): _intent(row) for row in found}
+        return {(row[0], row[1]): rows.intent_from_row(row) for row in found}
 
     def counts(self, shards: Collection[int] | None = None) -> dict[int, dict[str, int]]:
         """Sums of held shards, which are kept with each commit; `shards`: only of these."""
@@ -254,11 +254,6 @@ def _more(status: RunStatus | None, minute: Minute | None, actions: Sequence[Act
     acts = [[at, who, verb, args.decode(), result] for at, who, verb, args, result in rows.action_rows(actions)]
     told = orjson.dumps(acts).decode().replace("\\u0000", "") if acts else None
     return (newest, *(minute or (None, None)), told)
-
-
-def _intent(row: tuple[Any, ...]) -> Intent:
-    job, index, method, path, memo, effect, sent_at = row
-    return Intent(job, index, method, path, None if memo is None else orjson.loads(memo), Effect(effect), sent_at)
 
 
 def _clear(bits: bytearray, first: int, behind: int) -> None:

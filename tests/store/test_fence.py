@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from bulk.errors import RunStopped
-from bulk.ledger.records import Record
+from bulk.ledger.records import Intent, Record
 from bulk.model import OutcomeKind
 from bulk.store.connections import ShardsLost
 from bulk.store.ledger import StoreLedger
@@ -111,7 +111,13 @@ def test_a_group_is_written_once_though_its_answer_is_lost(place, tmp_path, cut,
     with link_to(place.text) as (link, text):
         first = place.opened()
         with StoreLedger(connection_to(text), place.run, first.worker, tmp_path, first.holding) as ledger:
-            group = [intent(1), record(1, job=1), intent(2), record(3), record(12, OutcomeKind.FAILED)]
+            group: list[Intent | Record] = [
+                intent(1),
+                record(1, job=1),
+                intent(2),
+                record(3),
+                record(12, OutcomeKind.FAILED),
+            ]
             ledger.commit([record(0)])
             link.next_cut = cut
             with pytest.raises(RunStopped):

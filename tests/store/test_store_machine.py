@@ -3,6 +3,7 @@
 import shutil
 import signal
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_a_server_may_start_anew_between_any_two_calls(own_server, tmp_path, how
     place = StorePlace(text, tmp_path)
     leases = place.leases(ttl_s=600.0)
     ledger = place.opened(leases=leases)
-    calls = [
+    calls: list[Callable[[], object]] = [
         lambda: ledger.commit([record(1), record(2)], STATUS),
         ledger.open_intents,
         lambda: ledger.done_bits(0, 9),
