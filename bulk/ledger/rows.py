@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import msgspec
 import orjson
@@ -142,20 +142,8 @@ def outcome_rows(
     return rows, [(*key, count, sizes[key]) for key, count in items.items()]
 
 
-class EndedLine(NamedTuple):
-    """A line that somebody else has written, of an item that ended; `length` with its newline (bytes).
-
-    Attributes:
-        item: its index in the job.
-    """
-
-    job: int
-    item: int
-    outcome: str
-    code: str | None
-    http_status: int | None
-    attempts: int
-    length: int
+EndedLine: TypeAlias = tuple[int, int, str, str | None, int | None, int, int]
+"""A line that somebody else has written: job, index, outcome, error code, HTTP status, attempts, length (bytes)."""
 
 
 def rows_of_lines(

@@ -6,7 +6,7 @@ left behind goes with the next one. Lines stand in the order in which they were 
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -99,15 +99,16 @@ def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger) -> Non
     words: dict[int, str] = dict(connection.execute(_SQL["words"]).fetchall())
     lines, ended = bytearray(), list[EndedLine]()
     with connection.cursor("outcomes", binary=True) as found, connection.cursor("chunks", binary=True) as chunks:
-        found.itersize, chunks.itersize = _PAGE_ROWS, _PAGE_CHUNKS
+        chunks.itersize = _PAGE_CHUNKS
         found.execute(_SQL["outcomes"], (run,))
         chunks.execute(_SQL["chunks"], (run,))
         texts = iter(chunks)
-        for chunk, rows in groupby(found, itemgetter(0)):
+        pages = iter(lambda: found.fetchmany(_PAGE_ROWS), [])
+        for chunk, rows in groupby(chain.from_iterable(pages), itemgetter(0)):
             text = _text_of(chunk, texts)
             for _, job, index, outcome, code, http_status, attempts, position, length in rows:
                 lines += text[position : position + length]
-                ended.append(EndedLine(job, index, words[outcome], words.get(code), http_status, attempts, length))
+                ended.append((job, index, words[outcome], words.get(code), http_status, attempts, length))
             if len(ended) >= _GROUP_ROWS:
                 ledger.take_lines(lines, ended)
                 lines, ended = bytearray(), []

@@ -16,6 +16,9 @@ from bulk.model import Effect, OutcomeKind
 
 _EFFECTS = {effect: effect.value for effect in Effect}
 _LEVEL = 1
+_NOTHING = "\x01"
+_QUOTED_NOTHING = f'"{_NOTHING}"'
+"""Stands for a text that is not there; JSON, methods and encoded paths have no such character."""
 
 
 class Group:
@@ -68,20 +71,27 @@ class Group:
         self.digest = digest.digest()
         self.arguments: tuple[Any, ...] = (
             *(array(column) for column in intents[:3]),
-            *intents[3:7],
+            *(text_array(column) for column in intents[3:7]),
             array(intents[7]),
             zstandard.compress(bytes(lines), _LEVEL) if lines else b"",
             *(array(column) for column in outcomes),
             *(array(column) for column in sums),
             array([job for job, _ in self.closed]),
             array([index for _, index in self.closed]),
-            born,
+            text_array(born),
         )
 
 
 def array(numbers: Iterable[float | None]) -> str:
     """Return an array of numbers as PostgreSQL writes it."""
     return "{" + str(numbers if type(numbers) is list else list(numbers))[1:-1].replace("None", "NULL") + "}"
+
+
+def text_array(texts: Sequence[str | None]) -> str:
+    """Return an array of texts as PostgreSQL writes it; a NUL, which it can't hold, is left out."""
+    joined = "\0".join([_NOTHING if text is None else text.replace("\0", "") for text in texts])
+    quoted = joined.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","')
+    return f'{{"{quoted}"}}'.replace(_QUOTED_NOTHING, "NULL") if texts else "{}"
 
 
 def _intent_columns(intents: Iterable[Intent], shard_of: Callable[[int, int], int]) -> list[list[Any]]:
