@@ -31,6 +31,7 @@ CLAIMS = (
     "transport",
     "stages",
     "ledger",
+    "store",
     "start_up",
 )
 """In the order of the table; each is a module of this package."""

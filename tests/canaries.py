@@ -21,7 +21,8 @@ import pytest
 TOKEN = "sbx-site-admin"
 """Nearly every run uses this one."""
 HOOK_SECRET = "a-s3cret-of-many-words"
-SECRETS = (TOKEN, HOOK_SECRET, "canary+7f3a/9c51d2e84b0", "told-to-the-receiver")
+STORE_PASSWORD = "hunter2-of-the-store"
+SECRETS = (TOKEN, HOOK_SECRET, STORE_PASSWORD, "canary+7f3a/9c51d2e84b0", "told-to-the-receiver")
 
 OWN = ("token.txt", "open.txt", "secret", "*.items.jsonl", "*.py", "*.pyc")
 """Names of files that hold a secret because a test wrote it there, for the engine to read."""

@@ -14,16 +14,20 @@ from tests import figures
 from tests.canaries import _no_secret_is_written, pytest_runtest_makereport
 from tests.endpoints import pytest_addoption, pytest_sessionfinish, pytest_terminal_summary
 from tests.schemas.watch import _watched_sandboxes, pytest_runtest_call, pytest_runtest_teardown
+from tests.store.postgres import postgres, shared_store, store_text
 
 __all__ = [
     "_no_secret_is_written",
     "_watched_sandboxes",
+    "postgres",
     "pytest_addoption",
     "pytest_runtest_call",
     "pytest_runtest_makereport",
     "pytest_runtest_teardown",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
+    "shared_store",
+    "store_text",
 ]
 
 

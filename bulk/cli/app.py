@@ -23,6 +23,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
+from bulk.cli.commands.cluster import export, forget, store
 from bulk.cli.commands.steering import pause, resume, runs, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -86,6 +87,9 @@ for command in (
     rate_limit.rate_limit,
     init.init,
     examples.examples,
+    store.store,
+    export.export,
+    forget.forget,
     sandbox.sandbox,
     demo.demo,
     completion.completion,

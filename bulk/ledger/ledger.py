@@ -163,6 +163,26 @@ class Ledger:
             self._moved.clear()
         self._reached(Point.COMMITTED)
 
+    def take_lines(self, lines: bytearray, ended: Sequence[rows.EndedLine]) -> None:
+        """Make lines durable that another ledger has kept, as they are, one behind the other: a group as of `commit`.
+
+        Raises:
+            ValueError: an item of the group has an outcome already. Nothing of the group was kept.
+        """
+        with self._lock:
+            self._check_presence()
+            position = self._append(lines)
+            outcomes, sums = rows.rows_of_lines(ended, position, self._words)
+            try:
+                with self._transaction() as connection:
+                    self._chunks.cover(connection, self._file.fd, position, lines)
+                    insert(connection, "outcomes", outcomes)
+                    connection.executemany(rows.ADD_COUNT, sums)
+            except BaseException:
+                self._file.unclaim(position, lines)
+                raise
+            self._chunks.accept()
+
     def view(self) -> LedgerView:
         """Return what stands in it; any number of others may read it at the same time."""
         return LedgerView(self.run_dir)

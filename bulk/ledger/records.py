@@ -43,12 +43,14 @@ class Record:
         job: the job's number.
         save: a path below `saved/` and what to write there, or what to move there; None: nothing is saved.
         may_arrive_late: its write was sent again and the first send may still arrive, so that its intent stays.
+        new_names: what it has brought into the world, for whoever shares the run; folded.
     """
 
     job: Final[int]
     finished: Final[Finished]
     save: Final[tuple[str, bytes | BodyFile] | None]
     may_arrive_late: Final[bool]
+    new_names: Final[tuple[str, ...]]
 
     def __init__(
         self,
@@ -56,8 +58,10 @@ class Record:
         finished: Finished,
         save: tuple[str, bytes | BodyFile] | None = None,
         may_arrive_late: bool = False,
+        new_names: tuple[str, ...] = (),
     ) -> None:
         self.job, self.finished, self.save, self.may_arrive_late = job, finished, save, may_arrive_late
+        self.new_names = new_names
 
 
 Entry: TypeAlias = Intent | Record

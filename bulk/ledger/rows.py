@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import orjson
@@ -136,6 +136,26 @@ def outcome_rows(
         ended = record.finished
         key = (record.job, words[ended.outcome], 0 if ended.error is None else words[ended.error.code])
         rows.append((record.job, ended.index, key[1], key[2], ended.http_status, ended.attempts, position, length))
+        items[key] = items.get(key, 0) + 1
+        sizes[key] = sizes.get(key, 0) + length
+        position += length
+    return rows, [(*key, count, sizes[key]) for key, count in items.items()]
+
+
+EndedLine: TypeAlias = tuple[int, int, str, str | None, int | None, int, int]
+"""A line that somebody else has written: job, index, outcome, error code, HTTP status, attempts, length (bytes)."""
+
+
+def rows_of_lines(
+    ended: Iterable[EndedLine], position: int, words: Mapping[str, int]
+) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
+    """As `outcome_rows`, of lines as they are."""
+    rows: list[tuple[Any, ...]] = []
+    items: dict[tuple[int, int, int], int] = {}
+    sizes: dict[tuple[int, int, int], int] = {}
+    for job, index, outcome, code, http_status, attempts, length in ended:
+        key = (job, words[outcome], 0 if code is None else words[code])
+        rows.append((job, index, key[1], key[2], http_status, attempts, position, length))
         items[key] = items.get(key, 0) + 1
         sizes[key] = sizes.get(key, 0) + length
         position += length

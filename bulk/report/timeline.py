@@ -141,6 +141,21 @@ def read_minutes(minutes: Iterable[Minute]) -> list[Sample]:
     return found
 
 
+def merged(minutes: Sequence[Minute]) -> list[Minute]:
+    """Return each minute once, in order, with the samples of all who told of it."""
+    told: dict[int, list[Minute]] = {}
+    for minute in minutes:
+        told.setdefault(minute.minute, []).append(minute)
+    found = []
+    for number, several in sorted(told.items()):
+        if len(several) == 1:
+            found += several
+            continue
+        samples = sorted(read_minutes(several), key=lambda sample: sample.at)
+        found.append(Minute(number, zstandard.compress(msgspec.json.encode(samples))))
+    return found
+
+
 def outcomes_of(sample: Sample, jobs: Mapping[int, str]) -> list[int]:
     """Return items of these jobs that ended since the sample before, in the order of `OUTCOMES` (counts)."""
     totals = [0] * len(OUTCOMES)

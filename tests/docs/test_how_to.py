@@ -23,6 +23,7 @@ ASKED = {"migration", "snapshots", "audit", "notebooks", "private-ca", "proxy", 
     "github-actions",
     "systemd",
     "kubernetes",
+    "store",
 }
 
 

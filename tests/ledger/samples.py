@@ -91,6 +91,26 @@ def as_killed(run_dir: Path, copy: Path) -> Path:
     return Path(shutil.copytree(run_dir, copy))
 
 
+class DirectoryPlace:
+    """A run in a run directory, and who opens it: the counterpart of `tests.store.places.StorePlace`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run_dir, self._folder, self._lives = folder / "0", folder, 0
+
+    def opened(self) -> Ledger:
+        """The ledger of another process, after one that has let go of it."""
+        return opened(self.run_dir)
+
+    def taken_over(self) -> Ledger:
+        """The ledger of another process, as it would be if the one that has it died now."""
+        self._lives += 1
+        self.run_dir = as_killed(self.run_dir, self._folder / str(self._lives))
+        return opened(self.run_dir)
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
 PREAMBLE = """
 import os, signal, sys
 from pathlib import Path

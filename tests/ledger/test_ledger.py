@@ -1,14 +1,13 @@
 import contextlib
 import shutil
 import sqlite3
-from dataclasses import replace
 
 import msgspec
 import pytest
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger.view import LedgerView
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
 from tests.ledger.samples import NOW, STATUS, as_killed, identity, intent, keys, opened, record
 
@@ -50,105 +49,6 @@ def test_what_was_committed_is_there_at_the_next_open(tmp_path):
         view = LedgerView(killed)
         assert view.status() == status
         assert [(epoch.started_at, epoch.ended_at) for epoch in view.epochs()] == [(NOW, None), (NOW + 5, None)]
-
-
-def test_an_outcome_closes_the_intent_of_its_item(ledger):
-    """Succeeded, unchanged, failed and skipped items need no settling any more; others stay open."""
-    ledger.commit([intent(index) for index in range(6)])
-    kinds = [kind for kind in OutcomeKind if kind is not OutcomeKind.UNKNOWN]
-    ledger.commit([record(index, kind, job=1) for index, kind in enumerate(kinds)])
-    assert set(ledger.open_intents()) == {(1, 4), (1, 5)}
-
-
-def test_an_intent_and_its_outcome_may_come_in_one_group(ledger):
-    """An outcome in the same group closes the intent, whatever their order in it."""
-    ledger.commit([record(0, job=1), intent(0), intent(1), record(1, job=1)])
-    assert ledger.open_intents() == {}
-    assert ledger.reopen({OutcomeKind.SUCCEEDED}) == 2
-    assert ledger.open_intents() == {}
-
-
-def test_an_unknown_outcome_keeps_its_intent_for_the_retry(tmp_path):
-    """An unknown item is done; made to-do again its intent is there, to be settled before anything is sent."""
-    with opened(tmp_path / "run") as ledger:
-        ledger.commit([intent(0), intent(1)])
-        ledger.commit([record(0, OutcomeKind.UNKNOWN, job=1), record(1, job=1)])
-        assert ledger.open_intents() == {}
-        ledger.finish(6, "", STATUS)
-    with opened(tmp_path / "run") as ledger:
-        assert ledger.open_intents() == {}
-        assert ledger.reopen(RETRIED) == 1
-        assert ledger.open_intents() == {(1, 0): intent(0)}
-        ledger.commit([record(0, job=1)])
-        assert ledger.open_intents() == {}
-
-
-def test_a_write_that_may_arrive_twice_keeps_its_intent(tmp_path):
-    """Its item has ended and needs no settling; the next process still hears of what may be on its way."""
-    with opened(tmp_path / "run") as ledger:
-        ledger.commit([intent(0), intent(1), intent(2)])
-        late = replace(record(0, job=1), may_arrive_late=True)
-        ledger.commit([late, record(1, job=1), record(2, OutcomeKind.UNKNOWN, job=1)])
-    with opened(tmp_path / "run") as ledger:
-        assert ledger.open_intents() == {}
-        assert ledger.late_writes() == {(1, 0): intent(0)}
-        assert ledger.reopen({OutcomeKind.SUCCEEDED}) == 2
-        assert (ledger.open_intents(), ledger.late_writes()) == ({(1, 0): intent(0)}, {})
-
-
-def test_a_later_intent_replaces_the_earlier_one(ledger):
-    """An item has one open intent: that of the request that was sent last."""
-    ledger.commit([intent(0, memo={"n": 1})])
-    later = msgspec.structs.replace(intent(0, memo={"n": 2}, sent_at=NOW + 9), effect=Effect.CREATE, method="POST")
-    ledger.commit([later])
-    assert ledger.open_intents() == {(1, 0): later}
-
-
-def test_an_item_ends_once(ledger, tmp_path):
-    """A second outcome for an item is refused; nothing of its group is kept, and the next group is."""
-    ledger.commit([record(0), record(1)])
-    with pytest.raises(ValueError, match="outcome already"):
-        ledger.commit([record(2), record(1, OutcomeKind.FAILED), intent(5)])
-    ledger.commit([record(3)])
-    assert keys(tmp_path / "run") == [("readmes", 0), ("readmes", 1), ("readmes", 3)]
-    assert ledger.open_intents() == {}
-    assert ledger.counts() == {0: {"succeeded": 3}}
-
-
-def test_bits_say_what_is_done(ledger):
-    """One bit for each item, also where whole blocks are done, none is, or the job was cut by a limit."""
-    done = {*range(65_536), 65_537, 70_001, 131_072, 140_000}
-    ledger.commit([record(index) for index in done])
-    bits = ledger.done_bits(0, 140_001)
-    assert len(bits) == 17_501
-    assert {index for index in range(140_001) if is_done(bits, index)} == done
-    short = ledger.done_bits(0, 70_001)
-    assert len(short) == 8_751
-    assert {index for index in range(70_001) if is_done(short, index)} == {index for index in done if index < 70_001}
-    assert ledger.done_bits(1, 9) == bytearray(2)
-    assert ledger.done_bits(0, 0) == bytearray()
-
-
-def test_counts_are_by_job_outcome_and_code(ledger, tmp_path):
-    """The sums that are kept are those of the rows, for the writer and for readers."""
-    ledger.commit([record(0), record(1), record(2, OutcomeKind.FAILED), record(0, job=1)])
-    ledger.commit([record(3, OutcomeKind.FAILED, code=ErrorCode.CONFLICT), record(4, OutcomeKind.FAILED), record(5)])
-    view = LedgerView(tmp_path / "run")
-    assert ledger.counts() == view.counts() == {0: {"succeeded": 3, "failed": 3}, 1: {"succeeded": 1}}
-    assert view.error_counts() == [("readmes", "not_found", 2), ("readmes", "conflict", 1)]
-
-
-def test_a_retry_makes_to_do_what_did_not_succeed(ledger, tmp_path):
-    """Failed, skipped and unknown items are to-do again, superseded ones are not, and their lines are gone at once."""
-    ledger.commit([record(index, kind) for index, kind in enumerate(OutcomeKind)])
-    ledger.commit([record(9, OutcomeKind.SKIPPED, code=ErrorCode.SUPERSEDED)])
-    assert ledger.reopen(RETRIED) == 3
-    assert ledger.reopen(RETRIED) == 0
-    assert ledger.counts() == {0: {"succeeded": 1, "unchanged": 1, "skipped": 1}}
-    bits = ledger.done_bits(0, 10)
-    assert [index for index in range(10) if is_done(bits, index)] == [0, 1, 9]
-    assert [index for _, index in keys(tmp_path / "run")] == [0, 1, 9]
-    assert LedgerView(tmp_path / "run").error_counts() == [("readmes", "superseded", 1)]
 
 
 def test_after_a_retry_each_item_has_one_line(tmp_path):

@@ -17,6 +17,7 @@ from msgspec import inspect as types
 from bulk.check.check_data import CheckData
 from bulk.check.plan import Plan
 from bulk.cli.catalog.documentation import OperationDocumentation, Summary
+from bulk.cli.commands.cluster.stored_status import StoredStatus
 from bulk.cli.error_data import ErrorsData
 from bulk.control.protocol import InForce
 from bulk.model import ErrorCode, OutcomeKind
@@ -211,6 +212,7 @@ OUTPUTS: Mapping[str, Output] = {
     "runs": Output("bulk runs --json", (list[ListedRun],)),
     "set": Output("bulk set --json", (InForce,)),
     "status": Output("bulk status --json", (StatusData,)),
+    "stored-status": Output("bulk status --store --json", (StoredStatus,)),
 }
 
 

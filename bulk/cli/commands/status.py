@@ -5,18 +5,22 @@ from pathlib import Path
 import click
 
 from bulk.cli import output
+from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
 from bulk.cli.options import RunDirectory, as_json
 
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@stored.in_store
 @as_json
-def status(run_dir: Path, *, as_json: bool) -> int:
+def status(run_dir: Path, *, store: str | None, as_json: bool) -> int:
     """Say where RUN stands, also while it runs.
 
-    What is done, what is left, what waits for what, when it ends.
+    What is done, what is left, what waits for what, when it ends. With --store RUN is the name of a run in that store.
     """
+    if store is not None:
+        return _in_store(str(run_dir), store, as_json=as_json)
     from bulk.clock import Clock
     from bulk.control import client
     from bulk.ledger.view import LedgerView
@@ -27,4 +31,16 @@ def status(run_dir: Path, *, as_json: bool) -> int:
         output.out_json(status_data.data(view, now=now, live=live))
     else:
         output.out(status_text.render(view, now=now, live=live, **output.look()))
+    return 0
+
+
+def _in_store(run: str, address: str, *, as_json: bool) -> int:
+    with stored.opened(address, "status") as store:
+        from bulk.cli.commands.cluster import stored_status
+
+        found = stored_status.status_of(store, run)
+    if as_json:
+        output.out_json(found)
+    else:
+        output.out(output.redacted(stored_status.as_text(found)))
     return 0

@@ -1,4 +1,4 @@
-"""`bulk runs`: the runs below a folder, and where each of them stands."""
+"""`bulk runs`: the runs below a folder or in a store, and where each of them stands."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bulk.cli import output
+from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
 from bulk.cli.options import RUNS, as_json
 from bulk.errors import UsageError
@@ -16,25 +17,40 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@stored.in_store
 @as_json
-def runs(folder: Path | None, *, as_json: bool) -> int:
-    """List the runs below DIR (default: runs), the oldest first."""
-    from bulk.cli.commands.steering import asking
-    from bulk.engine.origin import NAME
-    from bulk.report.run_list import runs_below
-
-    place = RUNS if folder is None else folder
-    if folder is not None and not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder; `bulk runs` lists the runs below {RUNS}")
-    found = runs_below(place, NAME, asking.standing_of)
+def runs(folder: Path | None, *, store: str | None, as_json: bool) -> int:
+    """List the runs below DIR (default: runs) or in a store, the oldest first."""
+    if store is not None and folder is not None:
+        raise UsageError("give a folder or --store, not both")
+    place = store or (RUNS if folder is None else folder)
+    found = _in_folder(folder) if store is None else _in_store(store)
     if as_json:
         output.out_json(found)
     elif not found:
-        output.say(f"there is no run below {place}")
+        output.say(f"there is no run {'below' if store is None else 'in'} {place}")
     else:
         head = ("run", "name", "state", "items", "started", "ended", "exit")
         output.out_table(head, map(_row, found), right=frozenset((3, 6)))
     return 0
+
+
+def _in_folder(folder: Path | None) -> "list[ListedRun]":
+    from bulk.cli.commands.steering import asking
+    from bulk.engine.origin import NAME
+    from bulk.report.run_list import runs_below
+
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder; `bulk runs` lists the runs below {RUNS}")
+    return runs_below(RUNS if folder is None else folder, NAME, asking.standing_of)
+
+
+def _in_store(address: str) -> "list[ListedRun]":
+    with stored.opened(address, "runs") as store:
+        from bulk.cli.commands.cluster.stored_status import listed
+        from bulk.store.runs import list_all
+
+        return [listed(run) for run in reversed(list_all(store))]
 
 
 def _row(run: "ListedRun") -> tuple[str, ...]:

@@ -1,0 +1,39 @@
+"""`bulk export`: a run goes out of a store into an ordinary run directory."""
+
+from pathlib import Path
+
+import click
+
+from bulk.cli import output
+from bulk.cli.commands.cluster import stored
+from bulk.cli.logs import Command
+from bulk.cli.options import RUNS
+
+
+@click.command(cls=Command)
+@click.argument("run", metavar="RUN")
+@stored.needed_store
+@click.option("--run-dir", type=click.Path(path_type=Path), help=f"Where it goes. Default: {RUNS}/RUN.")
+def export(run: str, store: str, run_dir: Path | None) -> int:
+    """Write a run of a store into a run directory.
+
+    From then on `bulk report`, `bulk diff` and all the rest need no store. A run that is not complete can be exported
+    to look at it; the store goes on with it.
+    """
+    with stored.opened(store, "export") as connection:
+        from bulk.ledger.view import LedgerView
+        from bulk.report.exploration import explore
+        from bulk.report.fold import fold
+        from bulk.report.report_files import write_reports
+        from bulk.report.timeline import merged
+        from bulk.store import runs
+        from bulk.store.export import export as write
+
+        target = RUNS / run if run_dir is None else run_dir
+        found = runs.find(connection, run)
+        write(connection, found, target, merged)
+        view = LedgerView(target)
+        report = fold(view)
+        write_reports(report, target, explore(view, report))
+    output.out(str(target))
+    return 0

@@ -1,0 +1,52 @@
+"""What commands with `--store` share: how the store is reached."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.errors import UsageError
+
+if TYPE_CHECKING:
+    from bulk.store.connections import StoreConnection
+
+STORE = "STORE"
+_FORM = "postgresql://USER@HOST/DATABASE or service=NAME, without a password"
+
+in_store = click.option("--store", metavar=STORE, help=f"The run is in this store: {_FORM}.")
+needed_store = click.option("--store", metavar=STORE, required=True, help=f"The store: {_FORM}.")
+
+
+@contextlib.contextmanager
+def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
+    """Reach the store of that address, of whatever version.
+
+    Raises:
+        UsageError: it is no address, or what a store needs is not installed.
+    """
+    try:
+        import psycopg as _needed  # noqa: F401 - plain Bulk is without it
+    except ImportError:
+        raise UsageError("--store needs PostgreSQL's client: pip install 'bulkops[cluster]'") from None
+    from bulk.store import address
+    from bulk.store.connections import StoreConnection
+
+    with StoreConnection(address.read(text), purpose) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def opened(text: str, purpose: str) -> Iterator["StoreConnection"]:
+    """Reach a store of this version.
+
+    Raises:
+        UsageError: see `reached`.
+        RunStopped: it can't be reached.
+        RunDirectoryError: it is of another version, or there is none.
+    """
+    with reached(text, purpose) as store:
+        from bulk.store.schema import refuse_other
+
+        refuse_other(store)
+        yield store

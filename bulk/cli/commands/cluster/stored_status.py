@@ -1,0 +1,151 @@
+"""How a run in a store is told: as `bulk runs` lists it, and as `bulk status` shows it."""
+
+import shlex
+
+import msgspec
+
+from bulk.report.run_list import ListedRun
+from bulk.report.run_state import sum_known
+from bulk.store import runs
+from bulk.store.connections import StoreConnection
+from bulk.store.runs import StoredRun
+
+
+class StoredWorker(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker that has worked on a run.
+
+    Attributes:
+        engine: its version.
+        shards: that it holds now (count).
+        seen_at: when it was last heard of.
+        exit_code: what its part ended with; None while it works.
+    """
+
+    name: str
+    engine: str
+    shards: int
+    seen_at: float
+    exit_code: int | None
+    why: str
+
+
+class StoredJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of a run in a store."""
+
+    name: str
+    operation: str
+    items: int | None
+    outcomes: dict[str, int]
+
+
+class StoredStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run in a store stands.
+
+    Attributes:
+        state: `running`, `pausing`, `paused`, `stopping`, `stopped` or `complete`.
+        at: when this was true, by the database's clock.
+        ended_at: when the last item ended; None before.
+        shards: parts that the run is cut into (count). shards_done: those of which every item has ended (count).
+        workers: everybody who has worked on it.
+        next_command: what to do next; empty where nothing is.
+    """
+
+    name: str
+    state: str
+    why: str
+    at: float
+    started_at: float
+    ended_at: float | None
+    jobs: list[StoredJob]
+    shards: int
+    shards_done: int
+    workers: list[StoredWorker]
+    next_command: str
+
+
+def listed(run: StoredRun) -> ListedRun:
+    """Return a run as `bulk runs` lists it; its name stands for its directory."""
+    outcomes: dict[str, int] = {}
+    for counts in run.counts.values():
+        for outcome, items in counts.items():
+            outcomes[outcome] = outcomes.get(outcome, 0) + items
+    return ListedRun(
+        run_dir=run.name,
+        name=run.identity.name,
+        state=run.state,
+        items=sum_known(items if items >= 0 else None for _, _, items in run.identity.jobs),
+        outcomes=outcomes,
+        started_at=run.began_at,
+        ended_at=run.ended_at,
+        why=run.why,
+    )
+
+
+def status_of(store: StoreConnection, name: str) -> StoredStatus:
+    """Return where the run of that name stands.
+
+    Raises:
+        UsageError: there is none.
+        RunStopped: the store can't be reached.
+    """
+    run = runs.find(store, name)
+    return StoredStatus(
+        name=run.name,
+        state=run.state,
+        why=run.why,
+        at=run.at,
+        started_at=run.began_at,
+        ended_at=run.ended_at,
+        jobs=[
+            StoredJob(
+                name=job,
+                operation=operation,
+                items=items if items >= 0 else None,
+                outcomes=dict(run.counts.get(number, {})),
+            )
+            for number, (job, operation, items) in enumerate(run.identity.jobs)
+        ],
+        shards=run.shards,
+        shards_done=run.done,
+        workers=[
+            StoredWorker(
+                name=each.worker,
+                engine=each.engine,
+                shards=each.shards,
+                seen_at=each.seen_at,
+                exit_code=each.exit_code,
+                why=each.why,
+            )
+            for each in runs.participants(store, run.id)
+        ],
+        next_command=_next_command(run, store),
+    )
+
+
+def _next_command(run: StoredRun, store: StoreConnection) -> str:
+    if run.state == "complete":
+        return f"bulk export {shlex.quote(run.name)} --store {shlex.quote(str(store.address))}"
+    if run.state == "running" and not run.workers:
+        return f"bulk worker --store {shlex.quote(str(store.address))}"
+    return ""
+
+
+def as_text(status: StoredStatus) -> str:
+    """Return a status for people."""
+    why = f": {status.why}" if status.why else ""
+    lines = [f"{status.name} {status.state}{why}", f"{status.shards_done:,} of {status.shards:,} shards done", ""]
+    width = max((len(job.name) for job in status.jobs), default=0)
+    for job in status.jobs:
+        done = sum(job.outcomes.values())
+        items = f"{done:,}" if job.items is None else f"{done:,} of {job.items:,}"
+        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in job.outcomes.items())
+        lines.append(f"{job.name:{width}}  {items} items{': ' + ended if ended else ''}")
+    for worker in status.workers:
+        if worker.shards:
+            silent_s = max(0.0, status.at - worker.seen_at)
+            lines.append(f"worker {worker.name} has {worker.shards:,} shards, heard of {silent_s:.0f} s ago")
+    if status.state == "running" and not any(worker.shards for worker in status.workers):
+        lines.append("no worker is at work on it")
+    if status.next_command:
+        lines += ["", status.next_command]
+    return "\n".join(lines)

@@ -1,0 +1,171 @@
+"""How a store is reached, and what it means that it can't be.
+
+A connection that was lost is made anew by the next call. What PostgreSQL says is said on, because it names the cause;
+no password is in it. Nothing here retries: who calls knows how long that makes sense.
+"""
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterator
+
+import psycopg
+from psycopg import errors, pq
+
+from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
+from bulk.redaction import redact
+from bulk.store.address import VERIFIED, StoreAddress, is_here
+
+FENCED, GIVEN_UP, AT_WORK = "BU001", "BU002", "BU003"
+"""What the store's own functions raise."""
+
+CONNECT_S = 10
+LOCK_S = 10
+_SETTINGS = {
+    "connect_timeout": CONNECT_S,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "options": f"-c search_path=bulk,pg_temp -c lock_timeout={LOCK_S}s -c timezone=UTC -c client_encoding=UTF8",
+}
+_UNUSABLE = (errors.UndefinedTable, errors.InvalidSchemaName)
+_NO_SUCH = (
+    "does not exist",
+    "no password supplied",
+    "authentication failed",
+    "no pg_hba.conf",
+    "is not permitted",
+)
+"""What PostgreSQL says of a user or database that it does not know: trying again would not help."""
+
+
+def connect(address: StoreAddress, purpose: str) -> psycopg.Connection:
+    """Return a connection on which every statement is a transaction of its own, unless one is begun.
+
+    Args:
+        purpose: shown in the server's list of connections.
+
+    Raises:
+        RunStopped: the store can't be reached.
+        UsageError: it is reached, and refuses this user, or is not encrypted as it must be.
+    """
+    try:
+        connection = psycopg.connect(
+            address.conninfo,
+            autocommit=True,
+            prepare_threshold=1,
+            application_name=f"bulk {purpose}",
+            **_SETTINGS,  # type: ignore[arg-type]
+        )
+    except psycopg.Error as error:
+        raise _unreached(address, error) from None
+    is_elsewhere = address.is_service and not is_here(connection.info.host)
+    if is_elsewhere and connection.info.get_parameters().get("sslmode") != VERIFIED:
+        connection.close()
+        raise UsageError(f"--store: {address} is another machine: its service needs sslmode={VERIFIED}")
+    return connection
+
+
+def _unreached(address: StoreAddress, error: psycopg.Error) -> BulkError:
+    said = said_by(error)
+    if any(phrase in said for phrase in _NO_SUCH):
+        return UsageError(f"--store: {address} refuses: {said}")
+    return RunStopped(f"the store {address} can't be reached: {said}; nothing recorded is lost")
+
+
+def said_by(error: psycopg.Error) -> str:
+    """Return what the database, or libpq, says of an error, on one line."""
+    detail = error.diag.message_primary or str(error)
+    return redact("; ".join(line.strip() for line in detail.splitlines() if line.strip()))
+
+
+def refusal(error: psycopg.Error, address: StoreAddress) -> BulkError | ValueError:
+    """Return what an error of PostgreSQL means to the user: a stop that can be retried, or a store that can't be
+    used."""
+    said = said_by(error)
+    match error:
+        case errors.UniqueViolation():
+            return ValueError(f"an item of this group has an outcome already ({said})")
+        case errors.InsufficientPrivilege():
+            return RunDirectoryError(
+                f"the store {address} does not let this user do that ({said}); its owner grants the role: "
+                "GRANT bulk_worker (or bulk_submitter, bulk_reader) TO the user"
+            )
+        case _ if isinstance(error, _UNUSABLE):
+            return RunDirectoryError(
+                f"{address} holds no store that this version can use ({said}): bulk store init, or bulk store upgrade"
+            )
+    if error.sqlstate in (FENCED, GIVEN_UP):
+        message = f"the store {address}: another worker took over ({said}); nothing of this group was kept"
+        return ShardsLost(message, tuple(map(int, re.findall(r"-?\d+", said))))
+    if error.sqlstate == AT_WORK:
+        return RunDirectoryError(f"the store {address}: {said}; pause the run, and wait for them to stop")
+    return RunStopped(f"the store {address}: {said}; nothing recorded is lost, and the same command goes on")
+
+
+class ShardsLost(RunDirectoryError):
+    """Shards are another worker's now, or their leases are over. Nothing of the group was kept.
+
+    Attributes:
+        shards: their numbers.
+    """
+
+    def __init__(self, message: str, shards: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.shards = shards
+
+
+class StoreConnection:
+    """One connection, made when it is needed and made anew when it was lost; one thread at a time.
+
+    Attributes:
+        made: how often it was made (count).
+    """
+
+    def __init__(self, address: StoreAddress, purpose: str) -> None:
+        self.address, self._purpose = address, purpose
+        self.made = 0
+        self._connection: psycopg.Connection | None = None
+        self._lock = threading.RLock()
+        self._is_closed = False
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[psycopg.Connection]:
+        """Use it; errors of PostgreSQL become ours.
+
+        Raises:
+            RunStopped: it can't be reached, or was lost; whether what was under way happened is not known.
+            RunDirectoryError, UsageError: it can't be used.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise ValueError("the connection to the store was closed")
+            if self._connection is None or self._connection.closed:
+                self._connection = connect(self.address, self._purpose)
+                self.made += 1
+            try:
+                yield self._connection
+            except psycopg.Error as error:
+                if self._connection.closed or self._connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+                    self._connection.close()
+                raise refusal(error, self.address) from error
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection]:
+        """As `using`, all of it or none."""
+        with self.using() as connection, connection.transaction():
+            yield connection
+
+    def close(self) -> None:
+        """Close it for good; may be called twice."""
+        with self._lock:
+            self._is_closed = True
+            if self._connection is not None:
+                self._connection.close()
+
+    def __enter__(self) -> "StoreConnection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,157 @@
+"""A run goes out of the store into an ordinary run directory, so that reports and comparisons need no database.
+
+What is read is one moment of the run. The directory gets its name when it is complete; what an export that was killed
+left behind goes with the next one. Lines stand in the order in which they were written, as in a run on one machine.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+import zstandard
+
+from bulk import exit_codes
+from bulk.errors import RunDirectoryError
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Action, Minute
+from bulk.ledger.rows import EndedLine, intent_from_row
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.status import JobStatus, RunStatus
+from bulk.store import bundles, runs, statements
+from bulk.store.connections import StoreConnection
+from bulk.store.view import StoreView
+
+_SQL = statements.load("export")
+
+UNFINISHED = "exported before it was complete; the store goes on with it"
+_PAGE_ROWS = 10_000
+_PAGE_CHUNKS = 64
+_GROUP_ROWS = 20_000
+"""Lines that go into the run directory in one commit (count)."""
+
+Row = tuple[int, int, int, int, int, int | None, int, int, int]
+"""Chunk, job, index, numbers of outcome and code, HTTP status, attempts, position in the chunk, length."""
+
+
+def export(
+    store: StoreConnection,
+    run: runs.StoredRun,
+    run_dir: Path,
+    merged: Callable[[Sequence[Minute]], list[Minute]],
+) -> RunStatus:
+    """Write the run directory of a run; returns where the run stands.
+
+    Args:
+        run_dir: must not be there.
+        merged: makes one of the figures of a minute that several workers have told.
+
+    Raises:
+        RunDirectoryError: it is there, or can't be written.
+        RunStopped: the store can't be reached, or the disk is full.
+    """
+    if run_dir.exists():
+        raise RunDirectoryError(f"{run_dir} is there already; name another folder with --run-dir")
+    part = run_dir.with_name(run_dir.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    if run.bundle and _has_bundle(store, run.bundle):
+        bundles.download(store, run.bundle, part)
+    with Ledger.open(part, run.identity, now=run.began_at) as ledger:
+        ledger.bind_parts()
+        with store.transaction() as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            _copy_planned(connection, run.id, ledger)
+            _copy_lines(connection, run.id, ledger)
+            intents = [intent_from_row(row) for row in connection.execute(_SQL["intents"], (run.id,))]
+            ledger.commit(intents, actions=_actions(connection, run.id))
+            for minute in merged([Minute(*row) for row in connection.execute(_SQL["minutes"], (run.id,))]):
+                ledger.commit((), _status(run, ledger.counts(), ()), minute=minute)
+        status = _status(run, ledger.counts(), runs.participants(store, run.id))
+        is_complete = run.state == runs.COMPLETE
+        superseded = sum(
+            items for _, code, items in StoreView(store, run.id).error_counts() if code == ErrorCode.SUPERSEDED
+        )
+        outcomes = {kind.value: sum(job.outcomes.get(kind.value, 0) for job in status.jobs) for kind in OutcomeKind}
+        code = exit_codes.of_run(outcomes, superseded, is_complete=is_complete, stopped_with=None)
+        ledger.finish(code, status.why, status)
+    part.rename(run_dir)
+    return status
+
+
+def _has_bundle(store: StoreConnection, digest: bytes) -> bool:
+    with store.using() as connection:
+        found = connection.execute("SELECT FROM bundle_part WHERE bundle = %s LIMIT 1", (digest,)).fetchone()
+    return found is not None
+
+
+def _copy_planned(connection: psycopg.Connection, run: int, ledger: Ledger) -> None:
+    found = connection.execute(_SQL["planned"], (run,)).fetchone()
+    if found is not None and found[0] is not None:
+        ledger.planned_from(found[0])
+
+
+def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger) -> None:
+    words: dict[int, str] = dict(connection.execute(_SQL["words"]).fetchall())
+    lines, ended = bytearray(), list[EndedLine]()
+    with connection.cursor("outcomes", binary=True) as found, connection.cursor("chunks", binary=True) as chunks:
+        chunks.itersize = _PAGE_CHUNKS
+        found.execute(_SQL["outcomes"], (run,))
+        chunks.execute(_SQL["chunks"], (run,))
+        texts = iter(chunks)
+        pages = iter(lambda: found.fetchmany(_PAGE_ROWS), [])
+        for chunk, rows in groupby(chain.from_iterable(pages), itemgetter(0)):
+            text = _text_of(chunk, texts)
+            for _, job, index, outcome, code, http_status, attempts, position, length in rows:
+                lines += text[position : position + length]
+                ended.append((job, index, words[outcome], words.get(code), http_status, attempts, length))
+            if len(ended) >= _GROUP_ROWS:
+                ledger.take_lines(lines, ended)
+                lines, ended = bytearray(), []
+    if ended:
+        ledger.take_lines(lines, ended)
+
+
+def _text_of(chunk: int, texts: Iterator[Any]) -> bytes:
+    for number, data in texts:
+        if number == chunk:
+            return zstandard.decompress(data)
+    raise RunDirectoryError("the store is damaged: it has an outcome without its line; restore it from a copy")
+
+
+def _actions(connection: psycopg.Connection, run: int) -> list[Action]:
+    return [
+        Action(at=at, who=who, verb=verb, args=msgspec.json.decode(args), result=result)
+        for at, who, verb, args, result in connection.execute(_SQL["actions"], (run,))
+    ]
+
+
+def _status(
+    run: runs.StoredRun, counts: dict[int, dict[str, int]], participants: Sequence[runs.Participant]
+) -> RunStatus:
+    """Where the run stands, by its outcomes and by what its workers said last."""
+    told = [
+        msgspec.json.decode(each.status, type=RunStatus, strict=False)
+        for each in participants
+        if each.status is not None
+    ]
+    is_complete = run.state == runs.COMPLETE
+    return RunStatus(
+        name=run.identity.name,
+        state="complete" if is_complete else "stopped",
+        at=run.ended_at or run.at,
+        started_at=run.began_at,
+        jobs=tuple(
+            JobStatus(name=name, operation=operation, items=None if items < 0 else items, outcomes=counts.get(no, {}))
+            for no, (name, operation, items) in enumerate(run.identity.jobs)
+        ),
+        buckets=max(told, key=lambda status: status.at).buckets if told else (),
+        requests=sum(status.requests for status in told),
+        retries=sum(status.retries for status in told),
+        settled=sum(status.settled for status in told),
+        why="" if is_complete else run.why or UNFINISHED,
+    )

@@ -1,0 +1,132 @@
+"""How a group becomes the arguments of the function `commit_group`: one array for each column.
+
+Numbers are written as PostgreSQL's own text of an array, which takes a fraction of the time of a list that psycopg
+adapts value by value.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import zstandard
+
+from bulk.ledger import results
+from bulk.ledger.records import Action, Entry, Intent, Record
+from bulk.model import Effect, OutcomeKind
+
+_EFFECTS = {effect: effect.value for effect in Effect}
+_LEVEL = 1
+_NOTHING = "\x01"
+_QUOTED_NOTHING = f'"{_NOTHING}"'
+"""Stands for a text that is not there; JSON, methods and encoded paths have no such character."""
+
+
+class Group:
+    """A group, as it goes to the store.
+
+    Attributes:
+        arguments: of `commit_group`, from `sent_job` to `born`.
+        shards: that it touches, in order; -1 stands for what is not held.
+        opened: keys of its intents; closed: of the intents that its outcomes close.
+        digest: the same for the same entries.
+        entries: how many there are, actions too (count).
+    """
+
+    __slots__ = ("arguments", "closed", "digest", "entries", "opened", "shards")
+
+    def __init__(
+        self,
+        batch: Sequence[Entry],
+        actions: Sequence[Action],
+        shard_of: Callable[[int, int], int],
+        words: Mapping[str, int],
+        open_keys: set[tuple[int, int]],
+    ) -> None:
+        latest = {(entry.job, entry.index): entry for entry in batch if type(entry) is Intent}
+        records = [entry for entry in batch if type(entry) is Record]
+        self.opened = latest.keys()
+        self.closed = [
+            key
+            for record in records
+            if record.finished.outcome is not OutcomeKind.UNKNOWN
+            and not record.may_arrive_late
+            and ((key := (record.job, record.finished.index)) in open_keys or key in latest)
+        ]
+        intents = _intent_columns(latest.values(), shard_of)
+        lines, outcomes, sums = _outcome_columns(records, shard_of, words)
+        shards = {*intents[2], *outcomes[2]}
+        self.shards = sorted(shards)
+        born = [name for record in records for name in record.new_names]
+        self.entries = len(batch) + len(actions)
+        digest = hashlib.blake2b(bytes(lines), digest_size=16)
+        for column in (
+            *intents[:2],
+            *intents[3:],
+            *outcomes[:2],
+            *outcomes[3:5],
+            born,
+            actions,
+        ):  # not the shards
+            digest.update(repr(column).encode())
+        self.digest = digest.digest()
+        self.arguments: tuple[Any, ...] = (
+            *(array(column) for column in intents[:3]),
+            *(text_array(column) for column in intents[3:7]),
+            array(intents[7]),
+            zstandard.compress(bytes(lines), _LEVEL) if lines else b"",
+            *(array(column) for column in outcomes),
+            *(array(column) for column in sums),
+            array([job for job, _ in self.closed]),
+            array([index for _, index in self.closed]),
+            text_array(born),
+        )
+
+
+def array(numbers: Iterable[float | None]) -> str:
+    """Return an array of numbers as PostgreSQL writes it."""
+    return "{" + str(numbers if type(numbers) is list else list(numbers))[1:-1].replace("None", "NULL") + "}"
+
+
+def text_array(texts: Sequence[str | None]) -> str:
+    """Return an array of texts as PostgreSQL writes it; a NUL, which it can't hold, is left out."""
+    joined = "\0".join([_NOTHING if text is None else text.replace("\0", "") for text in texts])
+    quoted = joined.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","')
+    return f'{{"{quoted}"}}'.replace(_QUOTED_NOTHING, "NULL") if texts else "{}"
+
+
+def _intent_columns(intents: Iterable[Intent], shard_of: Callable[[int, int], int]) -> list[list[Any]]:
+    columns: list[list[Any]] = [[], [], [], [], [], [], [], []]
+    for intent in intents:
+        memo = None if intent.memo is None else results.dump(intent.memo).decode()
+        row = (
+            intent.job, intent.index, shard_of(intent.job, intent.index), intent.method, intent.path, memo,
+            _EFFECTS[intent.effect], intent.sent_at,
+        )  # fmt: skip
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    return columns
+
+
+def _outcome_columns(
+    records: Sequence[Record], shard_of: Callable[[int, int], int], words: Mapping[str, int]
+) -> tuple[bytearray, list[list[Any]], list[list[int]]]:
+    """Lines, columns of `outcome`, and columns of what `count` gets."""
+    lines, lengths = results.encode_all(record.finished for record in records)
+    jobs, indexes, shards, outcomes, codes, statuses, attempts = [], [], [], [], [], [], []
+    sums: dict[tuple[int, int, int, int], int] = {}
+    for record in records:
+        ended, job = record.finished, record.job
+        index = ended.index
+        shard = shard_of(job, index)
+        outcome, code = words[ended.outcome], 0 if ended.error is None else words[ended.error.code]
+        jobs.append(job)
+        indexes.append(index)
+        shards.append(shard)
+        outcomes.append(outcome)
+        codes.append(code)
+        statuses.append(ended.http_status)
+        attempts.append(ended.attempts)
+        key = (shard, job, outcome, code)
+        sums[key] = sums.get(key, 0) + 1
+    summed = [list(column) for column in zip(*((*key, items) for key, items in sums.items()), strict=True)]
+    return lines, [jobs, indexes, shards, outcomes, codes, statuses, attempts, lengths], summed or [[], [], [], [], []]

@@ -1,0 +1,267 @@
+"""What was sent and how it ended, for the shards of a run that this worker holds: a `RunLedger` in the store.
+
+A group is one statement, so all of it is kept or none; in it the fence looks whether each shard that the group touches
+is still this worker's. After a lost answer nobody knows whether the group was kept: the next connection asks, and what
+was kept is not written twice. The class has no clock and makes no decision; calls block, and may come from any one
+thread at a time.
+"""
+
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+import psycopg
+
+from bulk.errors import RunDirectoryError
+from bulk.ledger import rows, saved_files
+from bulk.ledger.records import Action, Entry, Intent, Minute, Record, StoredTally
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.redaction import redact
+from bulk.status import RunStatus
+from bulk.storage.private_files import open_directory, stopped
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+from bulk.store.groups import Group, array
+from bulk.store.holding import Holding
+from bulk.store.view import StoreView
+
+_SQL = statements.load("ledger")
+_NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
+
+
+class StoreLedger:
+    """A `RunLedger`, and a context manager that closes it.
+
+    Attributes:
+        run, worker: by their numbers in the store.
+        holding: the shards that this worker holds. Whoever claims them tells it, and tells `took` here.
+    """
+
+    def __init__(self, store: StoreConnection, run: int, worker: int, run_dir: Path, holding: Holding) -> None:
+        """Open it.
+
+        Args:
+            store: a connection of its own.
+            run_dir: where this process keeps its files of the run; what items save goes below it.
+
+        Raises:
+            RunStopped: the store can't be reached.
+            RunDirectoryError: there is no such run in it.
+        """
+        self.run, self.worker, self.run_dir, self.holding = run, worker, run_dir, holding
+        self._store = store
+        self._lock = threading.Lock()
+        self._link, self._made = 0, -1
+        self._asked: bytes | None = None
+        self._kept: set[bytes] = set()
+        self._open: set[tuple[int, int]] = set()
+        self._moved: set[str] = set()
+        with store.using() as connection:
+            found = connection.execute(_SQL["began"], (run,)).fetchone()
+            if found is None:
+                raise RunDirectoryError(f"the store {store.address} has no run with the number {run}: it was forgotten")
+            self._words = self._read_words(connection)
+            self._ensure_link(connection)
+        self.began_at, self._planned_from = float(found[0]), found[1]
+        self.took(holding.shards())
+
+    def took(self, shards: Collection[int]) -> None:
+        """These shards were claimed: learn which of their writes are open."""
+        with self._store.using() as connection:
+            found = connection.execute(_SQL["open_keys"], (self.run, list(shards))).fetchall()
+        with self._lock:
+            self._open.update(found)
+
+    def commit(
+        self,
+        batch: Sequence[Entry],
+        status: RunStatus | None = None,
+        tallies: Mapping[int, StoredTally] = _NO_TALLIES,
+        minute: Minute | None = None,
+        actions: Sequence[Action] = (),
+    ) -> None:
+        """Make a group durable in one round trip. Tallies are not kept: who exports the run makes them anew."""
+        group = Group(batch, actions, self.holding.shard_of, self._words, self._open)
+        with self._lock:
+            self._save([entry for entry in batch if type(entry) is Record])
+            with self._store.using() as connection:
+                self._ensure_link(connection)
+                if group.digest not in self._kept:
+                    if group.entries or status is not None or minute is not None:
+                        self._send(connection, group, _more(status, minute, actions))
+                    self._asked = None
+                self._kept.discard(group.digest)
+                self._open.update(group.opened)
+                self._open.difference_update(group.closed)
+                self._moved.clear()
+
+    def _send(self, connection: psycopg.Connection, group: Group, more: tuple[Any, ...]) -> None:
+        self._asked = group.digest if group.entries else None  # a status may well be written twice
+        epochs = [self.holding.epoch_of(shard) for shard in group.shards]
+        head = (self.run, self.worker, self._link, group.digest, array(group.shards), array(epochs))
+        connection.execute(_SQL["commit"], (*head, *group.arguments, *more))
+
+    def _ensure_link(self, connection: psycopg.Connection) -> None:
+        """Whoever connects anew gives up the earlier connection, and learns whether its last group was kept."""
+        if self._made == self._store.made:
+            return
+        found = connection.execute(_SQL["begin_link"], (self.run, self.worker)).fetchone()
+        assert found is not None
+        self._link, digest = found
+        if self._asked is not None and digest == self._asked:
+            self._kept.add(self._asked)
+        self._asked, self._made = None, self._store.made
+
+    def view(self) -> StoreView:
+        """Return what stands in it of the shards that this worker holds now."""
+        return StoreView(self._store, self.run, self.holding.shards(), self.worker)
+
+    def planned_from(self, guess: float) -> float:
+        """Return the first guess, of whatever worker it was; it is stored at once."""
+        if self._planned_from is None:
+            with self._lock, self._store.using() as connection:
+                found = connection.execute(_SQL["plan"], (guess, self.run)).fetchone()
+            assert found is not None
+            self._planned_from = found[0]
+        return float(self._planned_from)
+
+    def done_bits(self, job: int, items: int) -> bytearray:
+        """0 only for items of held shards that have no outcome: all else is somebody else's."""
+        bits = bytearray(b"\xff" * ((items + 7) // 8))
+        if items & 7:
+            bits[-1] = (1 << (items & 7)) - 1  # what is behind the last item is nobody's
+        listed = [index for index in self.holding.items_of(job) if index < items]
+        spans = [(span.first, min(span.behind, items)) for span in self.holding.spans_of(job) if span.first < items]
+        ended: list[tuple[int]] = []
+        with self._lock, self._store.using() as connection:
+            if listed:
+                ended += connection.execute(_SQL["ended_among"], (self.run, job, array(listed))).fetchall()
+            for first, behind in spans:
+                ended += connection.execute(_SQL["ended_in_range"], (self.run, job, first, behind)).fetchall()
+        for index in listed:
+            bits[index >> 3] &= ~(1 << (index & 7))
+        for first, behind in spans:
+            _clear(bits, first, behind)
+        for (index,) in ended:
+            bits[index >> 3] |= 1 << (index & 7)
+        return bits
+
+    def open_intents(self, shards: Collection[int] | None = None) -> dict[tuple[int, int], Intent]:
+        """Intents of items without an outcome, of held shards; `shards`: only of these."""
+        return self._intents("open_intents", shards)
+
+    def late_writes(self, shards: Collection[int] | None = None) -> dict[tuple[int, int], Intent]:
+        """Intents of items with an outcome that is known, of held shards; `shards`: only of these."""
+        return self._intents("late_writes", shards, self._words[OutcomeKind.UNKNOWN])
+
+    def _intents(self, name: str, shards: Collection[int] | None, *more: int) -> dict[tuple[int, int], Intent]:
+        chosen = self.holding.shards() if shards is None else list(shards)
+        with self._lock, self._store.using() as connection:
+            found = connection.execute(_SQL[name], (self.run, chosen, *more)).fetchall()
+        return {(row[0], row[1]): rows.intent_from_row(row) for row in found}
+
+    def counts(self, shards: Collection[int] | None = None) -> dict[int, dict[str, int]]:
+        """Sums of held shards, which are kept with each commit; `shards`: only of these."""
+        return StoreView(self._store, self.run, self.holding.shards() if shards is None else list(shards)).counts()
+
+    def newborn(self, settle_s: float, names: Collection[str] | None = None) -> set[str]:
+        """Return what the run has created in the last `settle_s` seconds, by whatever worker; `names`: of these."""
+        chosen = None if names is None else list(names)
+        with self._lock, self._store.using() as connection:
+            return {row[0] for row in connection.execute(_SQL["newborn"], (self.run, settle_s, chosen, chosen))}
+
+    def reopen(
+        self,
+        kinds: AbstractSet[OutcomeKind],
+        codes_not: AbstractSet[ErrorCode] = frozenset((ErrorCode.SUPERSEDED,)),
+        *,
+        below: int | None = None,
+    ) -> int:
+        """Of the shards that this worker holds; a whole run is reopened by `runs.reopen`."""
+        shards = self.holding.shards()
+        epochs = [self.holding.epoch_of(shard) for shard in shards]
+        numbers = [self._words[kind] for kind in kinds]
+        spared = [self._words[code] for code in codes_not]
+        with self._lock, self._store.using() as connection:
+            self._ensure_link(connection)
+            found = connection.execute(
+                _SQL["reopen"], (self.run, array(shards), array(epochs), array(numbers), array(spared), below)
+            ).fetchone()
+            assert found is not None
+            self._open.update(connection.execute(_SQL["open_keys"], (self.run, shards)))
+        return int(found[0])
+
+    def bind_parts(self) -> None:
+        """Nothing is left to do: the bundle is named by its digest, and can't change."""
+
+    def finish(
+        self,
+        exit_code: int,
+        why: str,
+        status: RunStatus,
+        minute: Minute | None = None,
+        actions: Sequence[Action] = (),
+    ) -> None:
+        """End this worker's time with the run; the shards are finished or released by `Leases`."""
+        reason = redact(why.encode("utf-8", "replace").decode()).replace("\0", "")
+        with self._lock, self._store.using() as connection:
+            self._ensure_link(connection)
+            values = (exit_code, reason, rows.status_json(status), self.run, self.worker, self._link)
+            connection.execute(_SQL["finish"], values)
+        self.commit((), status, minute=minute, actions=actions)
+
+    def close(self) -> None:
+        """Close its connection; may be called twice. The leases end by themselves, or are released."""
+        self._store.close()
+
+    def __enter__(self) -> "StoreLedger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read_words(self, connection: psycopg.Connection) -> dict[str, int]:
+        """Numbers of outcomes and codes; words that only this version knows are added."""
+        words: dict[str, int] = dict(connection.execute(_SQL["words"]).fetchall())
+        missing = [word.value for word in (*OutcomeKind, *ErrorCode) if word not in words]
+        if missing:
+            connection.execute(_SQL["add_words"], (missing,))
+            words = dict(connection.execute(_SQL["words"]).fetchall())
+        return words
+
+    def _save(self, records: Sequence[Record]) -> None:
+        files = [record.save for record in records if record.save is not None]
+        if not files:
+            return
+        try:
+            folder = open_directory(self.run_dir)
+            try:
+                saved_files.save(folder, files, self._moved)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise stopped(error, self.run_dir / saved_files.SAVED / (error.filename or "")) from error
+
+
+def _more(status: RunStatus | None, minute: Minute | None, actions: Sequence[Action]) -> tuple[Any, ...]:
+    """The last arguments of `commit_group`."""
+    newest = None if status is None else rows.status_json(status)
+    acts = [[at, who, verb, args.decode(), result] for at, who, verb, args, result in rows.action_rows(actions)]
+    told = orjson.dumps(acts).decode().replace("\\u0000", "") if acts else None
+    return (newest, *(minute or (None, None)), told)
+
+
+def _clear(bits: bytearray, first: int, behind: int) -> None:
+    """Make bits 0 from `first` on, before `behind`."""
+    while first < behind and first & 7:
+        bits[first >> 3] &= ~(1 << (first & 7))
+        first += 1
+    whole = (behind - first) // 8 if behind > first else 0
+    bits[first >> 3 : (first >> 3) + whole] = bytes(whole)
+    for index in range(first + whole * 8, behind):
+        bits[index >> 3] &= ~(1 << (index & 7))

@@ -1,0 +1,244 @@
+"""Runs in a store: submitted, listed, steered, made to-do again, forgotten. Blocking; for who is not a worker."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+import psycopg
+
+from bulk.errors import RunDirectoryError, UsageError
+from bulk.ledger.records import RunIdentity
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.redaction import redact
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+from bulk.store.leases import Shard
+
+_SQL = statements.load("runs")
+
+COMPLETE, STOPPED, RUNNING, PAUSED = "complete", "stopped", "running", "paused"
+_STEERING: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "pause": ("pausing", ("running", "pausing")),
+    "resume": ("running", ("pausing", "paused", "stopping", "stopped", "running")),
+    "cancel": ("stopping", ("running", "pausing", "paused", "stopping")),
+}
+"""Verb -> the state that it makes, and the states that it may be said in."""
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, as it is submitted.
+
+    Attributes:
+        name: of the run; what people call it by.
+        bundle: the digest of its bundle, which was uploaded before.
+        engine: version and digest of the operations: only workers of the same take it.
+        limits: of the manifest, which may be changed while it goes on.
+        grace_s: a request's time limit and `leases.GRACE_S` (seconds).
+        groups: of each job by its number: the group that it is in.
+        shards: of all groups; their numbers count from 0.
+    """
+
+    name: str
+    identity: RunIdentity
+    bundle: bytes
+    engine: str
+    limits: Mapping[str, Any]
+    grace_s: float
+    groups: Sequence[int]
+    shards: Sequence[Shard]
+
+
+class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in the store.
+
+    Attributes:
+        id: its number.
+        state, why: where it stands: running, pausing, paused, stopping, stopped or complete; and why.
+        began_at, ended_at, at: by the database's clock, UTC epoch seconds; `at`: when it was read.
+        shards, done: how many there are, and how many of them are done (counts).
+        workers: that hold one of them now (count).
+        counts: job number -> outcome -> items.
+    """
+
+    id: int
+    name: str
+    identity: RunIdentity
+    bundle: bytes
+    engine: str
+    limits: Mapping[str, Any]
+    state: str
+    why: str
+    began_at: float
+    ended_at: float | None
+    shards: int
+    done: int
+    workers: int
+    at: float
+    counts: Mapping[int, Mapping[str, int]]
+
+
+class Participant(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's part in a run: `status` is the JSON of where it stood last; `shards`: that it holds now (count)."""
+
+    worker: str
+    engine: str
+    status: bytes | None
+    exit_code: int | None
+    why: str
+    seen_at: float
+    shards: int
+
+
+def identity_digest(identity: RunIdentity) -> bytes:
+    """Return 32 bytes that are the same for the same manifest, items and platform."""
+    whose = (identity.base_url, identity.manifest_digest, identity.items_digest)
+    return hashlib.sha256("\n".join(whose).encode()).digest()
+
+
+def submit(store: StoreConnection, submission: Submission) -> tuple[str, bool]:
+    """Submit a run, all of it or nothing; returns its name, and whether it is new.
+
+    Who submits the same manifest and items again, while that run is not complete, gets that run.
+
+    Raises:
+        RunDirectoryError: a run of this name is another manifest's.
+        RunStopped: the store can't be reached.
+    """
+    digest = identity_digest(submission.identity)
+    try:
+        with store.transaction() as connection:
+            found = _going_on(store, connection, submission.name, digest)
+            if found is not None:
+                return found, False
+            _make(connection, submission, digest)
+            connection.execute(_SQL["drop_bundles"])
+    except ValueError:  # somebody else was a moment faster
+        with store.using() as connection:
+            found = _going_on(store, connection, submission.name, digest)
+        if found is None:
+            raise
+        return found, False
+    return submission.name, True
+
+
+def _going_on(store: StoreConnection, connection: psycopg.Connection, name: str, digest: bytes) -> str | None:
+    row = connection.execute(_SQL["going_on"], (name, digest, name)).fetchone()
+    if row is None:
+        return None
+    if row[2] != digest:
+        raise RunDirectoryError(
+            f"the store {store.address} has a run {name}, of another manifest; name this one otherwise, or forget that "
+            f"one: bulk forget {name} --store {store.address}"
+        )
+    return str(row[1])
+
+
+def _make(connection: psycopg.Connection, submission: Submission, digest: bytes) -> None:
+    identity = msgspec.json.encode(submission.identity).decode()
+    limits = msgspec.json.encode(submission.limits).decode()
+    values = (submission.name, identity, digest, submission.bundle, submission.engine, limits, submission.grace_s)
+    made = connection.execute(_SQL["make"], values).fetchone()
+    assert made is not None
+    run = made[0]
+    jobs = submission.identity.jobs
+    numbers, items = list(range(len(jobs))), [job[2] for job in jobs]
+    connection.execute(_SQL["add_jobs"], (run, numbers, list(submission.groups), items))
+    with connection.cursor() as cursor, cursor.copy(_SQL["copy_shards"]) as copy:
+        for shard in submission.shards:
+            copy.write_row(
+                (run, shard.no, shard.kind.value, shard.job_group, shard.modulus, shard.remainder, list(shard.apart),
+                 shard.first, shard.behind, shard.items, list(shard.needs), list(shard.after))
+            )  # fmt: skip
+    connection.execute(_SQL["end_empty_jobs"], (run,))
+    connection.execute(_SQL["end_empty_run"], (run,))
+    connection.execute("SELECT pg_notify('bulk_shard', %s)", (str(run),))
+
+
+def find(store: StoreConnection, name: str) -> StoredRun:
+    """Return the run of that name.
+
+    Raises:
+        UsageError: there is none; the message says which there are.
+        RunStopped: the store can't be reached.
+    """
+    found = _read(store, name)
+    if found:
+        return found[0]
+    import difflib
+
+    names = [run.name for run in _read(store, None)]
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {near[0]}?" if near else f"bulk runs --store {store.address} lists those that it has"
+    raise UsageError(f"the store {store.address} has no run {redact(name)}; {hint}")
+
+
+def list_all(store: StoreConnection) -> list[StoredRun]:
+    """Return all runs, the newest first."""
+    return _read(store, None)
+
+
+def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
+    fields = StoredRun.__struct_fields__
+    found = []
+    with store.using() as connection:
+        for row in connection.execute(_SQL["about"], (name, name)).fetchall():
+            counts: dict[int, dict[str, int]] = {}
+            for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
+                counts.setdefault(job, {})[word] = items
+            found.append(msgspec.convert(dict(zip(fields, (*row, counts), strict=True)), StoredRun))
+    return found
+
+
+def participants(store: StoreConnection, run: int) -> list[Participant]:
+    """Return every worker that has worked on the run, in the order of their coming."""
+    fields = Participant.__struct_fields__
+    with store.using() as connection:
+        rows = connection.execute(_SQL["participants"], (run,)).fetchall()
+    return [msgspec.convert(dict(zip(fields, row, strict=True)), Participant) for row in rows]
+
+
+def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str = "") -> str:
+    """Pause, resume or cancel a run, and keep who did; returns the state that it has now.
+
+    Raises:
+        RunDirectoryError: that can't be done in the state that it is in.
+    """
+    state, allowed = _STEERING[verb]
+    with store.transaction() as connection:
+        changed = connection.execute(_SQL["set_state"], (state, redact(why), run.id, list(allowed))).fetchone()
+        result = state if changed else f"refused: the run is {run.state}"
+        connection.execute(_SQL["note_action"], (run.id, redact(who), verb, "{}", result))
+        connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
+    if not changed:
+        raise RunDirectoryError(f"{run.name} is {run.state}: it can't be given {verb}")
+    return state
+
+
+def reopen(
+    store: StoreConnection,
+    run: StoredRun,
+    kinds: AbstractSet[OutcomeKind],
+    codes_not: AbstractSet[ErrorCode] = frozenset((ErrorCode.SUPERSEDED,)),
+) -> int:
+    """Make items to-do again that ended so, as for a retry, and let workers have them; returns how many.
+
+    Raises:
+        RunDirectoryError: workers are at work on the run.
+    """
+    with store.transaction() as connection:
+        numbers = dict(connection.execute(_SQL["numbers"]).fetchall())
+        chosen, spared = [numbers[kind] for kind in kinds], [numbers[code] for code in codes_not]
+        found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, None)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def forget(store: StoreConnection, run: StoredRun) -> None:
+    """Take a run out of the store, for good, with its bundle where no other run has the same.
+
+    Raises:
+        RunDirectoryError: workers are at work on the run.
+    """
+    with store.using() as connection:
+        connection.execute(_SQL["forget"], (run.id,))

@@ -1,0 +1,146 @@
+"""What stands in a store: made by `bulk store init`, brought up to date by `bulk store upgrade`.
+
+Migrations are numbered, run once each and in order, all of them in one transaction under a lock, so that two who start
+at the same time do no harm. Within a release they only add. What happens within the database (`functions.sql`) and who
+may do what (`grants.sql`) is made anew each time.
+"""
+
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+import psycopg
+
+from bulk.errors import RunDirectoryError
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.store.connections import StoreConnection
+
+SCHEMA = "bulk"
+ROLES = ("bulk_reader", "bulk_submitter", "bulk_worker")
+OLDEST_SERVER = 140_000
+_LOCK_KEY = 0x42554C4B
+_FILES = resources.files("bulk.store")
+_NUMBER = re.compile(r"(\d{4})_\w+\.sql")
+
+
+def migrations() -> dict[int, Traversable]:
+    """Return the files by number; numbers count from 1 and none is missing."""
+    found = {
+        int(match[1]): file
+        for file in (_FILES / "migrations").iterdir()
+        if (match := _NUMBER.fullmatch(file.name)) is not None
+    }
+    assert sorted(found) == list(range(1, len(found) + 1))
+    return dict(sorted(found.items()))
+
+
+VERSION = len(migrations())
+"""Of the schema that this program works with."""
+
+
+def version_of(connection: psycopg.Connection) -> int:
+    """Return the version of the schema that a database has; 0: none."""
+    is_there = connection.execute("SELECT to_regclass('bulk.version') IS NOT NULL").fetchone()
+    if is_there is None or not is_there[0]:
+        return 0
+    row = connection.execute("SELECT coalesce(max(schema), 0) FROM bulk.version").fetchone()
+    return int(row[0]) if row else 0
+
+
+def refuse_other(store: StoreConnection) -> None:
+    """Look whether the store is of this version.
+
+    Raises:
+        RunDirectoryError: it is not, or there is none; the message says which, and the way out.
+        RunStopped: it can't be reached.
+    """
+    with store.using() as connection:
+        found = version_of(connection)
+    if found == 0:
+        raise RunDirectoryError(f"there is no store in {store.address}: bulk store init {store.address}")
+    if found < VERSION:
+        raise RunDirectoryError(
+            f"the store {store.address} has schema {found}, this version needs {VERSION}: "
+            f"bulk store upgrade {store.address}"
+        )
+    if found > VERSION:
+        raise RunDirectoryError(
+            f"the store {store.address} has schema {found}, newer than this version's {VERSION}: use the newer bulk"
+        )
+
+
+def init(store: StoreConnection) -> int:
+    """Make the schema and its roles; where they are there, nothing changes. Returns the version.
+
+    Raises:
+        RunDirectoryError: the database is not of UTF-8 or is too old, or this user may not make what is needed.
+    """
+    return _bring_up(store, is_new=True)
+
+
+def upgrade(store: StoreConnection) -> int:
+    """Bring the schema of a store up to date; returns the version.
+
+    Raises:
+        RunDirectoryError: there is no store, it is newer than this program, or this user may not change it.
+    """
+    return _bring_up(store, is_new=False)
+
+
+def _bring_up(store: StoreConnection, *, is_new: bool) -> int:
+    with store.transaction() as connection:
+        _refuse_unfit(store, connection)
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
+        found = version_of(connection)
+        if found == 0 and not is_new:
+            raise RunDirectoryError(f"there is no store in {store.address}: bulk store init {store.address}")
+        if found > VERSION:
+            raise RunDirectoryError(
+                f"the store {store.address} has schema {found}, newer than this version's {VERSION}: use the newer bulk"
+            )
+        _make_roles(store, connection)
+        if found == 0:
+            try:
+                connection.execute("CREATE SCHEMA bulk")
+            except psycopg.errors.InsufficientPrivilege:
+                raise _may_not(store, connection, "make a schema", "CREATE on the database") from None
+        for number, file in migrations().items():
+            if number > found:
+                connection.execute(file.read_bytes())
+                connection.execute("INSERT INTO version (schema) VALUES (%s)", (number,))
+        for name in ("functions.sql", "grants.sql"):
+            connection.execute((_FILES / "sql" / name).read_bytes())
+        words = [word.value for word in (*OutcomeKind, *ErrorCode)]
+        connection.execute("INSERT INTO word (word) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING", (words,))
+    return VERSION
+
+
+def _refuse_unfit(store: StoreConnection, connection: psycopg.Connection) -> None:
+    info = connection.info
+    if info.server_version < OLDEST_SERVER:
+        raise RunDirectoryError(
+            f"the server of {store.address} is older than PostgreSQL {OLDEST_SERVER // 10_000}, which a store needs"
+        )
+    if info.parameter_status("server_encoding") != "UTF8":
+        raise RunDirectoryError(f"the database of {store.address} is not of UTF8: CREATE DATABASE … ENCODING 'UTF8'")
+
+
+def _make_roles(store: StoreConnection, connection: psycopg.Connection) -> None:
+    found = connection.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", (list(ROLES),))
+    known = {row[0] for row in found}
+    for role in ROLES:
+        if role in known:
+            continue
+        try:
+            with connection.transaction():  # another database of the server may get it at this moment
+                connection.execute(f"CREATE ROLE {role} NOLOGIN".encode())
+        except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            continue
+        except psycopg.errors.InsufficientPrivilege:
+            needs = f"CREATEROLE, or have an administrator make the roles {', '.join(ROLES)}"
+            raise _may_not(store, connection, f"make the role {role}", needs) from None
+
+
+def _may_not(store: StoreConnection, connection: psycopg.Connection, what: str, needs: str) -> RunDirectoryError:
+    user = connection.info.user
+    return RunDirectoryError(f"the store {store.address}: the user {user} may not {what}; give it {needs}")

@@ -1,0 +1,199 @@
+"""How a run is cut into shards. Pure: numbers in, shards out.
+
+Items that share a lane are always in one shard, because they must not overlap. Jobs of one resource whose items have
+lanes are cut alike, so that a part of a later job waits for the same part of the earlier one and for nothing else. A
+lane that is longer than a fair share is a shard of its own; it decides when the run ends, whoever works on it.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bulk.store.leases import Kind, Shard
+
+SHARD_ITEMS = 2_000
+"""About as many items has a shard (count): claiming and finishing one costs a few round trips."""
+
+MOST_SHARDS = 4_096
+"""Of one group (count)."""
+
+NO_LANE = -1
+"""The rank of items that are in no lane, because a later one supersedes them: they go with the first part."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobToCut:
+    """What the cut must know of a job.
+
+    Attributes:
+        needs: numbers of the jobs that must be over before.
+        items: how many it has (count).
+        lanes: how many of them are in the lane of each rank; None: its items have no lanes.
+        copies: indexes of items that get the answer of an equal one, in order; only where there are no lanes.
+    """
+
+    number: int
+    resource: str
+    needs: tuple[int, ...]
+    items: int
+    lanes: Mapping[int, int] | None = None
+    copies: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A run in shards.
+
+    Attributes:
+        groups: of each job by its number: the group that it is in.
+        shards: their numbers are their places.
+    """
+
+    groups: list[int]
+    shards: list[Shard]
+
+
+@dataclass(slots=True)
+class _Group:
+    jobs: list[JobToCut]
+    stage: int
+    needs: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """How the lanes of a resource are shared out: by remainder, but for those that are alone."""
+
+    modulus: int
+    apart: tuple[int, ...]
+
+
+def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
+    """Cut a run; `shard_items`: about as many items has a shard (count)."""
+    groups = _groups(jobs)
+    parts = _parts(jobs, shard_items)
+    made: list[Shard] = []
+    before: dict[tuple[str, int], int] = {}
+    for number, group in enumerate(groups):
+        if group.jobs[0].lanes is None:
+            made += _ranges(group, number, len(made), shard_items)
+            continue
+        resource = group.jobs[0].resource
+        sizes = _sizes(group, parts[resource])
+        for part, items in sorted(sizes.items()):
+            after = before.get((resource, part))
+            before[resource, part] = len(made)
+            made.append(_lanes(group, number, len(made), parts[resource], part, items, after))
+    numbers = {job.number: number for number, group in enumerate(groups) for job in group.jobs}
+    return Cut([numbers[job.number] for job in jobs], made)
+
+
+def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
+    """Jobs with lanes of one resource and stage together, every other one alone; in the order of their stages."""
+    stages: dict[int, int] = {}
+    latest: dict[str, int] = {}
+    together: dict[tuple[str, int], _Group] = {}
+    groups: list[_Group] = []
+    for job in jobs:
+        stage = max((stages[needed] + 1 for needed in job.needs), default=0)
+        if job.lanes is not None:
+            stage = latest[job.resource] = max(stage, latest.get(job.resource, 0))
+        stages[job.number] = stage
+        group = together.get((job.resource, stage)) if job.lanes is not None else None
+        if group is None:
+            group = _Group([], stage)
+            groups.append(group)
+            if job.lanes is not None:
+                together[job.resource, stage] = group
+        group.jobs.append(job)
+        group.needs.update(job.needs)
+    return sorted(groups, key=lambda group: group.stage)
+
+
+def _parts(jobs: Iterable[JobToCut], shard_items: int) -> dict[str, _Parts]:
+    """How the lanes of each resource are shared out, over all its jobs."""
+    lanes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for job in jobs:
+        for rank, items in (job.lanes or {}).items():
+            lanes[job.resource][rank] += items
+    parts: dict[str, _Parts] = {}
+    for resource, sizes in lanes.items():
+        total = sum(sizes.values())
+        count = _count(total, shard_items)
+        apart = sorted(rank for rank, items in sizes.items() if rank != NO_LANE and items * count > total)
+        left = total - sum(sizes[rank] for rank in apart)
+        parts[resource] = _Parts(_count(left, shard_items), tuple(apart) if count > 1 else ())
+    return defaultdict(lambda: _Parts(1, ()), parts)
+
+
+def _count(items: int, shard_items: int) -> int:
+    return max(1, min(MOST_SHARDS, -(-items // shard_items)))
+
+
+def _sizes(group: _Group, parts: _Parts) -> dict[int, int]:
+    """Items of the group in each part (count); parts without any are left out."""
+    sizes: dict[int, int] = defaultdict(int)
+    places = {rank: parts.modulus + place for place, rank in enumerate(parts.apart)}
+    for job in group.jobs:
+        for rank, items in (job.lanes or {}).items():
+            sizes[places[rank] if rank in places else 0 if rank == NO_LANE else rank % parts.modulus] += items
+    return {part: items for part, items in sizes.items() if items}
+
+
+def _lanes(group: _Group, number: int, no: int, parts: _Parts, part: int, items: int, after: int | None) -> Shard:
+    needs, behind = tuple(sorted(group.needs)), () if after is None else (after,)
+    if part >= parts.modulus:
+        rank = parts.apart[part - parts.modulus]
+        return Shard(
+            no=no, kind=Kind.LANE, job_group=number, first=rank, behind=rank + 1, items=items, needs=needs, after=behind
+        )
+    return Shard(
+        no=no,
+        kind=Kind.LANES,
+        job_group=number,
+        modulus=parts.modulus,
+        remainder=part,
+        apart=parts.apart,
+        items=items,
+        needs=needs,
+        after=behind,
+    )
+
+
+def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard]:
+    """Equal ranges of the items of one job, and behind them its copies."""
+    (job,) = group.jobs
+    needs, made = tuple(sorted(group.needs)), list[Shard]()
+    count = _count(job.items, shard_items) if job.items else 0
+    for place in range(count):
+        first, behind = job.items * place // count, job.items * (place + 1) // count
+        copies = bisect_left(job.copies, behind) - bisect_left(job.copies, first)
+        if behind - first > copies:
+            made.append(
+                Shard(
+                    no=no + len(made),
+                    kind=Kind.RANGE,
+                    job_group=number,
+                    first=first,
+                    behind=behind,
+                    items=behind - first - copies,
+                    needs=needs,
+                )
+            )
+    if job.copies:
+        after = tuple(shard.no for shard in made)
+        copying = Shard(
+            no=no + len(made), kind=Kind.COPIES, job_group=number, items=len(job.copies), needs=needs, after=after
+        )
+        made.append(copying)
+    return made
+
+
+def has_rank(shard: Shard, rank: int) -> bool:
+    """Return whether the lane of that rank is in a shard of lanes."""
+    if shard.kind is Kind.LANE:
+        return rank == shard.first
+    if rank == NO_LANE:
+        return shard.remainder == 0
+    return rank % shard.modulus == shard.remainder and rank not in shard.apart

@@ -1,0 +1,21 @@
+-- name: outcomes
+SELECT o.chunk, o.job, o.idx, o.outcome, o.code, o.http_status, o.attempts, o.position, o.length
+FROM outcome o WHERE o.run = %s ORDER BY o.chunk, o.position
+
+-- name: chunks
+SELECT c.id, c.data FROM chunk c WHERE c.run = %s ORDER BY c.id
+
+-- name: words
+SELECT number, word FROM word
+
+-- name: minutes
+SELECT minute, data FROM minute WHERE run = %s ORDER BY minute, worker
+
+-- name: actions
+SELECT at, who, verb, args, result FROM action WHERE run = %s ORDER BY at
+
+-- name: intents
+SELECT i.job, i.idx, i.method, i.path, i.memo, i.effect, i.sent_at FROM intent i WHERE i.run = %s ORDER BY i.job, i.idx
+
+-- name: planned
+SELECT began_platform FROM run WHERE id = %s

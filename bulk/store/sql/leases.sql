@@ -1,0 +1,52 @@
+-- name: register
+INSERT INTO worker (name, engine) VALUES (%s, %s) RETURNING id
+
+-- name: claim
+SELECT run, no, kind, job_group, modulus, remainder, apart, first, behind, items, needs, after, epoch
+FROM claim(%s, %s, %s, %s, %s, %s)
+
+-- name: claimable
+SELECT s.run, count(*) FROM shard s JOIN run r ON r.id = s.run
+WHERE NOT s.done AND r.state = 'running' AND r.engine = %s
+    AND (s.lease_until IS NULL OR s.lease_until + r.grace_s * interval '1 second' < clock_timestamp())
+    AND NOT EXISTS (SELECT FROM job j WHERE j.run = s.run AND j.no = ANY (s.needs) AND j.state <> 'over')
+    AND NOT EXISTS (SELECT FROM shard a WHERE a.run = s.run AND a.no = ANY (s.after) AND NOT a.done)
+GROUP BY s.run ORDER BY s.run
+
+-- name: renew
+SELECT run, no FROM renew(%s, %s, %s::bigint[], %s::int[], %s::int[])
+
+-- name: states
+SELECT id, state, why FROM run WHERE id = ANY (%s::bigint[])
+
+-- name: release
+UPDATE shard s SET owner = NULL, lease_until = NULL FROM unnest(%s::bigint[], %s::int[], %s::int[]) AS u (run, no, epoch)
+WHERE s.run = u.run AND s.no = u.no AND s.epoch = u.epoch AND s.owner = %s RETURNING s.run, s.no
+
+-- name: finish
+SELECT finish_shard(%s, %s, %s)
+
+-- name: leave
+DELETE FROM worker WHERE id = %s AND NOT EXISTS (SELECT FROM participant p WHERE p.worker = worker.id)
+
+-- name: janitor
+SELECT pg_try_advisory_xact_lock(%s)
+
+-- name: lapsed
+SELECT s.run, s.no FROM shard s JOIN run r ON r.id = s.run
+WHERE NOT s.done AND r.state = 'running' AND s.lease_until + r.grace_s * interval '1 second' < clock_timestamp()
+ORDER BY s.run, s.no
+
+-- name: settle_pauses
+UPDATE run r SET state = CASE r.state WHEN 'pausing' THEN 'paused' ELSE 'stopped' END
+WHERE r.state IN ('pausing', 'stopping')
+    AND NOT EXISTS (SELECT FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp())
+RETURNING r.id, r.state
+
+-- name: drop_bundles
+DELETE FROM bundle_part b WHERE b.at < clock_timestamp() - interval '1 day'
+    AND NOT EXISTS (SELECT FROM run r WHERE r.bundle = b.bundle)
+
+-- name: drop_workers
+DELETE FROM worker w WHERE w.seen_at < clock_timestamp() - interval '7 days'
+    AND NOT EXISTS (SELECT FROM participant p WHERE p.worker = w.id)

@@ -1,0 +1,74 @@
+-- name: going_on
+SELECT id, name, identity_digest, engine FROM run WHERE name = %s OR (identity_digest = %s AND state <> 'complete')
+ORDER BY name <> %s LIMIT 1
+
+-- name: make
+SELECT make_run(%s, %s, %s, %s, %s, %s, %s)
+
+-- name: has_parts
+SELECT name, no FROM bundle_part WHERE bundle = %s
+
+-- name: add_part
+INSERT INTO bundle_part (bundle, name, no, data) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+
+-- name: parts
+SELECT name, no FROM bundle_part WHERE bundle = %s ORDER BY name, no
+
+-- name: part
+SELECT data FROM bundle_part WHERE bundle = %s AND name = %s AND no = %s
+
+-- name: drop_bundles
+DELETE FROM bundle_part b WHERE b.at < clock_timestamp() - interval '1 day'
+    AND NOT EXISTS (SELECT FROM run r WHERE r.bundle = b.bundle)
+
+-- name: add_jobs
+INSERT INTO job (run, no, job_group, items)
+SELECT %s, * FROM unnest(%s::int[], %s::int[], %s::bigint[])
+
+-- name: copy_shards
+COPY shard (run, no, kind, job_group, modulus, remainder, apart, first, behind, items, needs, after) FROM STDIN
+
+-- name: end_empty_jobs
+UPDATE job j SET state = 'over'
+WHERE j.run = %s AND NOT EXISTS (SELECT FROM shard s WHERE s.run = j.run AND s.job_group = j.job_group AND NOT s.done)
+
+-- name: end_empty_run
+UPDATE run r SET state = 'complete', ended_at = clock_timestamp()
+WHERE r.id = %s AND NOT EXISTS (SELECT FROM shard s WHERE s.run = r.id AND NOT s.done)
+
+-- name: about
+SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits, r.state, r.why,
+    extract(epoch FROM r.began_at)::float8, extract(epoch FROM r.ended_at)::float8,
+    (SELECT count(*) FROM shard s WHERE s.run = r.id),
+    (SELECT count(*) FROM shard s WHERE s.run = r.id AND s.done),
+    (SELECT count(DISTINCT s.owner) FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp()),
+    extract(epoch FROM clock_timestamp())::float8
+FROM run r WHERE (%s::text IS NULL OR r.name = %s) ORDER BY r.began_at DESC, r.id DESC
+
+-- name: run_counts
+SELECT c.job, w.word, sum(c.items)::bigint FROM count c JOIN word w ON w.number = c.outcome
+WHERE c.run = %s GROUP BY c.job, w.word ORDER BY c.job, min(w.number)
+
+-- name: set_state
+UPDATE run SET state = %s, why = %s WHERE id = %s AND state = ANY (%s::text[]) RETURNING id
+
+-- name: note_action
+INSERT INTO action (run, at, who, verb, args, result)
+VALUES (%s, extract(epoch FROM clock_timestamp())::float8, %s, %s, %s, %s)
+
+-- name: set_limits
+UPDATE run SET limits = %s WHERE id = %s RETURNING id
+
+-- name: participants
+SELECT w.name, w.engine, p.status, p.exit_code, p.why, extract(epoch FROM w.seen_at)::float8,
+    (SELECT count(*) FROM shard s WHERE s.run = p.run AND s.owner = p.worker AND s.lease_until > clock_timestamp())
+FROM participant p JOIN worker w ON w.id = p.worker WHERE p.run = %s ORDER BY p.worker
+
+-- name: numbers
+SELECT word, number FROM word
+
+-- name: reopen
+SELECT reopen(%s, NULL, NULL, %s::smallint[], %s::smallint[], %s)
+
+-- name: forget
+SELECT forget_run(%s)

@@ -1,0 +1,166 @@
+"""What has ended so far, of a run or of some of its shards, as somebody else would read it: a `RunView`."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+import orjson
+import psycopg
+import zstandard
+
+from bulk.errors import RunDirectoryError
+from bulk.ledger.records import Minute, RunIdentity
+from bulk.model import OutcomeKind
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+
+_SQL = statements.load("view")
+
+PAGE_ROWS = 5_000
+"""Lines that are looked up at once."""
+
+KEPT_BYTES = 32 * 1024 * 1024
+"""Chunks that stay in memory between two pages, because items end in another order than they stand in (bytes)."""
+
+
+class StoreView:
+    """A `RunView` that reads on a connection of a ledger, or on its own.
+
+    Args:
+        run: its number in the store.
+        shards: only what is in these; None: the whole run.
+        worker: whose timeline is read; None: everybody's.
+    """
+
+    def __init__(
+        self, store: StoreConnection, run: int, shards: Sequence[int] | None = None, worker: int | None = None
+    ) -> None:
+        self._store, self._run, self._worker = store, run, worker
+        self._shards = None if shards is None else list(shards)
+
+    def identity(self) -> RunIdentity:
+        """Whose run it is; `jobs` in their order."""
+        with self._store.using() as connection:
+            found = connection.execute(_SQL["identity"], (self._run,)).fetchone()
+        if found is None:
+            raise RunDirectoryError(f"the store {self._store.address} does not have the run any more: it was forgotten")
+        return msgspec.convert(found[0], RunIdentity)
+
+    def counts(self) -> dict[int, dict[str, int]]:
+        """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left
+        out."""
+        counts: dict[int, dict[str, int]] = {}
+        with self._store.using() as connection:
+            for job, word, items in connection.execute(_SQL["counts"], (self._run, self._shards, self._shards)):
+                counts.setdefault(job, {})[word] = items
+        return counts
+
+    def error_counts(self) -> list[tuple[str, str, int]]:
+        """From the sums that are kept with each commit."""
+        names = [job[0] for job in self.identity().jobs]
+        with self._store.using() as connection:
+            found = connection.execute(_SQL["error_counts"], (self._run, self._shards, self._shards)).fetchall()
+        return [(names[job], word, items) for job, word, items in found]
+
+    def finished(
+        self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the current lines, decoded, in the order of jobs and items; a page at a time."""
+        for line in self.lines(kinds=kinds, job=job):
+            yield orjson.loads(line)
+
+    def lines(self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None) -> Iterator[bytes]:
+        """As `finished`, each line as it was written, with its newline."""
+        number = None
+        if job is not None:
+            names = [entry[0] for entry in self.identity().jobs]
+            number = names.index(job) if job in names else -1
+        chunks = _Chunks(self._store, self._run)
+        after = (-1, -1)
+        while True:
+            with self._store.using() as connection:
+                numbers = None if kinds is None else _numbers(connection, kinds)
+                values = (self._run, *after, number, number, numbers, numbers, self._shards, self._shards, PAGE_ROWS)
+                page = connection.execute(_SQL["page"], values).fetchall()
+            if not page:
+                return
+            chunks.fetch({row[2] for row in page})
+            for _, _, chunk, position, length in page:
+                yield chunks.line(chunk, position, length)
+            after = page[-1][:2]
+
+    def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
+        """Look all of them up in two round trips."""
+        wanted = list(dict.fromkeys(indexes))
+        with self._store.using() as connection:
+            rows = connection.execute(_SQL["places"], (self._run, job, wanted)).fetchall()
+        places = {index: place for _, index, *place in rows}
+        chunks = _Chunks(self._store, self._run)
+        found: dict[int, bytes] = {}
+        left = most_bytes
+        for index in wanted:
+            if index in places and left > 0:
+                chunk, position, length = places[index]
+                chunks.fetch({chunk})
+                found[index] = chunks.line(chunk, position, length)
+                left -= length
+        return found
+
+    def newest_lines(self, size_bytes: int) -> list[bytes]:
+        """Return the end of what was written, of whole groups that these shards have a part in."""
+        parts: list[bytes] = []
+        size = 0
+        with self._store.transaction() as connection, connection.cursor("newest") as cursor:
+            cursor.itersize = 100
+            cursor.execute(_SQL["newest_chunks"], (self._run, self._shards, self._shards))
+            for (data,) in cursor:
+                parts.append(zstandard.decompress(data))
+                size += len(parts[-1])
+                if size > size_bytes:
+                    break
+        text = b"".join(reversed(parts))
+        lines = text[max(0, len(text) - size_bytes) :].splitlines()
+        return lines[1:] if len(text) > size_bytes else lines
+
+    def timeline(self, *, newest: bool = False) -> list[Minute]:
+        """Figures by time, for plots, in order; of several workers a minute comes several times."""
+        with self._store.using() as connection:
+            query = _SQL["newest_minute" if newest else "timeline"]
+            return [Minute(*row) for row in connection.execute(query, (self._run, self._worker, self._worker))]
+
+
+class _Chunks:
+    """Groups of lines, unpacked; those that were used last stay in memory."""
+
+    def __init__(self, store: StoreConnection, run: int) -> None:
+        self._store, self._run = store, run
+        self._texts: OrderedDict[int, bytes] = OrderedDict()
+        self._bytes = 0
+
+    def fetch(self, ids: Collection[int]) -> None:
+        """Have these in memory, all at once."""
+        missing = [number for number in ids if number not in self._texts]
+        while self._texts and self._bytes > KEPT_BYTES:
+            number, text = self._texts.popitem(last=False)
+            if number in ids:
+                missing.append(number)
+            self._bytes -= len(text)
+        if missing:
+            with self._store.using() as connection:
+                for number, data in connection.execute(_SQL["chunks"], (self._run, missing)):
+                    self._texts[number] = text = zstandard.decompress(data)
+                    self._bytes += len(text)
+
+    def line(self, chunk: int, position: int, length: int) -> bytes:
+        """Return one line of a chunk that was fetched."""
+        line = self._texts[chunk][position : position + length] if chunk in self._texts else b""
+        if len(line) != length or line[-1:] != b"\n":
+            raise RunDirectoryError("the store is damaged: it has an outcome without its line; restore it from a copy")
+        return line
+
+
+def _numbers(connection: psycopg.Connection, kinds: AbstractSet[OutcomeKind]) -> list[int]:
+    found = connection.execute(_SQL["numbers"], ([kind.value for kind in kinds],))
+    return [row[0] for row in found]

@@ -1,0 +1,91 @@
+"""A link to PostgreSQL that can be cut: before a request arrives, or before its answer is back."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from enum import Enum
+
+CHUNK = 65_536
+
+
+class Cut(Enum):
+    """What happens to the next request."""
+
+    NONE = "it passes"
+    REQUEST = "it never arrives"
+    ANSWER = "it arrives, and its answer is lost"
+
+
+class Link:
+    """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self.next_cut = Cut.NONE
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._target))
+                self._sockets += [client, server]
+                threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
+                threading.Thread(target=self._back, args=(server, client), daemon=True).start()
+
+    def _forward(self, client: socket.socket, server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := client.recv(CHUNK):
+                cut, self.next_cut = self.next_cut, Cut.NONE
+                if cut is Cut.REQUEST:
+                    break
+                if cut is Cut.ANSWER:
+                    # The client hears no more. Everything that it had sent arrives, and then the end of it.
+                    client.shutdown(socket.SHUT_WR)
+                    client.settimeout(0.05)
+                    server.sendall(data)
+                    with contextlib.suppress(OSError):
+                        while data := client.recv(CHUNK):
+                            server.sendall(data)
+                    server.shutdown(socket.SHUT_WR)
+                    return
+                server.sendall(data)
+        hang_up(client)
+        hang_up(server)
+
+    @staticmethod
+    def _back(server: socket.socket, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(CHUNK):
+                with contextlib.suppress(OSError):
+                    client.sendall(data)
+        hang_up(client)
+
+    def close(self) -> None:
+        """Cut everything."""
+        self._listener.close()
+        for each in self._sockets:
+            hang_up(each)
+            each.close()
+
+
+def hang_up(end: socket.socket) -> None:
+    """Nothing passes any more."""
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def link_to(text: str) -> Iterator[tuple[Link, str]]:
+    """A link to the server of an address, and the address that leads through it."""
+    host, _, database = text.rpartition("/")
+    front, _, port = host.rpartition(":")
+    link = Link(int(port))
+    try:
+        yield link, f"{front}:{link.port}/{database}?sslmode=disable&gssencmode=disable"
+    finally:
+        link.close()

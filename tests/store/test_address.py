@@ -1,0 +1,67 @@
+"""How a store is named: without a secret, and off this machine only with proof of who answers."""
+
+import pytest
+
+from bulk.errors import UsageError
+from bulk.store import address
+from tests.canaries import STORE_PASSWORD as SECRET
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"postgresql://bulk:{SECRET}@db.example.com/bulk",
+        f"postgresql://db.example.com/bulk?password={SECRET}",
+        f"postgresql://bulk@db.example.com/bulk?sslpassword={SECRET}",
+        f"service=bulk password={SECRET}",
+    ],
+)
+def test_a_password_is_refused_and_not_repeated(text):
+    """The message names PGPASSFILE, and not the password."""
+    with pytest.raises(UsageError, match="PGPASSFILE") as refused:
+        address.read(text)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "bulk", "host=x dbname=y", "mysql://x/y", "postgresql://[x/y", f"postgresql://a:{SECRET}@[x"]
+)
+def test_what_names_no_store_is_refused(text):
+    """The message says what is expected, and repeats nothing of what was given."""
+    with pytest.raises(UsageError, match=r"expected a libpq URI, .*, or service=NAME") as refused:
+        address.read(text)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "", "%2Fvar%2Frun"])
+def test_this_machine_needs_no_encryption(host, monkeypatch):
+    """Sockets and loopback addresses are taken as they are."""
+    monkeypatch.delenv("PGHOST", raising=False)
+    assert "sslmode" not in address.read(f"postgresql://bulk@{host}/bulk").conninfo
+
+
+def test_another_machine_must_prove_who_it_is(monkeypatch):
+    """`verify-full` is what is asked for; whoever asks for less is refused, wherever they ask."""
+    monkeypatch.delenv("PGSSLMODE", raising=False)
+    found = address.read("postgresql://bulk@db.example.com/bulk").conninfo
+    assert "sslmode=verify-full" in found
+    for less in ("disable", "prefer", "require", "verify-ca"):
+        with pytest.raises(UsageError, match="only sslmode=verify-full"):
+            address.read(f"postgresql://bulk@db.example.com/bulk?sslmode={less}")
+    with pytest.raises(UsageError, match="only sslmode=verify-full"):
+        address.read("postgresql://bulk@127.0.0.1,db.example.com/bulk?sslmode=require")
+    monkeypatch.setenv("PGSSLMODE", "require")
+    with pytest.raises(UsageError, match="only sslmode=verify-full"):
+        address.read("postgresql://bulk@db.example.com/bulk")
+
+
+def test_authorities_are_those_that_the_user_names(monkeypatch, tmp_path):
+    """A file of root certificates that is named, or is where libpq looks, counts; else the system's authorities do."""
+    monkeypatch.delenv("PGSSLROOTCERT", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    text = "postgresql://bulk@db.example.com/bulk"
+    assert "sslrootcert=system" in address.read(text).conninfo
+    assert "sslrootcert=system" not in address.read(f"{text}?sslrootcert=/etc/ca.pem").conninfo
+    (tmp_path / ".postgresql").mkdir()
+    (tmp_path / ".postgresql" / "root.crt").touch()
+    assert "sslrootcert" not in address.read(text).conninfo

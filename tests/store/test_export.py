@@ -1,0 +1,165 @@
+"""A run that workers did in a store, as a run directory: the same as if one machine had done it."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bulk.errors import RunDirectoryError
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.records import Action, Minute
+from bulk.ledger.view import LedgerView
+from bulk.model import OutcomeKind
+from bulk.report.fold import fold
+from bulk.report.timeline import Timeline, merged, read_minutes
+from bulk.status import JobStatus, RunStatus
+from bulk.store import bundles, export, runs
+from bulk.store.leases import Ended, Lease
+from tests.ledger.samples import NOW, STATUS, intent, record
+from tests.store.places import StorePlace, connection_to, ranges
+
+SHARDS = ranges(((0, 0, 6), (0, 6, 12), (1, 0, 8)))
+RETRIED = {OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN}
+
+
+@pytest.fixture
+def place(shared_store, tmp_path):
+    """A run of 20 items in three shards."""
+    made = StorePlace(shared_store, tmp_path, shards=SHARDS)
+    yield made
+    made.close()
+
+
+def groups():
+    """What happens in the run, group by group: every outcome, writes that stay open, and what is done again."""
+    kinds = list(OutcomeKind)
+    yield [record(index, kinds[index % 5], result="x" * index) for index in range(6)]
+    yield [intent(0), intent(1, memo={"sha": "a"}), record(0, job=1), record(7), record(6, OutcomeKind.FAILED)]
+    yield [replace(record(1, job=1), may_arrive_late=True)]
+    yield [record(index) for index in range(8, 12)]
+    yield [intent(2), record(2, OutcomeKind.UNKNOWN, job=1), *(record(index, job=1) for index in range(3, 8))]
+
+
+def exported(place: StorePlace, run_dir: Path) -> RunStatus:
+    """Export it."""
+    with connection_to(place.text) as store:
+        return export.export(store, runs.find(store, place.name), run_dir, merged)
+
+
+def told(run_dir: Path):
+    """What a run directory says of its items."""
+    view = LedgerView(run_dir)
+    view.refuse_edited()
+    report = fold(view)
+    jobs = [(job.name, job.items, job.outcomes, job.errors) for job in report.jobs]
+    return list(view.lines()), view.counts(), view.error_counts(), jobs, report.outcomes
+
+
+def test_an_exported_run_is_what_one_machine_would_have(place, tmp_path):
+    """Lines, counts, errors, open and late writes, and the report are the same, also after a retry."""
+    whole, single = place.opened(), tmp_path / "single"
+    with Ledger.open(single, place.identity, now=NOW) as ledger:
+        for group in groups():
+            ledger.commit(group)
+            whole.commit(group, STATUS)
+        assert ledger.reopen(RETRIED) == whole.reopen(RETRIED) == 5
+        again = [record(index, result="again") for index in (2, 3, 4, 6)]
+        ledger.commit([*again, record(2, job=1)])
+        whole.commit([*again, record(2, job=1)])
+        ledger.finish(0, "", STATUS)
+    leases = place.leases()
+    place.let_lapse()
+    _, shards = leases.claim(place.run, 9)
+    assert {leases.finish(Lease(place.run, shard.no, shard.epoch)) for shard in shards} == {Ended.DONE}
+    status = exported(place, tmp_path / "out")
+    assert (status.state, [job.outcomes for job in status.jobs]) == (
+        "complete",
+        [{"succeeded": 11, "unchanged": 1}, {"succeeded": 8}],
+    )
+    assert told(tmp_path / "out") == told(single)
+    (epoch,) = LedgerView(tmp_path / "out").epochs()
+    assert (epoch.exit_code, epoch.why) == (0, "")
+    with Ledger.open(tmp_path / "out", place.identity, now=NOW) as ledger:
+        assert set(ledger.late_writes()) == {(1, 1)}
+        assert ledger.open_intents() == {}
+
+
+def test_an_unfinished_run_can_be_looked_at(place, tmp_path):
+    """It is a stopped run with work left, whose open writes are among what it knows."""
+    ledger = place.opened()
+    ledger.planned_from(NOW + 1.5)
+    ledger.commit([record(0), intent(3)], STATUS)
+    status = exported(place, tmp_path / "out")
+    assert (status.state, status.why) == ("stopped", export.UNFINISHED)
+    (epoch,) = LedgerView(tmp_path / "out").epochs()
+    assert (epoch.exit_code, epoch.started_at) == (3, ledger.began_at)
+    with Ledger.open(tmp_path / "out", place.identity, now=NOW) as single:
+        assert single.open_intents() == {(1, 3): intent(3)}
+        assert single.planned_from(NOW) == NOW + 1.5
+        assert single.done_bits(0, 12)[0] == 1
+
+
+def test_figures_of_several_workers_become_one_minute(place, tmp_path):
+    """Each minute is there once, with everybody's samples in the order of their times; actions come along."""
+    for offset, ledger in enumerate((place.opened(0), place.opened(1))):
+        timeline = Timeline(NOW)
+        for second in range(3):
+            job = JobStatus(name="readmes", operation="readme.get", items=9, outcomes={"succeeded": second})
+            status = RunStatus(name="run", state="running", at=NOW + 2 * second + offset, started_at=NOW, jobs=(job,))
+            minute = timeline.note(status, [])
+        acted = Action(at=NOW + offset, who="me", verb="pause", args={"n": offset}, result="pausing")
+        ledger.commit([], status, minute=minute, actions=[acted])
+    exported(place, tmp_path / "out")
+    view = LedgerView(tmp_path / "out")
+    (minute,) = view.timeline()
+    samples = read_minutes([minute])
+    assert [sample.at for sample in samples] == [NOW + second for second in range(6)]
+    assert sum(sample.outcomes.get(0, [0])[0] for sample in samples) == 4
+    assert [action.args for action in view.actions()] == [{"n": 0}, {"n": 1}]
+    assert merged([Minute(2, b"b"), Minute(1, b"a")]) == [Minute(1, b"a"), Minute(2, b"b")]
+
+
+def test_the_files_of_the_bundle_come_along(place, tmp_path):
+    """What a retry and a resume need is in the directory, bound to the ledger as a check's own files are."""
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    for name in ("manifest.yaml", "check.json"):
+        (folder / name).write_text(name)
+    with connection_to(place.text) as store:
+        digest = bundles.upload(store, folder, ["manifest.yaml", "check.json"])
+    place.sql("UPDATE run SET bundle = %s WHERE id = %s", digest, place.run)
+    exported(place, tmp_path / "out")
+    assert (tmp_path / "out" / "check.json").read_text() == "check.json"
+    (tmp_path / "out" / "check.json").write_text("edited")
+    from bulk.ledger.companion_files import refuse_changed_parts
+
+    with pytest.raises(RunDirectoryError, match=r"check\.json"):
+        refuse_changed_parts(tmp_path / "out")
+
+
+def test_an_export_is_whole_or_not_there(place, tmp_path):
+    """A folder that is there stays as it is; what an export that was killed left is no obstacle."""
+    place.opened(0).commit([record(0)])
+    out = tmp_path / "out"
+    exported(place, out)
+    before = msgspec.json.encode(sorted(path.name for path in out.iterdir()))
+    with pytest.raises(RunDirectoryError, match="is there already; name another folder with --run-dir"):
+        exported(place, out)
+    assert msgspec.json.encode(sorted(path.name for path in out.iterdir())) == before
+    shutil.copytree(out, tmp_path / "again.part")
+    exported(place, tmp_path / "again")
+    assert told(tmp_path / "again") == told(out)
+    assert not (tmp_path / "again.part").exists()
+
+
+def test_an_outcome_without_its_line_is_damage(place, tmp_path):
+    """A store that lost a group of lines is not exported as if it were whole."""
+    place.opened(0).commit([record(0)])
+    place.sql("DELETE FROM chunk WHERE run = %s", place.run)
+    with pytest.raises(RunDirectoryError, match="an outcome without its line"):
+        exported(place, tmp_path / "out")
+    with pytest.raises(RunDirectoryError, match="an outcome without its line"):
+        list(place.opened(0).view().finished())
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,121 @@
+"""What stands in a store: made once, by whoever may; and who may do what in it."""
+
+import threading
+from importlib import resources
+
+import psycopg
+import pytest
+
+from bulk.errors import RunDirectoryError, RunStopped, UsageError
+from bulk.store import schema
+from bulk.store.leases import Leases
+from bulk.store.ledger import StoreLedger
+from tests.ledger.samples import STATUS, intent, record
+from tests.store.places import ENGINE, StorePlace, connection_to
+from tests.store.postgres import new_database
+
+
+def as_user(postgres: str, text: str, name: str, *rights: str) -> str:
+    """The address of the same database for a new user with these rights."""
+    user = f"{name}_{text.rpartition('/')[2]}"
+    with psycopg.connect(text, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {user} LOGIN".encode())
+        for right in rights:
+            connection.execute(right.format(user=user).encode())
+    return text.replace("postgres@", f"{user}@")
+
+
+def test_a_store_is_made_once_by_two_at_the_same_time(postgres):
+    """However often and by whomever it is made, there is one schema of this version; upgrading changes nothing."""
+    text = new_database(postgres)
+    done: list[int] = []
+
+    def make() -> None:
+        with connection_to(text) as store:
+            done.append(schema.init(store))
+
+    threads = [threading.Thread(target=make) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == [schema.VERSION] * 3
+    with connection_to(text) as store:
+        assert schema.upgrade(store) == schema.VERSION
+        schema.refuse_other(store)
+        with store.using() as connection:
+            assert connection.execute("SELECT schema FROM version").fetchall() == [(schema.VERSION,)]
+
+
+def test_a_store_of_another_version_is_refused(store_text, postgres):
+    """No store, an older and a newer one are told apart, each with its way out; nothing is changed."""
+    with connection_to(new_database(postgres)) as store:
+        with pytest.raises(RunDirectoryError, match=r"there is no store in .*: bulk store init"):
+            schema.refuse_other(store)
+        with pytest.raises(RunDirectoryError, match="bulk store init"):
+            schema.upgrade(store)
+    with connection_to(store_text) as store:
+        with store.using() as connection:
+            connection.execute("UPDATE version SET schema = %s", (schema.VERSION + 1,))
+        for call in (schema.refuse_other, schema.init, schema.upgrade):
+            with pytest.raises(RunDirectoryError, match=r"newer than this version's .*: use the newer bulk"):
+                call(store)
+        with store.using() as connection:
+            connection.execute("UPDATE version SET schema = 0")
+            connection.execute("INSERT INTO version (schema) VALUES (0)")
+        with pytest.raises(RunDirectoryError, match="bulk store"):
+            schema.refuse_other(store)
+
+
+def test_migrations_are_numbered_without_a_hole():
+    """Each version has its file."""
+    names = sorted(file.name for file in (resources.files("bulk.store") / "migrations").iterdir())
+    assert [int(name[:4]) for name in names if name.endswith(".sql")] == list(range(1, schema.VERSION + 1))
+
+
+def test_who_may_not_make_a_store_is_told_what_is_missing(postgres):
+    """A user without the right to make a schema is told so, and that nothing else is wrong."""
+    text = new_database(postgres)
+    with connection_to(new_database(postgres)) as store:
+        schema.init(store)  # the roles are there
+    with (
+        connection_to(as_user(postgres, text, "poor")) as store,
+        pytest.raises(RunDirectoryError, match=r"poor.* may not make a schema; give it CREATE on the database"),
+    ):
+        schema.init(store)
+    maker = as_user(postgres, text, "maker", f"GRANT CREATE ON DATABASE {text.rpartition('/')[2]} TO {{user}}")
+    with connection_to(maker) as store:
+        assert schema.init(store) == schema.VERSION
+
+
+def test_each_role_does_its_work_and_no_more(store_text, postgres, tmp_path):
+    """A worker works, without the right to change a table; a reader reads, and is told what it may not."""
+    place = StorePlace(store_text, tmp_path)
+    worker = as_user(postgres, store_text, "worker", "GRANT bulk_worker TO {user}")
+    leases = Leases(connection_to(worker), "worker", ENGINE, lambda: 0.0)
+    ledger = place.opened(leases=leases)
+    with StoreLedger(connection_to(worker), place.run, leases.worker, tmp_path, ledger.holding) as mine:
+        mine.commit([intent(1), record(0), record(1, job=1)], STATUS)
+        mine.finish(3, "", STATUS)
+        leases.tidy()
+    leases.close()
+    refused = pytest.raises(RunDirectoryError, match="does not let this user do that")
+    with connection_to(worker) as store, refused, store.using() as connection:
+        connection.execute("DROP TABLE intent")
+    reader = as_user(postgres, store_text, "reader", "GRANT bulk_reader TO {user}")
+    with connection_to(reader) as store:
+        with store.using() as connection:
+            assert connection.execute("SELECT count(*) FROM outcome").fetchone() == (2,)
+        for query in (b"SELECT FROM bundle_part", b"DELETE FROM outcome", b"SELECT fence(1, '{}', '{}')"):
+            with pytest.raises(RunDirectoryError, match="GRANT bulk_worker"), store.using() as connection:
+                connection.execute(query)
+    place.close()
+
+
+def test_a_store_that_can_not_be_reached_says_why(postgres):
+    """Nobody listening is worth a retry; a database or a user that is not there is not."""
+    with connection_to("postgresql://127.0.0.1:1/x") as store, pytest.raises(RunStopped, match=r"reached.*refused"):
+        schema.refuse_other(store)
+    for wrong in (postgres.rpartition("/")[0] + "/nothing", postgres.replace("postgres@", "nobody_here@")):
+        with connection_to(wrong) as store, pytest.raises(UsageError, match="does not exist"):
+            schema.refuse_other(store)

@@ -1,0 +1,110 @@
+"""A run in shards: every item in one of them, lanes whole, and order kept where it matters."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bulk.store.leases import Kind, Shard
+from bulk.store.shards import NO_LANE, Cut, JobToCut, cut, has_rank
+
+
+def job(number: int, *, resource: str = "file", needs: tuple[int, ...] = (), **more) -> JobToCut:
+    """A job; with `lanes` its items are those."""
+    lanes, given_items = more.get("lanes"), more.pop("items", 0)
+    items = given_items if lanes is None else sum(lanes.values())
+    return JobToCut(number, resource, needs, items, **more)
+
+
+def holds(shard: Shard, made: Cut, each: JobToCut, rank: int) -> bool:
+    """Whether a shard has the items of that job in the lane of that rank."""
+    return made.groups[each.number] == shard.job_group and has_rank(shard, rank)
+
+
+JOBS = st.lists(
+    st.tuples(
+        st.sampled_from(["file", "org"]),
+        st.none() | st.dictionaries(st.integers(NO_LANE, 40), st.integers(1, 30), max_size=20),
+        st.integers(0, 100),
+        st.integers(0, 3),
+    ),
+    max_size=6,
+)
+
+
+@given(JOBS, st.integers(1, 50))
+def test_each_item_is_in_one_shard(drawn, shard_items):
+    """Counts add up, lanes are whole, ranges leave no hole, numbers are places, and nothing waits for itself."""
+    jobs = [
+        job(number, resource=resource, lanes=lanes, items=items, needs=(number - back,) if 0 < back <= number else ())
+        for number, (resource, lanes, items, back) in enumerate(drawn)
+    ]
+    made = cut(jobs, shard_items)
+    assert [shard.no for shard in made.shards] == list(range(len(made.shards)))
+    assert all(after < shard.no for shard in made.shards for after in shard.after)
+    expected: Counter[int] = Counter()
+    for each in jobs:
+        expected[made.groups[each.number]] += each.items
+        mine = [shard for shard in made.shards if shard.job_group == made.groups[each.number]]
+        if each.lanes is None:
+            ends = [(shard.first, shard.behind) for shard in mine]
+            assert [first for first, _ in ends] == [0, *(behind for _, behind in ends)][: len(ends)]
+            assert not ends or ends[-1][1] == each.items
+        for rank in each.lanes or {}:
+            assert sum(holds(shard, made, each, rank) for shard in mine) == 1
+    sums: Counter[int] = Counter()
+    for shard in made.shards:
+        sums[shard.job_group] += shard.items
+        assert shard.items > 0
+        members = [each for each in jobs if made.groups[each.number] == shard.job_group]
+        assert set(shard.needs) == {need for each in members for need in each.needs}
+    assert +sums == +expected
+
+
+@given(JOBS, st.integers(1, 50))
+def test_a_lane_keeps_its_order_over_jobs(drawn, shard_items):
+    """The later job's part of a lane waits for the earlier one's, unless both are in one shard."""
+    jobs = [job(number, resource=resource, lanes=lanes or {}) for number, (resource, lanes, _, _) in enumerate(drawn)]
+    jobs = [
+        job(each.number, resource=each.resource, lanes=each.lanes, needs=(each.number - 1,) if each.number % 2 else ())
+        for each in jobs
+    ]
+    made = cut(jobs, shard_items)
+    before = {shard.no: set(shard.after) for shard in made.shards}
+    for shard in made.shards:
+        for after in shard.after:
+            before[shard.no] |= before[after]
+    for earlier in jobs:
+        for later in jobs[earlier.number + 1 :]:
+            if later.resource != earlier.resource:
+                continue
+            for rank in set(earlier.lanes or {}) & set(later.lanes or {}):
+                (first,) = [shard for shard in made.shards if holds(shard, made, earlier, rank)]
+                (second,) = [shard for shard in made.shards if holds(shard, made, later, rank)]
+                assert first is second or first.no in before[second.no] or earlier.number in second.needs
+
+
+def test_a_hot_lane_is_alone():
+    """A lane above a fair share has a shard of its own; the others are even."""
+    made = cut([job(0, lanes={rank: 1_000 if rank == 0 else 10 for rank in range(101)})], 100)
+    hot, *others = sorted(made.shards, key=lambda shard: -shard.items)
+    assert (hot.kind, hot.first, hot.items) == (Kind.LANE, 0, 1_000)
+    assert {shard.items for shard in others} == {100}
+    assert all(not has_rank(shard, 0) for shard in others)
+
+
+def test_copies_come_last_and_are_in_no_range():
+    """Items that get the answer of an equal one are a shard behind those of their job."""
+    made = cut([job(0, items=10, copies=(2, 3, 9))], 5)
+    assert [(shard.kind, shard.items, shard.after) for shard in made.shards] == [
+        (Kind.RANGE, 3, ()),
+        (Kind.RANGE, 4, ()),
+        (Kind.COPIES, 3, (0, 1)),
+    ]
+
+
+def test_a_million_items_are_hundreds_of_shards():
+    """About 2,000 items a shard, and never more than 4,096 shards of a group."""
+    assert len(cut([job(0, items=1_000_000)]).shards) == 500
+    assert len(cut([job(0, items=100_000_000)]).shards) == 4_096
+    assert cut([job(0, items=0), job(1, lanes={})]).shards == []

@@ -1,0 +1,125 @@
+"""`bulk store`, `bulk export`, `bulk forget`, `bulk runs --store`, `bulk status --store`: what people see."""
+
+import json
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from bulk.cli.app import main
+from bulk.cli.catalog import json_schemas
+from bulk.model import OutcomeKind
+from tests.canaries import STORE_PASSWORD
+from tests.ledger.samples import record
+from tests.store.places import StorePlace, ranges
+from tests.store.postgres import new_database
+
+PLAIN = """
+import sys
+sys.modules["psycopg"] = None
+from bulk.cli.app import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def place(shared_store, tmp_path):
+    """A run of ten items in two shards, of which a worker has done some."""
+    made = StorePlace(shared_store, tmp_path, shards=ranges(((0, 0, 6), (1, 0, 4))))
+    ledger = made.opened(0)
+    ledger.commit([record(0), record(1, OutcomeKind.FAILED), record(2)])
+    yield made
+    made.close()
+
+
+def keeps_to(name: str, text: str):
+    """The JSON, which keeps to its schema."""
+    found = json.loads(text)
+    jsonschema.validate(found, json_schemas.schema(name))
+    return found
+
+
+def test_a_store_is_made_and_upgraded(postgres, capsys):
+    """Both say what there is; before, each command says what to do."""
+    text = new_database(postgres)
+    for command in (["runs"], ["status", "x"], ["export", "x"], ["forget", "x"]):
+        assert main([*command, "--store", text]) == 5
+        assert f"bulk store init {text}" in capsys.readouterr().err
+    assert main(["store", "upgrade", text]) == 5
+    assert main(["store", "init", text]) == 0
+    assert main(["store", "upgrade", text]) == 0
+    assert "has schema 1" in capsys.readouterr().err
+    assert main(["runs", "--store", text]) == 0
+    assert "there is no run in" in capsys.readouterr().err
+
+
+def test_what_can_not_be_is_told_with_its_exit_code(place, capsys):
+    """Exit 2 for an address, a password, a name; 3 for a store out of reach; nothing repeats the password."""
+    secret = f"postgresql://bulk:{STORE_PASSWORD}@127.0.0.1/bulk"
+    for command in (["store", "init", secret], ["runs", "--store", secret], ["status", "x", "--store", secret]):
+        assert main(command) == 2
+        shown = capsys.readouterr().err
+        assert "PGPASSFILE" in shown
+        assert STORE_PASSWORD not in shown
+    assert main(["runs", "--store", "here"]) == 2
+    assert main(["runs", "--store", "postgresql://127.0.0.1:1/bulk"]) == 3
+    assert "can't be reached" in capsys.readouterr().err
+    assert main(["runs", "runs", "--store", place.text]) == 2
+    assert main(["status", place.name[:-1] + "_", "--store", place.text]) == 2
+    assert "did you mean run-" in capsys.readouterr().err
+
+
+def test_runs_and_status_of_a_store(place, capsys):
+    """Both tell where a run stands, for people and for programs."""
+    assert main(["runs", "--store", place.text]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{place.name} ")]
+    assert "running" in line
+    assert "3/" in line
+    assert main(["runs", "--store", place.text, "--json"]) == 0
+    (listed,) = [run for run in keeps_to("runs", capsys.readouterr().out) if run["run_dir"] == place.name]
+    assert (listed["state"], listed["outcomes"]) == ("running", {"succeeded": 2, "failed": 1})
+    assert main(["status", place.name, "--store", place.text]) == 0
+    shown = capsys.readouterr().out
+    assert f"{place.name} running" in shown
+    assert "0 of 2 shards done" in shown
+    assert "readmes     3 of 1,000 items: 2 succeeded, 1 failed" in shown
+    assert "worker worker has 1 shards" in shown
+    assert main(["status", place.name, "--store", place.text, "--json"]) == 0
+    told = keeps_to("stored-status", capsys.readouterr().out)
+    assert (told["shards"], told["shards_done"], told["workers"][0]["shards"]) == (2, 0, 1)
+    place.let_lapse()
+    assert main(["status", place.name, "--store", place.text]) == 0
+    assert "no worker is at work on it\n\nbulk worker --store" in capsys.readouterr().out
+
+
+def test_an_export_is_a_run_directory_and_a_forgotten_run_is_gone(place, tmp_path, capsys, monkeypatch):
+    """What was exported is reported on without a store; what is not complete is forgotten only on purpose."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", place.name, "--store", place.text]) == 0
+    assert capsys.readouterr().out == f"runs/{place.name}\n"
+    run_dir = tmp_path / "runs" / place.name
+    assert (run_dir / "report.html").is_file()
+    assert main(["report", str(run_dir)]) == 0
+    assert "2 succeeded" in capsys.readouterr().out
+    assert main(["status", str(run_dir)]) == 0
+    assert "stopped" in capsys.readouterr().out
+    assert main(["export", place.name, "--store", place.text]) == 5
+    assert "is there already" in capsys.readouterr().err
+    assert main(["forget", place.name, "--store", place.text]) == 2
+    assert main(["forget", place.name, "--store", place.text, "--yes"]) == 5
+    assert "workers are at work on it" in capsys.readouterr().err
+    place.let_lapse()
+    assert main(["forget", place.name, "--store", place.text, "--yes"]) == 0
+    assert main(["status", place.name, "--store", place.text]) == 2
+
+
+def test_without_its_client_everything_else_works():
+    """Plain Bulk has no client of PostgreSQL: `--store` says what to install, and nothing else asks for it."""
+    plain = [sys.executable, "-c", PLAIN]
+    done = subprocess.run([*plain, "runs", "--store", "service=x"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'bulkops[cluster]'" in done.stderr
+    done = subprocess.run([*plain, "store", "init", "service=x"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "pip install" in done.stderr) == (2, True)
+    assert subprocess.run([*plain, "runs", "."], capture_output=True, check=False).returncode == 0
