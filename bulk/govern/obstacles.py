@@ -12,7 +12,7 @@ from bulk.govern.server_clock import ServerClock
 from bulk.status import WaitKind
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
-_PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
+_PROVEN, _UNPROVEN, _FROZEN = Trust.PROVEN, Trust.UNPROVEN, Trust.FROZEN
 _BUDGET, _CONCURRENCY, _NEEDS = WaitKind.BUDGET, WaitKind.CONCURRENCY, WaitKind.NEEDS
 _RETRY_AFTER, _UNREACHABLE, _PAUSED = WaitKind.RETRY_AFTER, WaitKind.UNREACHABLE, WaitKind.PAUSED
 
@@ -71,6 +71,9 @@ class Obstacles:
         if account.trust is not _PROVEN:
             if account.trust is not _UNPROVEN:
                 queue.obstacle_kind = _NEEDS
+                if account.is_minted and account.trust is _FROZEN:
+                    account.wake()
+                    return f"credential {account.name}: its token is being minted"
                 return f"credential {account.name} refused (401)"
             if not account.is_known or account.must_ask or account.in_flight:
                 return f"credential {account.name} being tried"
