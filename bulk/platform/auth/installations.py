@@ -195,4 +195,3 @@ def _moment(text: object) -> float | None:
         return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
     except ValueError:
         return None
-
