@@ -103,13 +103,14 @@ class CredentialRefused(BulkError):
 
     Attributes:
         credential: its name in the manifest, never the token.
+        is_gone: what it was for is not there any more (an App was uninstalled): items that need it fail.
     """
 
     exit_code = ExitCode.CREDENTIAL_REFUSED
 
-    def __init__(self, credential: str, message: str) -> None:
+    def __init__(self, credential: str, message: str, *, is_gone: bool = False) -> None:
         super().__init__(message)
-        self.credential = credential
+        self.credential, self.is_gone = credential, is_gone
 
 
 class RunDirectoryError(BulkError):

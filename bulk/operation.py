@@ -44,6 +44,30 @@ class ItemFlaw(msgspec.Struct, frozen=True):
     message: str
 
 
+class Access(msgspec.Struct, frozen=True):
+    """What a token must bring for an operation. Source: specification, Authentication.
+
+    Attributes:
+        scopes: a classic or OAuth token needs one of these; none: any will do.
+        permission: (name, `read`, `write` or `admin`) that fine-grained and App tokens need; None: such are refused.
+        apps: whether tokens of Apps are taken at all.
+        is_for_site_admins: only a site administrator may.
+    """
+
+    scopes: tuple[str, ...] = ()
+    permission: tuple[str, str] | None = None
+    apps: bool = True
+    is_for_site_admins: bool = False
+
+
+def owner_of(item: Item) -> tuple[str, str, str]:
+    """Return (the account that an item belongs to, in lower case; its repository; its enterprise); empty where it names
+    none."""
+    owner = getattr(item, "owner", None) or getattr(item, "org", None)
+    enterprise = "" if owner else getattr(item, "enterprise", None) or ""
+    return str(owner or enterprise).casefold(), str(getattr(item, "repo", None) or ""), str(enterprise)
+
+
 class Operation(Generic[ItemT]):
     """One thing that the platform can be asked to do. Subclasses are stateless; one instance serves a whole run.
 
@@ -61,6 +85,7 @@ class Operation(Generic[ItemT]):
         most_requests: most requests of one item when no answer is lost (count); the budget is planned with it.
         least_requests: fewest of one item (count).
         unreported: fields left out of results, because they are large.
+        access: what a token must bring; None: that is not known.
         settled_by: one sentence for the documentation: how a lost answer is settled.
         example: an item that works on the sandbox's standard data.
     """
@@ -76,6 +101,7 @@ class Operation(Generic[ItemT]):
     least_requests: ClassVar[int] = 1
     most_requests: ClassVar[int] = 1
     unreported: ClassVar[frozenset[str]] = frozenset()
+    access: ClassVar[Access | None] = None
     settled_by: ClassVar[str] = "Reads change nothing: the request is repeated."
     example: ClassVar[Mapping[str, Any]] = {}
 

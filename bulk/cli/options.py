@@ -125,6 +125,13 @@ MANIFEST = (
         multiple=True,
         help="Value of ${NAME} in the manifest. Repeatable.",
     ),
+    click.option(
+        "--credentials",
+        "credentials_file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="A YAML file with the part `credentials`.",
+    ),
     click.option("--job", "jobs", metavar="NAME", type=JobName(), multiple=True, help="Only this job. Repeatable."),
     click.option("--with-needs", is_flag=True, help="With --job: also the jobs that those need."),
 )
@@ -151,7 +158,8 @@ def overriding(*options: Callable[[F], F]) -> Callable[[F], F]:
 def _overrides(given: dict[str, Any]) -> "Overrides":
     from bulk.manifest.reading import Overrides
 
-    fields = ("base_url", "vendor", "concurrency", "reserve", "failures", "max_duration", "limit", "jobs", "with_needs")
+    fields = ["base_url", "vendor", "concurrency", "reserve", "failures", "max_duration", "limit", "jobs", "with_needs"]
+    fields.append("credentials_file")
     texts = {name: given.pop(name) for name in fields if name in given}
     return Overrides(
         credentials=_credentials(given.pop("credentials", ())),

@@ -189,7 +189,9 @@ async def plan_manifest(
         credentials = credentials_of(manifest, environ, clock)
 
         async def planned() -> Plan:
-            told = await _ask_limits(manifest.platform, credentials, used, clock, asks=LATENCY_ASKS)
+            plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
+            asked = [name for name in used if name in plain]
+            told = await _ask_limits(manifest.platform, plain, asked, clock, asks=LATENCY_ASKS)
             needed = [bucket for bucket in told.buckets if (bucket.credential, bucket.category) in categories]
             return plan(checked, needed, clock.now(), latency_s=told.latency_s)
 

@@ -32,7 +32,9 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import RunIdentity
 from bulk.manifest.manifest import Manifest
 from bulk.model import OutcomeKind
+from bulk.platform.auth.app_credential import AppCredential
 from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.making import made
 from bulk.redaction import redact
 from bulk.report.exploration import explore
 from bulk.report.fold import Report, fold, tally_of_a_running
@@ -112,7 +114,12 @@ class _Held:
     server: ControlServer
 
     async def run(
-        self, credentials: Mapping[str, Credential], stdin: BinaryIO | None, *, is_retry: bool, overwrites: bool
+        self,
+        credentials: Mapping[str, Credential | AppCredential],
+        stdin: BinaryIO | None,
+        *,
+        is_retry: bool,
+        overwrites: bool,
     ) -> Report:
         manifest, claim, around = self.manifest, self.claim, self.around
         run_dir = claim.path
@@ -131,7 +138,7 @@ class _Held:
         self,
         ledger: Ledger,
         checked: Checked,
-        credentials: Mapping[str, Credential],
+        credentials: Mapping[str, Credential | AppCredential],
         *,
         is_retry: bool,
         overwrites: bool,
@@ -227,13 +234,12 @@ def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
     return error
 
 
-def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, Credential]:
+def credentials_of(
+    manifest: Manifest, environ: Mapping[str, str], clock: Clock
+) -> dict[str, Credential | AppCredential]:
     """Return the credentials of a manifest by their names; nothing is read yet."""
     folder = manifest.path.resolve().parent
-    return {
-        name: Credential(name, source, environ, folder, clock=clock)
-        for name, source in manifest.platform.credentials.items()
-    }
+    return {name: made(name, source, environ, folder, clock) for name, source in manifest.platform.credentials.items()}
 
 
 def identity_of(checked: Checked) -> RunIdentity:

@@ -15,9 +15,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import anyio
+from anyio.abc import TaskGroup
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
+from bulk.engine.app_routes import AppRoutes
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.time_limit import TimeLimit
@@ -33,6 +35,7 @@ from bulk.execute.recorder import CommitHooks, Recorder
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.unsent_items import UnsentItems
+from bulk.execute.worker_crew import WorkerCrew
 from bulk.execute.workers import Workers
 from bulk.execute.writes.settle import Settler
 from bulk.govern.governor import Governor
@@ -42,6 +45,7 @@ from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import Effect, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
+from bulk.platform.auth.app_credential import AppCredential, apps_of
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
@@ -51,6 +55,7 @@ from bulk.platform.transport import Transport
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
 from bulk.schedule.remaining import work_left
+from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
 from bulk.status import Display, RunStatus
 
@@ -81,7 +86,7 @@ class Run:
         checked: Checked,
         ledger: RunLedger,
         resume_state: ResumeState,
-        credentials: Mapping[str, Credential],
+        credentials: Mapping[str, Credential | AppCredential],
         display: Display,
         surroundings: Surroundings,
         tally: Tally | None = None,
@@ -96,7 +101,9 @@ class Run:
         self._is_complete = False
         self._resume_state, self._progress = resume_state, resume_state.progress
         self._streams = JobStreams(checked, workspace)
-        self.scheduler = Scheduler(
+        self._apps = apps_of(credentials)
+        is_routed = any(spec.installation is None for spec, _ in self._apps.values())
+        self.scheduler = (RoutedScheduler if is_routed else Scheduler)(
             manifest.jobs, self._progress, self._streams.offered, self._streams.index, limits.concurrency
         )
         for number, check in enumerate(checked.jobs):
@@ -206,9 +213,11 @@ class Run:
         for job in self._manifest.jobs:
             needed.setdefault(job.credential, set()).add(job.operation.category)
         for name, categories in needed.items():
-            self.governor.open_account(self._credentials[name], sorted(categories))
+            credential = self._credentials[name]
+            if not isinstance(credential, AppCredential):
+                self.governor.open_account(credential, sorted(categories))
         for job, progress in zip(self._manifest.jobs, self._progress, strict=True):
-            if not progress.is_known:
+            if not progress.is_known and job.credential not in self._apps:
                 self.governor.queue(job.credential, job.operation.category).awaits_items = True
         self._body_reader.clear()
         stores = self._open_stores()
@@ -238,6 +247,7 @@ class Run:
 
     async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
         clock, around = self._clock, self._around
+        await self._open_apps(transport)
         sender = RequestSender(transport, self.governor, stores, clock, around.dice, self._draining)
         settler = Settler(sender, clock, self.limits.settle_s)
         recorder = self._recorder = self._make_recorder(stores)
@@ -327,11 +337,39 @@ class Run:
                     self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()
                     group.start_soon(unsent_items.run)
-                    for queue in self.scheduler.queues.values():
-                        permit_queue = self.governor.queue(queue.credential, queue.category)
-                        for _ in range(self.limits.concurrency):
-                            group.start_soon(workers.work, queue, permit_queue)
+                    self._start_workers(group, workers)
             services.cancel_scope.cancel()
+
+    async def _open_apps(self, transport: Transport) -> None:
+        """Open an account for each installation that has items; asks the platform where Apps are installed."""
+        if not self._apps:
+            return
+
+        async def send(request: Request, token: Secret) -> Reply | Failure:
+            sent = self._clock.monotonic()
+            answer = await transport.send(request, token, None)
+            if isinstance(answer, Failure):
+                self.governor.unanswered(answer)
+                if self._stopped_by is not None:
+                    raise self._stopped_by
+            else:
+                self.governor.heard(answer, sent, self._clock.monotonic())
+            return answer
+
+        routes = AppRoutes(self._checked, self._ledger.run_dir, self._apps, self.governor, self.scheduler, self._around)
+        await routes.open(send, self._clock)
+
+    def _start_workers(self, group: TaskGroup, workers: Workers) -> None:
+        scheduler, most = self.scheduler, self.limits.concurrency
+        apart = [queue for queue in scheduler.queues.values() if "@" in queue.credential]
+        for queue in scheduler.queues.values():
+            if queue not in apart:
+                permit_queue = self.governor.queue(queue.credential, queue.category)
+                for _ in range(most):
+                    group.start_soon(workers.work, queue, permit_queue)
+        if apart and isinstance(scheduler, RoutedScheduler):
+            crew = WorkerCrew(workers, scheduler, self.governor.queue, most, self._clock)
+            group.start_soon(crew.run, group, apart)
 
     async def _ask(self, transport: Transport, token: Secret) -> tuple[Reply, Verdict] | Failure:
         """`GET /rate_limit`: free, outside of all permits."""

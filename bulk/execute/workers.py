@@ -17,6 +17,7 @@ from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.manifest.manifest import Job
+from bulk.model import ErrorCode, failed
 from bulk.schedule.queues import Queue, Work
 from bulk.schedule.scheduler import Scheduler
 
@@ -69,18 +70,44 @@ class Workers:
                     continue
                 try:
                     outcome = await self._item_runner.run(job.operation, work.entry, context)
+                except CredentialRefused as refusal:
+                    if not refusal.is_gone or (tally.requests and not job.operation.is_read):
+                        hand_over.abandoned(work, tally)
+                        raise
+                    outcome = failed(ErrorCode.FORBIDDEN, str(refusal))
                 except BaseException:
                     hand_over.abandoned(work, tally)
                     raise
                 hand_over.end(job, work, outcome, tally)
                 del outcome  # nobody who waits for work keeps what the last one brought
         except CredentialRefused as refusal:
+            if refusal.is_gone:
+                queue.refusal = queue.refusal or str(refusal)
+                await self.fail(queue)
+                return
             scheduler.close(queue)
             self._on_refused(refusal)
         except Draining:
             return
         except (RunStopped, RunDirectoryError) as flaw:
             self._stop(flaw)
+
+    async def fail(self, queue: Queue) -> None:
+        """Fail whatever comes in a queue out of which nothing can be sent, with its `refusal`."""
+        scheduler, hand_over = self._scheduler, self._hand_over
+        while scheduler.has_work(queue) or await scheduler.wait_work(queue):
+            if hand_over.is_full:
+                await hand_over.wait_room()
+            work = scheduler.take(queue)
+            if work is None:
+                await anyio.lowlevel.checkpoint()
+                continue
+            job, tally = scheduler.jobs[work.entry.job], ItemTally()
+            outcome = failed(ErrorCode.FORBIDDEN, queue.refusal)
+            if work.behind:
+                hand_over.end_combined(job, work, [outcome for _ in work.entries], tally)
+            else:
+                hand_over.end(job, work, outcome, tally)
 
     async def _work_combined(self, job: Job, work: Work, context: RequestContext) -> None:
         """Bring items that share their requests to their outcomes; the scheduler keeps those that have none."""

@@ -26,6 +26,9 @@ from bulk.status import WaitKind
 
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""
+YOUNG_S, YOUNG_TRIES = 10.0, 3
+"""A token that was minted so recently may not be known everywhere yet (seconds), and is tried so often again (count),
+after 1, 2 and 4 s."""
 LOCKOUT_S = 900.0
 """First pause after the platform stopped to take a user's credentials; doubles (failures.md row 18)."""
 FRESH_S = 0.05
@@ -36,6 +39,10 @@ class CredentialSource(Protocol):
     """What the governor needs of a credential; `platform.credentials.Credential` is one."""
 
     name: str
+    renewal_problem: str
+    """Why the last `renew` brought nothing, for people; empty where it did."""
+    is_gone: bool
+    """Whether what its tokens were for is not there any more: then no item that needs it can succeed."""
     ends_at: float | None
     """When the token that `read` gives ends (UTC epoch seconds, platform time); None: its source does not say."""
 
@@ -232,6 +239,8 @@ class Account:
         locked_at, locked_until: the newest lock-out was met, and is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
         wishes: how often that was wished for (count), so that one of later is not taken for answered.
+        is_minted: its tokens are made when they are needed, the first one too; at first there is none.
+        minted_at: when the present one was (monotonic). young_tries: how often it was refused since (count).
     """
 
     name: str
@@ -256,6 +265,9 @@ class Account:
     polled: float = 0.0
     must_ask: bool = False
     wishes: int = 0
+    is_minted: bool = False
+    minted_at: float = 0.0
+    young_tries: int = 0
     wake_event: anyio.Event = field(default_factory=anyio.Event)
 
     def pause(self, until: float, why: str) -> None:
@@ -271,7 +283,12 @@ class Account:
     @property
     def may_renew(self) -> bool:
         """Whether a frozen token is renewed: one that was never taken only if it was the first one, so once."""
-        return self.trust_before_freeze is Trust.PROVEN or self.generation == 1
+        return self.trust_before_freeze is Trust.PROVEN or self.generation <= 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no token yet, and nobody needs one."""
+        return self.generation == 0 and not any(queue.waiting for queue in self.queues.values())
 
     async def renew(self, clock: Clock) -> bool:
         """Ask the source for another token and use that; False: it has none."""
@@ -282,14 +299,23 @@ class Account:
         self.token = source.read()
         self.token_expiry = TokenExpiry(now, wall - now, source.renews_after_s, source.ends_at)
         self.generation += 1
+        self.minted_at, self.young_tries = now, 0
         self.trust = self.trust_before_freeze = Trust.UNPROVEN
         self.must_ask = True
         for queue in self.queues.values():
             queue.wake()
         return True
 
-    def freeze(self) -> None:
-        """The platform said 401: nothing more leaves with this token."""
+    def freeze(self, now: float) -> None:
+        """The platform said 401: nothing more leaves with this token; one that is quite new is tried again a little
+        later."""
+        if self.is_minted and self.trust is Trust.UNPROVEN and self.young_tries < YOUNG_TRIES:
+            if now < self.paused_until:
+                return
+            if now - self.minted_at < YOUNG_S:
+                self.pause_all(now + 2.0**self.young_tries, f"new token of {self.name}")
+                self.young_tries += 1
+                return
         if self.trust in (Trust.PROVEN, Trust.UNPROVEN):
             self.trust_before_freeze, self.trust = self.trust, Trust.FROZEN
             self.wake()
@@ -338,6 +364,9 @@ class Account:
 
 def refused(account: Account) -> CredentialRefused:
     """Return the error for a credential that the platform does not take."""
+    if account.is_minted:
+        problem = account.source.renewal_problem or f"the platform does not take tokens of {account.name!r} (401)"
+        return CredentialRefused(account.name, problem, is_gone=account.source.is_gone)
     return CredentialRefused(
         account.name,
         f"the platform refused the credential {account.name!r} (401): everything that uses it has stopped. "

@@ -25,6 +25,7 @@ from bulk.govern.reactions import FAILURES, PROVING, follow
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.token_expiry import TokenExpiry
 from bulk.model import Failure, FailureKind, Reply
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
 from bulk.status import WaitKind
 
@@ -33,6 +34,9 @@ UNPACED_FIRST = 32
 
 TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
 """Weight of the newest trip in the mean, and the most of a window that is left for its last request to be answered."""
+
+NO_TOKEN = Secret("-")
+"""Stands in the place of a token that was not minted yet; nothing is sent with it."""
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
@@ -70,6 +74,17 @@ class Governor:
         token, now = source.read(), self.clock.monotonic()
         token_expiry = TokenExpiry(now, self.clock.now() - now, source.renews_after_s, source.ends_at)
         account = Account(source.name, source, token, token_expiry)
+        for category in categories:
+            account.queues[category] = PermitQueue(account, category)
+        self.accounts[account.name] = account
+        self._queues.extend(account.queues.values())
+        return account
+
+    def open_minted(self, source: CredentialSource, categories: Iterable[str]) -> Account:
+        """Make the permit queues of a credential whose tokens are minted when they are needed: it has none yet."""
+        account = Account(source.name, source, NO_TOKEN)
+        account.is_minted, account.generation = True, 0
+        account.trust, account.trust_before_freeze = Trust.FROZEN, Trust.PROVEN
         for category in categories:
             account.queues[category] = PermitQueue(account, category)
         self.accounts[account.name] = account

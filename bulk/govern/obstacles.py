@@ -12,7 +12,7 @@ from bulk.govern.server_clock import ServerClock
 from bulk.status import WaitKind
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
-_PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
+_PROVEN, _UNPROVEN, _FROZEN = Trust.PROVEN, Trust.UNPROVEN, Trust.FROZEN
 _BUDGET, _CONCURRENCY, _NEEDS = WaitKind.BUDGET, WaitKind.CONCURRENCY, WaitKind.NEEDS
 _RETRY_AFTER, _UNREACHABLE, _PAUSED = WaitKind.RETRY_AFTER, WaitKind.UNREACHABLE, WaitKind.PAUSED
 
@@ -71,7 +71,7 @@ class Obstacles:
         if account.trust is not _PROVEN:
             if account.trust is not _UNPROVEN:
                 queue.obstacle_kind = _NEEDS
-                return f"credential {account.name} refused (401)"
+                return _untrusted(account) or f"credential {account.name} refused (401)"
             if not account.is_known or account.must_ask or account.in_flight:
                 return f"credential {account.name} being tried"
         if not self._may_begin and not self._begins():
@@ -98,3 +98,11 @@ class Obstacles:
         reset = bucket.reset_at - self._time.middle(0.0)
         queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
         return True
+
+
+def _untrusted(account: Account) -> str:
+    """Return why nothing is sent for an account whose tokens are minted; empty for others. Has one minted."""
+    if not account.is_minted or account.trust is not _FROZEN:
+        return ""
+    account.wake()
+    return f"credential {account.name}: its token is being minted"

@@ -53,6 +53,9 @@ class RateLimitPoller:
         while account.trust is not Trust.REFUSED:
             account.wake_event = anyio.Event()
             now = self._clock.monotonic()
+            if account.is_idle and account.is_minted:
+                await account.wake_event.wait()
+                continue
             if account.trust is Trust.FROZEN:
                 if not account.may_renew or not await account.renew(self._clock):
                     self._governor.refuse(account)
@@ -105,6 +108,8 @@ class RateLimitPoller:
             return polled + ASK_MOST_S
         reset = bucket.reset_at - self._governor.time.high
         regular = polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)
+        if self._account.is_minted:  # there may be very many of them, and their answers say what is left
+            regular = max(polled, queue.heard_at) + ASK_MOST_S
         if now < reset:
             queue.reset_asked_since = None
             if bucket.available > 0:
@@ -178,7 +183,7 @@ class RateLimitPoller:
                 self._useless, account.must_ask = 0, False
                 account.is_known = account.is_unlimited = True
             case VerdictKind.UNAUTHORIZED:
-                account.freeze()
+                account.freeze(now)
             case _:
                 self._useless += 1
                 if verdict.retry_after_s is not None:

@@ -42,7 +42,7 @@ def follow(
     match verdict.kind:
         case VerdictKind.UNAUTHORIZED:
             if permit.generation == account.generation:
-                account.freeze()
+                account.freeze(now)
         case VerdictKind.LOCKED_OUT:
             account.lock_out(now)
         case VerdictKind.LIMITED_PRIMARY:

@@ -12,7 +12,8 @@ from typing import TypeVar
 from bulk import quantities
 from bulk.errors import UsageError
 from bulk.flaws import Flaws, name_shown
-from bulk.manifest import platform_section
+from bulk.manifest import credentials_section, platform_section
+from bulk.manifest.credential_specs import kind_of
 from bulk.manifest.fields import Fields, one_of
 from bulk.manifest.manifest import Limits, Platform
 
@@ -36,6 +37,7 @@ class Overrides:
     Attributes:
         credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder.
         ca_bundle: path, relative to the current folder; trust_env: only the library gives these two.
+        credentials_file: `--credentials`: a file that holds the part `credentials`.
         variables: `--var`, by name. jobs: `--job`; none: all. with_needs: also the jobs that those need.
     """
 
@@ -50,6 +52,7 @@ class Overrides:
     ca_bundle: str | None = None
     trust_env: bool | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    credentials_file: str | Path | None = None
     jobs: tuple[str, ...] = ()
     with_needs: bool = False
 
@@ -160,21 +163,15 @@ def _file(given: object, folder: Path) -> Path | None:
 
 def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapping[str, str]) -> Mapping[str, str]:
     found = {"default": DEFAULT_SOURCE}
-    given = part.inner("credentials")
-    for name in given.names():
-        if not NAME.fullmatch(name):
-            given.node(name)
-            given.flaw(name, "expected a name of letters, digits, hyphens, underscores and dots")
-            continue
-        source = given.text(name, "", lambda text: platform_section.credential_source(text, folder))
-        if source:
-            found[name] = source
-    given.finish()
+    found.update(credentials_section.credentials_of(part.inner("credentials"), folder))
+    if overrides.credentials_file is not None:
+        found.update(credentials_section.credentials_in(Path(overrides.credentials_file), part.flaws))
     if environ.get("BULK_TOKEN"):
         found["default"] = DEFAULT_SOURCE
     for name, source in overrides.credentials.items():
         try:
-            found[name] = platform_section.credential_source(source, Path.cwd())
+            is_map = bool(kind_of(source))  # remembered by a run directory; the command line can't say one
+            found[name] = source if is_map else platform_section.credential_source(source, Path.cwd())
         except ValueError as error:
             raise UsageError(f"--credential {name_shown(name)}: {error}") from None
     return found

@@ -20,6 +20,7 @@ from bulk.sandbox.http.budgets import Budgets
 from bulk.sandbox.http.media import Vendor
 from bulk.sandbox.http.refusals import Refused
 from bulk.sandbox.settings import Settings
+from bulk.sandbox.store.apps import Apps
 from bulk.sandbox.store.state import State
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class Context:
         clock: the only source of time.
         directory: the state directory, for the areas' own files.
         state: users, organizations, repositories and the database.
+        apps: Apps and their installations.
         vendor: the names in headers and media types.
         budgets: the rate limits.
         background: for work that goes on after the answer.
@@ -85,6 +87,7 @@ class Context:
     clock: Clock
     directory: Path
     state: State
+    apps: Apps
     vendor: Vendor
     budgets: Budgets
     background: Background

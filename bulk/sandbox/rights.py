@@ -34,6 +34,8 @@ ALL_SCOPES: Final = (
     "site_admin",
     "user",
 )
+OWN_KINDS: Final = frozenset({TokenKind.APP, TokenKind.CLIENT})
+"""What an App shows of itself, for the few routes that are about it."""
 APP_KINDS: Final = frozenset({TokenKind.APP_USER, TokenKind.INSTALLATION, TokenKind.WORKFLOW})
 SCOPED_KINDS: Final = frozenset({TokenKind.CLASSIC, TokenKind.OAUTH})
 
@@ -63,6 +65,13 @@ def admit(call: Call) -> None:
         if call.anonymous:
             return
         raise unauthenticated()
+    wanted = access.by if access is not None else None
+    if (wanted is not None or token.kind in OWN_KINDS) and not call.anonymous:
+        if token.kind is wanted:
+            return
+        if wanted is TokenKind.APP:
+            raise unauthenticated("A JSON web token could not be decoded")
+        raise not_found() if wanted is TokenKind.CLIENT else forbidden("Resource not accessible by integration")
     if access is None:
         return
     if token.kind in SCOPED_KINDS:
@@ -133,11 +142,21 @@ def repository(call: Call, *, write: bool = False) -> Repository:
     found = None if owner is None else state.repository(owner, call.params["repo"])
     if owner is None or found is None:
         raise not_found()
-    if found.private and not _reaches(call, owner, "read"):
+    if found.private and not (_reaches(call, owner, "read") and _is_selected(call, found)):
         raise not_found()
-    if write and not _reaches(call, owner, "write", is_public=not found.private):
+    if write and not (_reaches(call, owner, "write", is_public=not found.private) and _is_selected(call, found)):
         raise forbidden()
     return found
+
+
+def _is_selected(call: Call, found: Repository) -> bool:
+    """Return whether the caller's token is not limited to other repositories."""
+    token = call.token
+    if token is None or token.installation_id is None:
+        return True
+    installation = call.context.apps.installation(token.installation_id)
+    selections = (token.repository_ids, installation.repository_ids if installation else None)
+    return all(selected is None or found.id in selected for selected in selections)
 
 
 def _reaches(call: Call, owner: Organization, level: str, *, is_public: bool = False) -> bool:

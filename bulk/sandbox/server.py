@@ -53,11 +53,22 @@ from bulk.sandbox.http.observing import Observe, from_environment
 from bulk.sandbox.http.pipeline import MOST_BODY_BYTES, Pipeline
 from bulk.sandbox.http.routes import Area, Router
 from bulk.sandbox.seeding import seeds
+from bulk.sandbox.seeding.app_seeds import private_key_of
 from bulk.sandbox.seeding.seeds import STANDARD_TOKENS
 from bulk.sandbox.settings import SettingError, Settings
+from bulk.sandbox.store.apps import Apps
 from bulk.sandbox.store.state import State
 
 SHUTDOWN_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownApp:
+    """An App, as whoever starts the sandbox needs it; `key` is its private key, where that was made here."""
+
+    slug: str
+    client_id: str
+    key: Path | None
 
 
 @dataclass(slots=True)
@@ -84,6 +95,15 @@ class Sandbox:
         """The tokens of the standard data that a seed file left there, and whose each of them is."""
         state = self.context.state
         return {text: whose for text, whose in STANDARD_TOKENS.items() if state.token(text) is not None}
+
+    @property
+    def apps(self) -> list[ShownApp]:
+        """The Apps, and the private keys that were made here."""
+        found = []
+        for app in self.context.apps.every:
+            key = private_key_of(self.context.directory, app.slug)
+            found.append(ShownApp(app.slug, app.client_id, key if key.is_file() else None))
+        return found
 
     @property
     def state(self) -> Path:
@@ -118,7 +138,7 @@ async def opened(
         directory = _directory(settings, stack)
         state = State.open(directory / "state.db", clock, is_kept=settings.state is not None)
         stack.callback(state.close)
-        seeds.plant(state, settings, clock.now())
+        seeds.plant(state, settings, clock, directory)
         journal = Journal(settings.journal)
         stack.callback(journal.close)
         context = Context(
@@ -126,6 +146,7 @@ async def opened(
             clock=clock,
             directory=directory,
             state=state,
+            apps=Apps(state, clock, settings.mint_lag_s),
             vendor=Vendor.named(settings.vendor),
             budgets=Budgets(settings.rate_limits, settings.rate_limit_off),
             background=await stack.enter_async_context(background()),

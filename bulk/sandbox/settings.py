@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 VENDORS = ("service", "github")
+ETAGS = ("token", "content")
 FAULT_KINDS = (
     "drop-before",
     "drop-after",
@@ -107,6 +108,9 @@ class Settings:
         fault_seed: the same seed and order of requests gives the same faults.
         journal: file that gets one JSON line for each request; None: none.
         deliver_to: names or addresses of hosts that webhooks may reach besides loopback.
+        etag: `token`: validators depend on who asked, as the public platform's do; `content`: on the answer alone.
+            Where nothing is said, it is `token` for the vendor `github`.
+        mint_lag_s: a new token of an installation is not taken for so long (seconds).
         base_path: what the path of every request begins with; empty, as a cloud edition has it.
     """
 
@@ -124,6 +128,8 @@ class Settings:
     journal: Path | None = None
     deliver_to: tuple[str, ...] = ()
     base_path: str = "/api/v3"
+    etag: str = ""
+    mint_lag_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.vendor not in VENDORS:
@@ -132,6 +138,10 @@ class Settings:
             raise SettingError(f"port {self.port} is not between 0 and 65535 (0 takes any free port)")
         if not math.isfinite(self.latency_ms) or self.latency_ms < 0:
             raise SettingError(f"latency {self.latency_ms:g} is not a number of milliseconds from 0 on, as in 25")
+        if self.etag not in ("", *ETAGS):
+            raise SettingError(f"--etag {self.etag!r} is unknown: use token or content")
+        if not math.isfinite(self.mint_lag_s) or self.mint_lag_s < 0:
+            raise SettingError(f"--mint-lag {self.mint_lag_s:g} is not a number of seconds from 0 on, as in 4")
         for category in self.rate_limits:
             if category not in DEFAULT_RATE_LIMITS:
                 raise SettingError(f"rate limit of {category!r}: the categories are {', '.join(DEFAULT_RATE_LIMITS)}")
@@ -144,6 +154,11 @@ class Settings:
             raise SettingError(f"--base-path {self.base_path!r}: write a plain path, as in /api/v3, or / for none")
         object.__setattr__(self, "rate_limits", MappingProxyType({**DEFAULT_RATE_LIMITS, **self.rate_limits}))
         self._check_faults()
+
+    @property
+    def etag_is_of_token(self) -> bool:
+        """Whether validators depend on who asked."""
+        return (self.etag or ("token" if self.vendor == "github" else "content")) == "token"
 
     def _check_faults(self) -> None:
         for kind, share in self.faults.items():
@@ -173,6 +188,8 @@ class Settings:
         journal: Path | str | None = None,
         deliver_to: Sequence[str] = (),
         base_path: str = "/api/v3",
+        etag: str | None = None,
+        mint_lag: float | str = 0.0,
     ) -> Settings:
         """Return the settings that the options of `bulk sandbox` name, each as its text stands on the command line.
 
@@ -197,6 +214,8 @@ class Settings:
             journal=None if journal is None else Path(journal),
             deliver_to=tuple(deliver_to),
             base_path=base_path.rstrip("/"),
+            etag=etag or "",
+            mint_lag_s=_number("--mint-lag", str(mint_lag), "4"),
         )
 
 

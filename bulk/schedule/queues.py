@@ -122,6 +122,7 @@ class Queue:
         idle: workers that wait for work.
         jobs: those that it pays for and that are not complete (count).
         is_closed: nothing more is offered (its credential was refused).
+        refusal: why none of its items can be sent, each of which fails with that; empty: they can.
     """
 
     credential: str
@@ -130,6 +131,7 @@ class Queue:
     idle: deque[anyio.Event] = field(default_factory=deque)
     jobs: int = 0
     is_closed: bool = False
+    refusal: str = ""
 
     def wake(self, count: int) -> None:
         """Wake so many idle workers."""

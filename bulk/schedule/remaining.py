@@ -1,11 +1,18 @@
 """How many requests are still to be sent: the governor paces by it, and the forecast ends with it."""
 
 from bulk.manifest.manifest import Job
+from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
 
 
 def work_left(scheduler: Scheduler, credential: str, category: str) -> int:
     """Return the requests still to be sent from that bucket, estimated (count)."""
+    if isinstance(scheduler, RoutedScheduler):
+        queue = scheduler.queues.get((credential, category))
+        routed = 0 if queue is None else scheduler.left_in(queue)
+        if routed:
+            costs = [paid_each(scheduler, job) for job in scheduler.jobs if job.operation.category == category]
+            return -int(-routed * max(costs) // 1)
     left = 0.0
     for job in scheduler.jobs:
         is_its = job.credential == credential and job.operation.category == category

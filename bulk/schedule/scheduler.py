@@ -58,8 +58,7 @@ class Scheduler:
         self.is_stopped = self.is_paused = self.is_passing_by = False
         self.stopped = anyio.Event()
         self._streams, self._index = streams, index
-        self._tasks: TaskQueue[JobTask] = TaskQueue()
-        self.finds: TaskQueue[Find] = TaskQueue()
+        self._tasks, self.finds = TaskQueue[JobTask](), TaskQueue[Find]()
         self._window = window * LANES_FOR_EACH
         self.parked_lanes: dict[int, list[Lane]] = {}
         self._held = Held()
@@ -87,6 +86,12 @@ class Scheduler:
     def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job."""
         return self._queue_of[job.number]
+
+    def _queue_for(self, entry: Entry) -> Queue:
+        return self._queue_of[entry.job]
+
+    def _tier_for(self, entry: Entry) -> Tier:
+        return self._tier_of[entry.job]
 
     def begin(self) -> None:
         """Start every job that waits for nothing."""
@@ -144,21 +149,23 @@ class Scheduler:
     def _start(self, job: Job) -> None:
         number = job.number
         self.states[number] = JobState.RUNNING
-        needed = [self.numbers[name] for name in job.needs]
-        is_bad = any(self.progress[other].unsuccessful or self.is_skipped[other] for other in needed)
-        if job.needs_policy == "all" and is_bad:
+        needed = [self.numbers[name] for name in job.needs if job.needs_policy == "all"]
+        if any(self.progress[other].unsuccessful or self.is_skipped[other] for other in needed):
             self.is_skipped[number] = True
             if self.progress[number].left:
                 self._skipping.add(number)
                 self._tasks.add(Skip(job))
-        queue, tier, stream = self._queue_of[number], self._tier_of[number], self._streams(number)
+        self._offer(number)
+        for lane in self.parked_lanes.pop(number, ()):
+            self._place(lane)
+        self._queue_of[number].wake(self.progress[number].left)
+
+    def _offer(self, number: int) -> None:
+        tier, stream = self._tier_of[number], self._streams(number)
         if stream is None:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
             tier.add(Feed(stream, self.progress[number].next_offered))
-        for lane in self.parked_lanes.pop(number, ()):
-            self._place(lane)
-        queue.wake(self.progress[number].left)
 
     def made(self, job: Job, index: Index) -> None:
         """The items of a job are known now, and their outcomes so far; `index` has its lanes."""
@@ -228,7 +235,7 @@ class Scheduler:
                 done += 1
                 self._open_lanes(tier)
                 continue
-            if self._tier_of[entry.job] is tier and self.states[entry.job] is JobState.RUNNING:
+            if self._tier_for(entry) is tier and self.states[entry.job] is JobState.RUNNING:
                 if not self._held.take(lane):
                     continue
                 lane.job = entry.job
@@ -261,8 +268,8 @@ class Scheduler:
         if self.states[entry.job] is JobState.WAITING:
             self.parked_lanes.setdefault(entry.job, []).append(lane)
             return None
-        self._push(self._tier_of[entry.job], lane)
-        return self._queue_of[entry.job]
+        self._push(self._tier_for(entry), lane)
+        return self._queue_for(entry)
 
     def _is_over(self, entry: Entry) -> bool:
         return self.is_skipped[entry.job] or self.progress[entry.job].is_done(entry.index)
@@ -306,8 +313,8 @@ class Scheduler:
         """
         progress = self.progress[work.entry.job]
         progress.in_flight -= 1
-        progress.note_paid(paid)
         self.in_flight -= 1
+        progress.note_paid(paid)
         self.mark_ended(work.entry.job, work.entry.index, outcome)
         if work.lane is not None:
             work.lane.left -= 1
@@ -339,8 +346,7 @@ class Scheduler:
         """A lane is free again, and those that waited for it may be."""
         self.lanes_at_work.discard(lane)
         for each in (lane, *self._held.release(lane)):
-            queue = self._place(each)
-            if queue is not None:
+            if (queue := self._place(each)) is not None:
                 queue.wake(1)
 
     def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
@@ -390,9 +396,7 @@ class Scheduler:
 
     def _end_if_stalled(self) -> None:
         """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""
-        if self.is_complete:
-            self.stop()
-            return
         is_busy = self.is_paused or self.is_passing_by or self._making or self._far or self._copying or self._skipping
-        if self.in_flight == 0 and not is_busy and not any(self.has_work(queue) for queue in self.queues.values()):
+        is_idle = self.in_flight == 0 and not is_busy
+        if self.is_complete or (is_idle and not any(self.has_work(queue) for queue in self.queues.values())):
             self.stop()

@@ -27,7 +27,7 @@ from bulk.model import (
 )
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
-from bulk_jobs.shared import names, overwrites, refusals
+from bulk_jobs.shared import accesses, names, overwrites, refusals
 from bulk_jobs.shared.files import blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content
 from bulk_jobs.shared.files.standing import Standing, can_see, contents_url, look
@@ -64,6 +64,7 @@ class GetContents(SavesContent[GetContentsItem], Returns[Contents | list[Content
     """
 
     name = "contents.get"
+    access = accesses.CONTENTS_READ
     Item = GetContentsItem
     result_is_reply = True
     example: ClassVar = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "media_type": "raw"}
@@ -132,6 +133,7 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
     """
 
     name = "contents.put"
+    access = accesses.CONTENTS_WRITE
     Item = PutContentsItem
     is_read = False
     most_requests = 2
@@ -252,6 +254,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten
     """
 
     name = "contents.delete"
+    access = accesses.CONTENTS_WRITE
     Item = DeleteContentsItem
     is_read = False
     most_requests = 2

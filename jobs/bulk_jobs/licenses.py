@@ -12,7 +12,7 @@ from bulk.capabilities import Returns
 from bulk.model import Request, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Steps
 from bulk_jobs.result_types import Committers, License
-from bulk_jobs.shared import enterprises, pages, proofs
+from bulk_jobs.shared import accesses, enterprises, pages, proofs
 
 # a license without a limit says so in words
 LICENSE = proofs.entry({"seats": proofs.NUMBER, "seats_used": int})
@@ -37,6 +37,7 @@ class GetLicense(Operation[LicenseItem], Returns[License]):
     """
 
     name = "license.get"
+    access = accesses.LICENSE
     Item = LicenseItem
 
     def steps(self, item: LicenseItem) -> Steps:
@@ -69,6 +70,7 @@ class GetCommitters(Operation[CommittersItem], Returns[Committers]):
     """
 
     name = "committers.get"
+    access = accesses.COMMITTERS
     Item = CommittersItem
     example: ClassVar = {"enterprise": "acme"}
 

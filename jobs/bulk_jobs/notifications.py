@@ -31,7 +31,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import Marked, MarkedThread, Thread
-from bulk_jobs.shared import names, pages, polling, proofs
+from bulk_jobs.shared import accesses, names, pages, polling, proofs
 
 PER_PAGE = 50
 """Most threads of a page (specification, Limits)."""
@@ -71,6 +71,7 @@ class ListNotifications(Operation[ListNotificationsItem], Returns[list[Thread]])
     """
 
     name = "notification.list"
+    access = accesses.NOTIFICATIONS
     Item = ListNotificationsItem
     is_momentary = True
     example: ClassVar = {"all": True, "since": "2025-01-01T00:00:00Z"}
@@ -115,6 +116,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
     """
 
     name = "notification.mark-read"
+    access = accesses.NOTIFICATIONS
     Item = MarkNotificationsItem
     is_read = False
     settled_by = (
@@ -202,6 +204,7 @@ class GetThread(Operation[ThreadItem], Returns[Thread]):
     """
 
     name = "thread.get"
+    access = accesses.NOTIFICATIONS
     Item = ThreadItem
     is_momentary = True
     example: ClassVar = {"thread_id": 1}
@@ -229,6 +232,7 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
     """
 
     name = "thread.mark-read"
+    access = accesses.NOTIFICATIONS
     Item = MarkThreadItem
     is_read = False
     most_requests = 2

@@ -29,7 +29,7 @@ from bulk.model import (
 )
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs.result_types import Organization, Renaming
-from bulk_jobs.shared import names, overwrites, proofs, refusals
+from bulk_jobs.shared import accesses, names, overwrites, proofs, refusals
 from bulk_jobs.shared.presence import can_see
 
 RENAME_MOST_S = 600.0
@@ -70,6 +70,7 @@ class CreateOrganization(
     """
 
     name = "organization.create"
+    access = accesses.SITE
     Item = CreateOrganizationItem
     is_read = False
     is_irreversible = True
@@ -157,6 +158,7 @@ class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[Rena
     """
 
     name = "organization.rename"
+    access = accesses.SITE
     Item = RenameOrganizationItem
     is_read = False
     least_requests = 3

@@ -8,6 +8,7 @@ from bulk.model import Reply, Request, succeeded
 from bulk.operation import Item, Operation, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import Limit
+from bulk_jobs.shared import accesses
 
 
 class RateLimitItem(Item, frozen=True, kw_only=True):
@@ -25,6 +26,7 @@ class GetRateLimit(Operation[RateLimitItem], Returns[dict[str, Limit]]):
     """
 
     name = "rate-limit.get"
+    access = accesses.ANY
     Item = RateLimitItem
     is_momentary = True
 

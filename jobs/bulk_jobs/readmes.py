@@ -11,7 +11,7 @@ from bulk.capabilities import Returns, SavesContent
 from bulk.model import Outcome
 from bulk.operation import Item, ItemFlaw, Steps
 from bulk_jobs.result_types import FileContent
-from bulk_jobs.shared import names
+from bulk_jobs.shared import accesses, names
 from bulk_jobs.shared.files import file_proofs, file_reads
 
 
@@ -35,6 +35,7 @@ class GetReadme(SavesContent[ReadmeItem], Returns[FileContent]):
     """
 
     name = "readme.get"
+    access = accesses.CONTENTS_READ
     Item = ReadmeItem
     result_is_reply = True
     example: ClassVar = {"owner": "acme-eng", "repo": "hello-world"}

@@ -19,7 +19,7 @@ from bulk.capabilities import Conflict, DecidesState, FileError, Returns, TakesF
 from bulk.model import Effect, ErrorCode, Lost, Request, Undecided, failed, succeeded
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs.result_types import Snapshot
-from bulk_jobs.shared import names, proofs, refusals
+from bulk_jobs.shared import accesses, names, proofs, refusals
 
 GOOD_RESULTS = frozenset(("success", "accepted"))
 """Values of `result`, case folded, with which the platform says that it processed a snapshot, or will."""
@@ -123,6 +123,7 @@ class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Retur
     """
 
     name = "snapshot.create"
+    access = accesses.CONTENTS_WRITE
     Item = SnapshotItem
     category = "dependency_snapshots"
     is_read = False

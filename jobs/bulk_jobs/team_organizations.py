@@ -13,7 +13,7 @@ from bulk.capabilities import Combinable, CombinedSteps, Returns
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
-from bulk_jobs.shared import pages
+from bulk_jobs.shared import accesses, pages
 from bulk_jobs.shared import team_requests as teams
 from bulk_jobs.shared.team_requests import MOST_SLUGS, AssignmentItem, OrganizationsItem, TeamItem, by_login
 
@@ -31,6 +31,7 @@ class ListTeamOrganizations(Operation[TeamItem], Returns[list[Organization]]):
     """
 
     name = "team-organization.list"
+    access = accesses.ENTERPRISE_TEAMS_READ
     Item = TeamItem
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform"}
 
@@ -52,6 +53,7 @@ class GetTeamOrganization(Operation[AssignmentItem], Returns[Organization]):
     """
 
     name = "team-organization.get"
+    access = accesses.ENTERPRISE_TEAMS_READ
     Item = AssignmentItem
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "org": "acme-eng"}
 
@@ -79,6 +81,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
     """
 
     name = "team-organization.assign"
+    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = AssignmentItem
     is_read = False
     most_requests = 2
@@ -152,6 +155,7 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]
     """
 
     name = "team-organization.unassign"
+    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = AssignmentItem
     is_read = False
     least_requests = 2
@@ -225,6 +229,7 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]
     """
 
     name = "team-organization.add"
+    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = OrganizationsItem
     is_read = False
     most_requests = 2
@@ -292,6 +297,7 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemoval
     """
 
     name = "team-organization.remove"
+    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = OrganizationsItem
     is_read = False
     most_requests = 2

@@ -18,7 +18,7 @@ from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, 
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import Webhook, WebhookConfig
-from bulk_jobs.shared import event_names, hook_settings, proofs
+from bulk_jobs.shared import accesses, event_names, hook_settings, proofs
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
 _KEPT = "the platform kept the secret, which it should have removed"
@@ -61,6 +61,7 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
     """
 
     name = "webhook.update"
+    access = accesses.HOOKS_WRITE
     Item = UpdateWebhookItem
     is_read = False
     most_requests = 2
@@ -139,6 +140,7 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
     """
 
     name = "webhook.update-config"
+    access = accesses.HOOKS_WRITE
     Item = UpdateWebhookConfigItem
     is_read = False
     most_requests = 2

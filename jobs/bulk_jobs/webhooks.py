@@ -29,7 +29,7 @@ from bulk.model import (
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs.result_types import Delivery, Numbered, Webhook, WebhookConfig
-from bulk_jobs.shared import creations, event_names, hook_settings, pages, proofs, refusals
+from bulk_jobs.shared import accesses, creations, event_names, hook_settings, pages, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
 _DELIVERIES = proofs.listing({})
@@ -47,6 +47,7 @@ class ListWebhooks(Operation[OrganizationItem], Returns[list[Webhook]]):
     """
 
     name = "webhook.list"
+    access = accesses.HOOKS_READ
     Item = OrganizationItem
     example: ClassVar = {"org": "acme-ops"}
 
@@ -70,6 +71,7 @@ class GetWebhook(Operation[HookItem], Returns[Webhook]):
     """
 
     name = "webhook.get"
+    access = accesses.HOOKS_READ
     Item = HookItem
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
 
@@ -92,6 +94,7 @@ class GetWebhookConfig(Operation[HookItem], Returns[WebhookConfig]):
     """
 
     name = "webhook.get-config"
+    access = accesses.HOOKS_READ
     Item = HookItem
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
 
@@ -122,6 +125,7 @@ class ListDeliveries(Operation[DeliveriesItem], Returns[list[Delivery]]):
     """
 
     name = "webhook.deliveries"
+    access = accesses.HOOKS_READ
     Item = DeliveriesItem
     is_momentary = True
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "status": "failure"}
@@ -164,6 +168,7 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
     """
 
     name = "webhook.create"
+    access = accesses.HOOKS_WRITE
     Item = CreateWebhookItem
     is_read = False
     most_requests = 2
@@ -248,6 +253,7 @@ class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
     """
 
     name = "webhook.delete"
+    access = accesses.HOOKS_WRITE
     Item = HookItem
     is_read = False
     most_requests = 2

@@ -55,6 +55,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A sandbox as a process, with the standard data and the users of `READERS`."""
     seed = {
         "users": [{"login": name} for name in READERS],
+        "apps": [{"slug": "fleet", "client_id": "Iv1.fleet", "installations": [{"organization": "acme-ops"}]}],
         "new_organizations": {"repositories": [{"name": "notes", "private": True}]},
         "tokens": [{"token": f"sbx-{name}", "user": name} for name in READERS],
         "notifications": [

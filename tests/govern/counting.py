@@ -18,6 +18,8 @@ class Source:
     name = "default"
     ends_at: float | None = None
     renews_after_s: float | None = None
+    renewal_problem: str = ""
+    is_gone: bool = False
 
     def __init__(self, *tokens: str) -> None:
         self._tokens = [Secret(token) for token in tokens]

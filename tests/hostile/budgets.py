@@ -42,6 +42,8 @@ class Source:
     name = "default"
     ends_at: float | None = None
     renews_after_s: float | None = None
+    renewal_problem: str = ""
+    is_gone: bool = False
 
     def read(self) -> Secret:
         """The token."""

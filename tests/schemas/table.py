@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from tests.schemas.areas import files, hooks, notifications, organizations, others, rulesets, security
+from tests.schemas.areas import apps, files, hooks, notifications, organizations, others, rulesets, security
 from tests.schemas.areas.errors import Error
 
 if TYPE_CHECKING:
@@ -147,5 +147,21 @@ BESIDE: Final[Mapping[str, Mapping[int, Answer]]] = {
     "GET /downloads/{owner}/{repo}/{sha}/{path}": {200: Bytes()},
     "GET /organizations/{organization_id}": {200: _ORGANIZATION},
     "GET /orgs/{org}/rulesets/{ruleset_id}": {200: json(rulesets.RULESET)},
+    # Apps, and whom tokens act for: no part of the specification's tables, but of its Authentication
+    "GET /app": {200: json(apps.App)},
+    "GET /app/installations": {200: json(list[apps.Installation])},
+    "GET /app/installations/{installation_id}": {200: json(apps.Installation)},
+    "DELETE /app/installations/{installation_id}": {202: json(dict), 204: NOTHING},
+    "POST /app/installations/{installation_id}/access_tokens": {201: json(apps.AccessToken), **INVALID},
+    "PUT /app/installations/{installation_id}/suspended": {204: NOTHING},
+    "DELETE /app/installations/{installation_id}/suspended": {204: NOTHING},
+    "GET /orgs/{org}/installation": {200: json(apps.Installation)},
+    "GET /repos/{owner}/{repo}/installation": {200: json(apps.Installation)},
+    "GET /enterprises/{enterprise}/installation": {200: json(apps.Installation)},
+    "GET /user": {200: json(apps.User)},
+    "POST /applications/{client_id}/token": {200: json(apps.Authorization), **INVALID},
+    "POST /login/device/code": {200: json(dict)},
+    "POST /login/device": {204: NOTHING},
+    "POST /login/oauth/access_token": {200: json(dict)},
 }
-"""Where links of answers lead: the root's contents, downloads, a renamed organization, a single ruleset."""
+"""Where links of answers lead: the root's contents, downloads, a renamed organization, a single ruleset; and Apps."""

@@ -163,7 +163,7 @@ def _counted(made: World, hours: Hours) -> dict[str, Counted]:
     assert token is not None
     windows = {category: Counted(category, hours.limit, hours.window_s) for category in CATEGORIES}
     for category, window in windows.items():
-        context.budgets._windows[token.id, category] = window
+        context.budgets._windows[token.payer, category] = window
     return windows
 
 

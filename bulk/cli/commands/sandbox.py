@@ -66,6 +66,12 @@ def _categories() -> tuple[str, ...]:
     show_default=True,
     help="Path of the base URL; / for none, as a cloud edition has it.",
 )
+@click.option(
+    "--etag",
+    type=click.Choice(("token", "content")),
+    help="Whether validators depend on who asks; token with --vendor github, else content.",
+)
+@click.option("--mint-lag", metavar="S", default="0", help="New tokens of installations are not taken for so long.")
 @click.option("--quiet", is_flag=True, help="Say nothing but the base URL.")
 def sandbox(*, quiet: bool, **options: Any) -> int:
     """Serve an embedded platform on loopback.
@@ -96,6 +102,8 @@ def _say_how_to_use(sandbox: "Sandbox") -> None:
     lines = ["Tokens:" if tokens else "The seed file says which tokens there are."]
     width = max((len(text) for text in tokens), default=0)
     lines += [f"  {text:<{width}}  {whose}" for text, whose in tokens.items()]
+    for app in sandbox.apps:
+        lines.append(f"App {app.slug}: client_id {app.client_id}" + (f", private key {app.key}" if app.key else ""))
     token = next(iter(tokens), "TOKEN")
     lines += ["In another terminal:", f"export BULK_BASE_URL={sandbox.base_url}", f"export BULK_TOKEN={token}"]
     if vendor != VENDORS[0]:

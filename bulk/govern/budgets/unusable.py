@@ -65,7 +65,7 @@ def may_begin(accounts: Iterable[Account], work_left: Callable[[str, str], int])
     """Return whether every credential was asked for its limits, and no queue that is needed waits for a second word on
     a limit that leaves nothing: nothing is sent before."""
     for account in accounts:
-        if not account.was_asked:
+        if not account.was_asked and not account.is_minted:  # of those, the first answer says it
             return False
         for queue in account.queues.values():
             if (

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
 import anyio
 
@@ -45,7 +46,7 @@ _TOKEN_VARIABLE = re.compile(r"BULK_\w*TOKEN\w*", re.IGNORECASE)
 
 
 class Credential:
-    """One credential of a manifest.
+    """One credential of a manifest, of which one token is all.
 
     Args:
         name: as in the manifest.
@@ -56,16 +57,21 @@ class Credential:
     Attributes:
         ends_at: when the token ends, where its program says so (UTC epoch seconds, platform time).
         renewal_problem: why the last `renew` brought nothing, for people; empty where it did.
+        is_gone: never; what has a token of an installation may lose that.
     """
+
+    most_bytes: ClassVar[int] = TOKEN_BYTES
 
     def __init__(
         self, name: str, source: str, environ: Mapping[str, str], base_dir: Path, *, clock: Clock | None = None
     ) -> None:
         self.name = name
-        self.renewal_problem = ""
+        self.renewal_problem, self.is_gone = "", False
         self.ends_at: float | None = None
         self._kind, _, self._place = source.partition(":")
         self._environ, self._base_dir = environ, base_dir
+        if self._kind == "env":
+            named_variables.add(self._place)
         self._clock = clock or Clock()
         self._secret: Secret | None = None
 
@@ -86,11 +92,11 @@ class Credential:
         place = self._place
         match self._kind:
             case "env" if not _ENV_NAME.fullmatch(place):
-                raise self._missing("expected env:NAME with the name of an environment variable")
+                raise self.missing("expected env:NAME with the name of an environment variable")
             case "file" if not place.strip() or "\0" in place:
-                raise self._missing("expected file:PATH")
+                raise self.missing("expected file:PATH")
             case "command":
-                self._arguments()
+                self.arguments()
             case "env" | "file":
                 pass
             case _:
@@ -133,14 +139,22 @@ class Credential:
         return True
 
     def _open(self, stop: threading.Event) -> Secret:
+        return self._token(self.raw(stop))
+
+    def raw(self, stop: threading.Event | None = None) -> bytes:
+        """Return what the source gives, as it is. Blocks while a program runs, until `stop` is set.
+
+        Raises:
+            CredentialMissing: the source is missing, not private, or hangs.
+        """
         self.check_source()
         match self._kind:
             case "env":
-                return self._token(os.fsencode(self._variable()))
+                return os.fsencode(self._variable())
             case "file":
-                return self._token(self._file_bytes())
+                return self._file_bytes()
             case _:
-                return self._token(self._command_bytes(stop))
+                return self._command_bytes(stop or threading.Event())
 
     def _token(self, raw: bytes) -> Secret:
         """Return a token from what a source gave; line ends after it are not part of it."""
@@ -150,18 +164,19 @@ class Credential:
         flaw = _flaw_of_token(raw := raw.rstrip(b"\r\n"))
         if flaw:
             del raw  # no traceback may hold it
-            raise self._missing(f"what {_SOURCES[self._kind]} gives is no token: it {flaw}")
+            raise self.missing(f"what {_SOURCES[self._kind]} gives is no token: it {flaw}")
         self.ends_at = ends_at
         return Secret(raw.decode("ascii"))
 
-    def _missing(self, why: str) -> CredentialMissing:
+    def missing(self, why: str) -> CredentialMissing:
+        """Return the error that says why nothing comes from the source."""
         place = f"env:{self._place}" if self._kind == "env" and _ENV_NAME.fullmatch(self._place) else self._kind
         return CredentialMissing(f"credential {self.name!r} ({place}): {why}")
 
     def _variable(self) -> str:
         value = self._environ.get(self._place, "")
         if not value:
-            raise self._missing(f"the environment variable {self._place} is not set")
+            raise self.missing(f"the environment variable {self._place} is not set")
         return value
 
     def _file_bytes(self) -> bytes:
@@ -170,34 +185,35 @@ class Credential:
             # without waiting, so that a FIFO can't hang us
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
-            raise self._missing(f"{path} can't be read: {error.strerror}") from None
+            raise self.missing(f"{path} can't be read: {error.strerror}") from None
         try:
             about = os.fstat(descriptor)
             if not stat.S_ISREG(about.st_mode):
-                raise self._missing(f"{path} is not a regular file")
+                raise self.missing(f"{path} is not a regular file")
             if about.st_uid != os.geteuid():
-                raise self._missing(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
+                raise self.missing(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
             if stat.S_IMODE(about.st_mode) & 0o077:
-                raise self._missing(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
-            return os.read(descriptor, TOKEN_BYTES + 3)
+                raise self.missing(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
+            return os.read(descriptor, self.most_bytes + 3)
         except OSError as error:
-            raise self._missing(f"{path} can't be read: {error.strerror}") from None
+            raise self.missing(f"{path} can't be read: {error.strerror}") from None
         finally:
             os.close(descriptor)
 
-    def _arguments(self) -> list[str]:
+    def arguments(self) -> list[str]:
+        """Return the program of a `command:` and its arguments."""
         try:
             arguments = shlex.split(self._place)
         except ValueError as error:
-            raise self._missing(f"can't be split into a program and its arguments: {str(error).lower()}") from None
+            raise self.missing(f"can't be split into a program and its arguments: {str(error).lower()}") from None
         if not arguments:
-            raise self._missing("expected command:PROGRAM ARG…")
+            raise self.missing("expected command:PROGRAM ARG…")
         return arguments
 
     def _command_bytes(self, stop: threading.Event) -> bytes:
-        arguments = self._arguments()
+        arguments = self.arguments()
         program = printable(redact(arguments[0]))
-        environ = {name: value for name, value in self._environ.items() if not _may_hold_token(name, value)}
+        environ = child_environ(self._environ)
         try:
             child = subprocess.Popen(
                 arguments,
@@ -210,17 +226,17 @@ class Credential:
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "its name or an argument can't be used"
-            raise self._missing(f"{program} can't be started: {reason}") from None
+            raise self.missing(f"{program} can't be started: {reason}") from None
         until = self._clock.monotonic() + COMMAND_S
         try:
             output = self._output_of(child, until, stop)
         finally:
             status = _end(child)
         if output is None:
-            raise self._missing(f"{program} printed no token within {COMMAND_S:g} s")
-        if status and len(output) <= TOKEN_BYTES:
+            raise self.missing(f"{program} printed no token within {COMMAND_S:g} s")
+        if status and len(output) <= self.most_bytes:
             del output  # no traceback may hold it
-            raise self._missing(f"{program} ended with {_ending(status)}")
+            raise self.missing(f"{program} ended with {_ending(status)}")
         return output
 
     def _output_of(self, child: "subprocess.Popen[bytes]", until: float, stop: threading.Event) -> bytes | None:
@@ -231,7 +247,7 @@ class Credential:
         output, is_open = b"", True
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
-            while len(output) <= TOKEN_BYTES:
+            while len(output) <= self.most_bytes:
                 has_ended = child.poll() is not None
                 left_s = until - self._clock.monotonic()
                 if left_s <= 0 or stop.is_set():
@@ -241,7 +257,7 @@ class Credential:
                         break
                     _wait(child, min(left_s, _POLL_S))
                 elif selector.select(0 if has_ended else min(left_s, _POLL_S)):
-                    block = os.read(pipe.fileno(), TOKEN_BYTES + 2)
+                    block = os.read(pipe.fileno(), self.most_bytes + 2)
                     is_open = bool(block)
                     output += block
                 elif has_ended:  # something that it left running still holds its output
@@ -272,6 +288,19 @@ def _without_end(raw: bytes) -> tuple[bytes, float | None]:
         if moment.tzinfo is not None:
             return token, moment.timestamp()
     return raw, None
+
+
+def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a program inherits: no variable that holds a secret, that a source names, or that is called so."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in named_variables and not _may_hold_token(name, value)
+    }
+
+
+named_variables: set[str] = set()
+"""Variables that an `env:` of this process names."""
 
 
 def _may_hold_token(name: str, value: str) -> bool:

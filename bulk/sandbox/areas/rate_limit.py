@@ -16,7 +16,7 @@ async def get_rate_limit(call: Call) -> Answer:
     if budgets.is_off:
         raise not_found()
     resources = {
-        category: budgets.window(call.credential, category, call.now).status(call.now) for category in budgets.limits
+        category: budgets.window(call.payer, category, call.now).status(call.now) for category in budgets.limits
     }
     body: dict[str, object] = {"resources": resources}
     if call.version < RATE_REMOVED_IN:

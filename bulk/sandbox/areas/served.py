@@ -3,6 +3,7 @@
 from typing import Final
 
 from bulk.sandbox.areas import licenses, notifications, rate_limit
+from bulk.sandbox.areas.apps import device_flow, installations, token_check
 from bulk.sandbox.areas.configurations import (
     enterprise_configurations,
     enterprise_security,
@@ -17,8 +18,10 @@ from bulk.sandbox.http.routes import Area
 
 AREAS: Final[tuple[Area, ...]] = (
     contents.AREA,
+    device_flow.AREA,
     enterprise_configurations.AREA,
     enterprise_security.AREA,
+    installations.AREA,
     licenses.AREA,
     notifications.AREA,
     organization_configurations.AREA,
@@ -28,5 +31,6 @@ AREAS: Final[tuple[Area, ...]] = (
     rulesets.AREA,
     snapshots.AREA,
     team_organizations.AREA,
+    token_check.AREA,
     webhooks.AREA,
 )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from bulk.sandbox.store.records import TokenKind
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -12,10 +14,12 @@ class Access:
         permission: (name, `read` or `write`) for fine-grained, application and installation tokens; None: such tokens
             are refused.
         app_tokens: whether application, installation and workflow tokens may come at all.
+        by: the one kind of credential that may come, an App's own; None: any but these.
         hidden: a token that lacks this gets 404 instead of 403.
     """
 
     scopes: tuple[str, ...] = ()
     permission: tuple[str, str] | None = None
     app_tokens: bool = True
+    by: TokenKind | None = None
     hidden: bool = False

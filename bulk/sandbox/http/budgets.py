@@ -1,4 +1,6 @@
-"""Rate limits: for each credential and category, how many requests fit into a window.
+"""Rate limits: for each payer and category, how many requests fit into a window.
+
+A payer is a user (all tokens that act for him together), an installation, an App, or an anonymous caller's address.
 
 A window begins at the whole second that holds its first request and is a whole number of seconds long, so that the
 integer `reset` is exact. Before that first request the status shows a full budget and `reset` as if a window began
@@ -18,11 +20,17 @@ from bulk.sandbox.settings import RateLimit
 
 ANONYMOUS_LIMIT = 60
 WINDOWS_IN_MEMORY = 100_000
+_ADDRESS = "address:"
+
+
+def address_of(remote: str) -> str:
+    """Return the payer of anonymous requests from an IP address."""
+    return _ADDRESS + remote
 
 
 @dataclass(slots=True)
 class Window:
-    """One category of one credential.
+    """One category of one payer.
 
     Attributes:
         category: its name.
@@ -79,18 +87,18 @@ class Budgets:
     def __init__(self, limits: Mapping[str, RateLimit], is_off: bool) -> None:
         self.is_off = is_off
         self.limits = limits
-        self._windows: dict[tuple[int | str, str], Window] = {}
+        self._windows: dict[tuple[str, str], Window] = {}
 
-    def window(self, credential: int | str, category: str, now: float) -> Window:
-        """Return the window of a credential (a token's id, or an anonymous caller's address), rolled to `now`."""
-        window = self._windows.get((credential, category))
+    def window(self, payer: str, category: str, now: float) -> Window:
+        """Return the window of a payer (`Token.payer`, or `address_of` an anonymous caller), rolled to `now`."""
+        window = self._windows.get((payer, category))
         if window is None:
             if len(self._windows) >= WINDOWS_IN_MEMORY:
                 self._windows = {key: kept for key, kept in self._windows.items() if now < kept.reset_at(now)}
             limit = self.limits[category]
-            if isinstance(credential, str):
+            if payer.startswith(_ADDRESS):
                 limit = self._anonymous(limit)
-            window = self._windows[credential, category] = Window(category, limit.limit, limit.seconds)
+            window = self._windows[payer, category] = Window(category, limit.limit, limit.seconds)
         window.roll(now)
         return window
 

@@ -61,7 +61,7 @@ class Call:
         version: `2022-11-28` or `2026-03-10`.
         media: what the caller accepts: `json`, `raw`, `html`, `object`, `text` or `full`.
         token, user: who calls; None: anonymous.
-        credential: whose budgets pay: the token's id, or an anonymous caller's address.
+        payer: whose budgets pay (`Token.payer`), or an anonymous caller's address.
         base_url: `http(s)://HOST:PORT/PATH` as the caller named it; every URL in an answer begins so.
         raw: the body's bytes.
         now: when the request came (UTC epoch seconds).
@@ -73,13 +73,13 @@ class Call:
         "anonymous",
         "base_url",
         "context",
-        "credential",
         "headers",
         "media",
         "method",
         "now",
         "params",
         "path",
+        "payer",
         "query",
         "raw",
         "token",
@@ -101,7 +101,7 @@ class Call:
         version: str,
         media: str,
         token: Token | None,
-        credential: int | str,
+        payer: str,
         base_url: str,
         raw: bytes,
         now: float,
@@ -110,7 +110,7 @@ class Call:
         self.method, self.path, self.params = method, path, params
         self.query, self.headers, self.version, self.media = query, headers, version, media
         self.token, self.user = token, token.user if token else None
-        self.credential, self.base_url, self.raw, self.now = credential, base_url, raw, now
+        self.payer, self.base_url, self.raw, self.now = payer, base_url, raw, now
         self._paused = False
 
     @property

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from bulk.sandbox.clock import parse_http_date
 
@@ -14,6 +15,21 @@ from bulk.sandbox.clock import parse_http_date
 def etag_of(content: bytes) -> str:
     """Return a weak validator of an answer's bytes."""
     return f'W/"{hashlib.blake2b(content, digest_size=20).hexdigest()}"'
+
+
+def etag_for(content: bytes, headers: Mapping[str, str]) -> str:
+    """Return a validator of an answer's bytes and of who asked for them: another token never has the same.
+
+    It is the one that the public platform was seen to give: SHA-256 of the values of `Accept`, `Authorization` and
+    `Cookie`, each with a colon behind it, and of the bytes.
+    """
+    digest = hashlib.sha256()
+    for name in ("Accept", "Authorization", "Cookie"):
+        value = headers.get(name)
+        if value is not None:
+            digest.update(value.encode("utf-8", "surrogateescape") + b":")
+    digest.update(content)
+    return f'W/"{digest.hexdigest()}"'
 
 
 def is_unmodified(

@@ -1,7 +1,8 @@
 """The journal: one JSON line for each request, in the file before the answer's last byte leaves.
 
 A reader that has an answer finds its line. Keys: `at` (arrival, UTC with microseconds), `elapsed_ms` (arrival to the
-writing of the line), `user` (login; null: anonymous or not known), `method`, `path` (as sent, without the query),
+writing of the line), `user` (login; null: anonymous or not known), `payer` (whose budget it is: `user:ID`,
+`installation:ID`, `app:ID`, `address:IP`; null: not known), `method`, `path` (as sent, without the query),
 `status` (what the client was sent; null: nothing), `applied` (the operation was carried out, reads included: its own
 answer was below 400, whatever became of that answer), `effect` (what was changed; null: nothing), `category` (who
 pays; null: not counted), `remaining` (of the category after this request; null: no limit), `fault` (its kind, or
@@ -28,6 +29,7 @@ class Entry:
     method: str
     path: str
     user: str | None = None
+    payer: str | None = None
     status: int | None = None
     applied: bool = False
     effect: str | None = None
@@ -42,6 +44,7 @@ class Entry:
                 "at": iso_exact(self.at),
                 "elapsed_ms": round((now - self.at) * 1000, 3),
                 "user": self.user,
+                "payer": self.payer,
                 "method": self.method,
                 "path": self.path,
                 "status": self.status,

@@ -4,8 +4,9 @@ journal begins → fault decided → version → User-Agent → authentication �
 area function → latency → conditional answer (a 304 is free; writes never get one) → headers → fault at the answer →
 journal line → answer.
 
-A request refused before the rate limit (400 unknown version, 403 without User-Agent, 401, 403 locked out) counts in
-no budget and carries no `X-RateLimit` headers. A bug in an area is a 500 and a log line.
+A request refused before the rate limit (400 unknown version, 403 without User-Agent, 403 locked out) counts in no
+budget and carries no `X-RateLimit` headers; a 401 counts as an anonymous request of its address.
+A bug in an area is a 500 and a log line.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from bulk.sandbox.clock import http_date
 from bulk.sandbox.context import Context
 from bulk.sandbox.http import conditional, faults
 from bulk.sandbox.http.answers import Answer
-from bulk.sandbox.http.authentication import Authentication
-from bulk.sandbox.http.budgets import Window
+from bulk.sandbox.http.auth.authentication import Authentication
+from bulk.sandbox.http.auth.token_headers import token_headers
+from bulk.sandbox.http.budgets import Window, address_of
 from bulk.sandbox.http.call import Call, Query
 from bulk.sandbox.http.faults import Faults
 from bulk.sandbox.http.journal import Entry, Journal
@@ -33,6 +35,7 @@ from bulk.sandbox.http.media import JSON, Accepts
 from bulk.sandbox.http.observing import Observe, Observed
 from bulk.sandbox.http.refusals import Refused, bad_request, forbidden, not_found
 from bulk.sandbox.http.routes import Route, Router
+from bulk.sandbox.store.records import Token
 
 LOG = logging.getLogger("bulk.sandbox")
 OLDEST_VERSION: Final = "2022-11-28"
@@ -55,6 +58,7 @@ class _Exchange:
     match: tuple[Route, dict[str, str]] | None
     version: str = OLDEST_VERSION
     media: str = JSON
+    token: Token | None = None
     window: Window | None = None
     window_started_at: int | None = None
     call: Call | None = None
@@ -66,7 +70,7 @@ class Pipeline:
     def __init__(self, context: Context, router: Router, journal: Journal, observe: Observe | None = None) -> None:
         self._context, self._router, self._journal, self._observe = context, router, journal, observe
         self._clock = context.clock
-        self._authentication = Authentication(context.state)
+        self._authentication = Authentication(context.state, context.apps)
         self._accepts = Accepts(context.vendor)
         self._faults = Faults(context.settings.faults, context.settings.fault_seed)
         self._version_header = context.vendor.header("Api-Version")
@@ -124,7 +128,7 @@ class Pipeline:
         path, _, query = target.partition("?")
         entry = Entry(self._clock.now(), request.method, path)
         base = self._context.settings.base_path
-        inner = path[len(base) :] if path.startswith(base + "/") else ""
+        inner = path[len(base) :] if path.startswith(base + "/") else path if path.startswith("/login/") else ""
         return _Exchange(request, entry, inner, query.partition("#")[0], self._router.match(request.method, inner))
 
     def _describe(self, exchange: _Exchange) -> None:
@@ -134,8 +138,8 @@ class Pipeline:
         entry.user = token.user.login if token else None
         entry.category = self._category(exchange)
         if entry.category and not self._context.budgets.is_off:
-            credential = token.id if token else self._address(exchange)
-            entry.remaining = self._context.budgets.window(credential, entry.category, entry.at).remaining
+            payer = token.payer if token else address_of(self._address(exchange))
+            entry.remaining = self._context.budgets.window(payer, entry.category, entry.at).remaining
 
     @staticmethod
     def _category(exchange: _Exchange) -> str | None:
@@ -175,10 +179,15 @@ class Pipeline:
                 "Request forbidden by administrative rules. Please make sure your request has a User-Agent header."
             )
         address = self._address(exchange)
-        token = self._authentication.identify(headers.get("Authorization"), address, entry.at)
+        try:
+            token = exchange.token = self._authentication.identify(headers.get("Authorization"), address, entry.at)
+        except Refused as refused:
+            if refused.status == 401:
+                self._charge(exchange, address_of(address), entry, is_refused=True)
+            raise
         entry.user = token.user.login if token else None
-        credential = token.id if token else address
-        self._charge(exchange, credential, entry)
+        payer = entry.payer = token.payer if token else address_of(address)
+        self._charge(exchange, payer, entry)
         if exchange.match is None:
             raise not_found()
         route, params = exchange.match
@@ -194,23 +203,25 @@ class Pipeline:
             version=version,
             media=exchange.media,
             token=token,
-            credential=credential,
+            payer=payer,
             base_url=self._base_url(exchange.request),
             raw=raw,
             now=entry.at,
         )
         return route, call
 
-    def _charge(self, exchange: _Exchange, credential: int | str, entry: Entry) -> None:
+    def _charge(self, exchange: _Exchange, payer: str, entry: Entry, *, is_refused: bool = False) -> None:
+        """Have a payer pay for the request; one that `is_refused` anyway is not refused for that."""
         budgets = self._context.budgets
         entry.category = self._category(exchange)
         if budgets.is_off:
             return
-        window = exchange.window = budgets.window(credential, entry.category or "core", entry.at)
+        window = exchange.window = budgets.window(payer, entry.category or "core", entry.at)
         if entry.category is None:
             return
-        if not window.take(entry.at):
-            whose = f"user {entry.user}" if entry.user else f"{credential}"
+        if not window.take(entry.at) and not is_refused:
+            kind, _, number = payer.partition(":")
+            whose = f"{kind} ID {number}" if kind in ("user", "installation") else number
             raise forbidden(f"API rate limit exceeded for {whose}.")
         exchange.window_started_at = window.started_at
 
@@ -235,9 +246,13 @@ class Pipeline:
             content_type = "application/json; charset=utf-8"
         status, etag = answer.status, answer.etag
         if status == 200 and exchange.request.method in ("GET", "HEAD"):
-            if etag is None and body is not None:
-                etag = conditional.etag_of(body)
             asked = exchange.request.headers
+            if body is not None and self._context.settings.etag_is_of_token:
+                # a JSON body with one-time URLs is another each time: the area says when it has changed
+                is_exact = etag is None or answer.raw is not None
+                etag = conditional.etag_for(body if is_exact else (etag or "").encode(), asked)
+            elif etag is None and body is not None:
+                etag = conditional.etag_of(body)
             if conditional.is_unmodified(
                 asked.get("If-None-Match"), asked.get("If-Modified-Since"), etag, answer.last_modified
             ):
@@ -267,6 +282,8 @@ class Pipeline:
             (self._request_id_header, f"{self._boot:X}:{self._count:X}"),
             *self._fixed_headers(exchange.version, exchange.media),
         ]
+        if exchange.token is not None:
+            headers += token_headers(exchange.token, exchange.match[0].access if exchange.match else None, now)
         window = exchange.window
         if window is not None:
             headers += [

@@ -3,7 +3,7 @@
 Any of these keys, all optional; an unknown one is an error:
 
     standard: true            # false: begin without the standard data
-    users:         [{login, name, email, site_admin, enterprise_owner, billing_manager}]
+    users:         [{login, name, email, password, site_admin, enterprise_owner, billing_manager}]
     organizations: [{login, name, description, owners: [login], security_managers: [login], members: [login]}]
     repositories:  [{organization, name, private, description, default_branch, advanced_security, files: {path: text}}]
                    # or a generated fleet, in the list or alone: {organization, count, readme_bytes, prefix}
@@ -13,7 +13,11 @@ Any of these keys, all optional; an unknown one is an error:
     license:       {seats, advanced_security_seats, kind, expire_at, standalone}
     committers:    [{repository: organization/name, users: [login], last_pushed_at}]
     notifications: [{user, repository: organization/name, count, reason, title, type, unread, updated_at}]
-    tokens:        [{token, user, kind, scopes, permissions: {name: read | write}, organization, seconds}]
+    tokens:        [{token, user, kind, scopes, permissions: {name: read | write}, organization, seconds, app}]
+    apps:          [{slug, client_id, name, client_secret, public_keys: [PEM or file], permissions,
+                     token_seconds, interval,
+                     installations: [{organization, repositories: [name], permissions, suspended}]}]
+                   # or many generated organizations: installations: [{prefix, count, each, readme_bytes}]
 
 Pure but for the reading of the file; `seeds.py` says what becomes of each key.
 """
@@ -29,6 +33,7 @@ from typing import Annotated, Literal
 import msgspec
 import orjson
 
+from bulk.sandbox.seeding.app_seeds import AppSeed
 from bulk.sandbox.seeding.notification_seeds import NotificationSeed
 from bulk.sandbox.settings import SettingError
 from bulk.sandbox.store.records import TokenKind
@@ -53,6 +58,7 @@ class UserSeed(msgspec.Struct, forbid_unknown_fields=True):
     login: Login
     name: str | None = None
     email: str | None = None
+    password: Annotated[str, msgspec.Meta(min_length=1)] | None = None
     site_admin: bool = False
     enterprise_owner: bool = False
     billing_manager: bool = False
@@ -136,6 +142,7 @@ class TokenSeed(msgspec.Struct, forbid_unknown_fields=True):
     permissions: dict[str, Literal["read", "write"]] = {}
     organization: str | None = None
     seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    app: str | None = None
 
 
 class SeedFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -151,6 +158,7 @@ class SeedFile(msgspec.Struct, forbid_unknown_fields=True):
     committers: list[CommittersSeed] = []
     notifications: list[NotificationSeed] = []
     tokens: list[TokenSeed] = []
+    apps: list[AppSeed] = []
 
 
 def read(path: Path) -> tuple[bytes, SeedFile]:
@@ -194,6 +202,10 @@ def _flaws(seed: SeedFile) -> Iterator[str]:
         elif repository.count is not None and (repository.files or repository.advanced_security):
             yield f"repositories[{place}]: files and advanced_security go with name, not with count"
         yield from _flaws_of_files(f"repositories[{place}].files", repository.files)
+    for place, app in enumerate(seed.apps):
+        for number, installation in enumerate(app.installations):
+            if (installation.organization is None) == (installation.prefix is None):
+                yield f"apps[{place}].installations[{number}]: give either organization, or prefix and count"
     names: set[str] = set()
     for place, new in enumerate(seed.new_organizations.repositories if seed.new_organizations else ()):
         where = f"new_organizations.repositories[{place}]"

@@ -17,9 +17,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from bulk.sandbox.clock import parse_iso
+from bulk.sandbox.clock import Clock, parse_iso
 from bulk.sandbox.rights import ALL_SCOPES
 from bulk.sandbox.seeding import new_organizations, seed_file
+from bulk.sandbox.seeding.app_seeds import AppPlanter, AppSeed, InstallationSeed
 from bulk.sandbox.seeding.notification_seeds import NotificationSeed
 from bulk.sandbox.seeding.notification_seeds import plant as plant_notifications
 from bulk.sandbox.seeding.seed_file import (
@@ -30,23 +31,25 @@ from bulk.sandbox.seeding.seed_file import (
     SeedFile,
     TeamSeed,
     TokenSeed,
+    UserSeed,
 )
 from bulk.sandbox.settings import SettingError, Settings
-from bulk.sandbox.store.records import Organization, Repository, TokenKind, User
+from bulk.sandbox.store.apps import INSTALLATION_S, Apps
+from bulk.sandbox.store.records import App, Organization, Repository, TokenKind, User
 from bulk.sandbox.store.state import State
 
 ENTERPRISE_ID: Final = 1
-INSTALLATION_S: Final = 3600.0
 LICENSE_S: Final = 365 * 86_400.0
 """How long a license lasts where nothing is said about it (seconds)."""
 
 
-def plant(state: State, settings: Settings, now: float) -> None:
+def plant(state: State, settings: Settings, clock: Clock, directory: Path) -> None:
     """Bring an opened state to what the settings ask for, and read its records into memory.
 
     Raises:
         SettingError: the seed file or a token of the settings can't be used; the state is as before.
     """
+    now = clock.now()
     content, seed = (b"", SeedFile()) if settings.seed_data is None else seed_file.read(settings.seed_data)
     with state.transaction() as db:
         if state.is_new:
@@ -64,7 +67,7 @@ def plant(state: State, settings: Settings, now: float) -> None:
             and not db.execute("SELECT 1 FROM seeds WHERE sha256 = ?", (digest,)).fetchone()
         ):
             db.execute("INSERT INTO seeds VALUES (?, ?)", (digest, now))
-            _Planter(state, settings.seed_data, now).plant(seed)
+            _Planter(state, settings.seed_data, now, Apps(state, clock), directory).plant(seed)
     state.is_planted = True
     for token in settings.tokens:
         user = state.user(token.user)
@@ -99,10 +102,16 @@ STANDARD_TOKENS: Final[Mapping[str, str]] = {
 """The tokens of the standard data, and whose each of them is."""
 
 
+STANDARD_PASSWORD: Final = "sbx-password"
+"""Of octoadmin, alice and bob."""
+
+
 def _standard_tokens(state: State) -> None:
     octoadmin, alice, bob = (state.user_by_id(number) for number in (1, 2, 3))
     state.add_token("sbx-site-admin", octoadmin, scopes=ALL_SCOPES)
     state.add_token("sbx-org-owner", alice, scopes=ALL_SCOPES)
+    for user in (octoadmin, alice, bob):
+        state.set_password(user, STANDARD_PASSWORD)
     state.add_token("sbx-member", bob, scopes=ALL_SCOPES)
     state.add_token("sbx-read-only", octoadmin, scopes=("read:org",))
     state.add_token(
@@ -142,18 +151,13 @@ def _instant(moment: datetime) -> float:
 class _Planter:
     """Applies a seed file to a state."""
 
-    def __init__(self, state: State, path: Path, now: float) -> None:
-        self._state, self._path, self._now = state, path, now
+    def __init__(self, state: State, path: Path, now: float, apps: Apps, directory: Path) -> None:
+        self._state, self._path, self._now, self._apps = state, path, now, apps
+        self._app_planter = AppPlanter(state, apps, path.parent.resolve(), directory, now)
 
     def plant(self, seed: SeedFile) -> None:
         for user in seed.users:
-            former = self._state.user(user.login)
-            number = former.id if former else self._state.allocate("user")
-            name, email = user.name or user.login, user.email or f"{user.login}@acme.example"
-            self._state.add_user(User(number, user.login, name, email, user.site_admin, user.enterprise_owner))
-            self._state.db.execute("DELETE FROM billing_managers WHERE user_id = ?", (number,))
-            if user.billing_manager:
-                self._state.db.execute("INSERT INTO billing_managers VALUES (?, ?)", (number, ENTERPRISE_ID))
+            self._person(user)
         for organization in seed.organizations:
             self._organization(organization)
         repositories = seed.repositories if isinstance(seed.repositories, list) else [seed.repositories]
@@ -169,8 +173,30 @@ class _Planter:
             self._committers(committers, f"committers[{place}]")
         for place, notification in enumerate(seed.notifications):
             self._notification(notification, f"notifications[{place}]")
+        for app in seed.apps:
+            self._app(app)
         for token in seed.tokens:
             self._token(token)
+
+    def _app(self, seed: AppSeed) -> None:
+        app = self._app_planter.plant(seed)
+        for each in seed.installations:
+            names = [each.organization] if each.organization else [f"{each.prefix}{n + 1}" for n in range(each.count)]
+            for login in names:
+                organization = self._state.organization(login) or self._generated(login, each)
+                try:
+                    self._app_planter.install(app, each, organization)
+                except SettingError as flaw:
+                    raise self._error(str(flaw)) from None
+
+    def _generated(self, login: str, seed: InstallationSeed) -> Organization:
+        """Return a new organization with a fleet of repositories."""
+        if seed.prefix is None:
+            raise self._error(f"apps: there is no organization {login!r}")
+        if seed.each:
+            self._repository(RepositorySeed(login, count=seed.each, readme_bytes=seed.readme_bytes))
+        made = self._state.organization(login)
+        return made or self._organization(OrganizationSeed(login))
 
     def _error(self, reason: str) -> SettingError:
         return SettingError(f"--seed-data {self._path}: {reason}")
@@ -180,6 +206,18 @@ class _Planter:
         if user is None:
             raise self._error(f"{where}: there is no user {login!r}: add it to users")
         return user
+
+    def _person(self, seed: UserSeed) -> None:
+        former = self._state.user(seed.login)
+        number = former.id if former else self._state.allocate("user")
+        name, email = seed.name or seed.login, seed.email or f"{seed.login}@acme.example"
+        user = User(number, seed.login, name, email, seed.site_admin, seed.enterprise_owner)
+        self._state.add_user(user)
+        if seed.password is not None:
+            self._state.set_password(user, seed.password)
+        self._state.db.execute("DELETE FROM billing_managers WHERE user_id = ?", (number,))
+        if seed.billing_manager:
+            self._state.db.execute("INSERT INTO billing_managers VALUES (?, ?)", (number, ENTERPRISE_ID))
 
     def _organization(self, seed: OrganizationSeed) -> Organization:
         if self._state.user(seed.login):
@@ -275,6 +313,12 @@ class _Planter:
         user = self._user(seed.user, where)
         plant_notifications(self._state, seed, user, self._stored(seed.repository, where), self._now)
 
+    def _named_app(self, client_id: str) -> App:
+        app = self._apps.app(client_id)
+        if app is None:
+            raise self._error(f"tokens: there is no App {client_id!r}: add it to apps")
+        return app
+
     def _token(self, seed: TokenSeed) -> None:
         user = self._user(seed.user, "tokens")
         organization = None
@@ -292,4 +336,5 @@ class _Planter:
             permissions=seed.permissions,
             organization=organization,
             lasts_s=seed.seconds or (INSTALLATION_S if seed.kind is TokenKind.INSTALLATION else None),
+            app=None if seed.app is None else self._named_app(seed.app),
         )

@@ -16,6 +16,8 @@ class TokenKind(StrEnum):
     INSTALLATION = "installation"
     OAUTH = "oauth"
     WORKFLOW = "workflow"
+    APP = "app"  # a JSON web token that an App has signed
+    CLIENT = "client"  # an App's client id and secret, as Basic
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,18 @@ class Token:
     """A credential, without its text.
 
     Attributes:
-        id: budgets are kept for each.
+        id: which one it is; 0 for what is no token of the state (a JWT, a password).
         kind: what sort of token it is.
         user: whose it is; for an installation token, who installed it.
         organization_id: the one organization that an installation token reaches; None: all that the user reaches.
         scopes: of a classic or OAuth token.
         permissions: name to `read` or `write`, of every other kind.
         ends_at: from when on it is refused (UTC epoch seconds); None: never.
+        app_id: the App that it belongs to; None: to none.
+        installation_id: the installation that it is of; None: of none.
+        repository_ids: the repositories that it is limited to; None: it is not.
+        is_scoped: it was asked for with fewer repositories or permissions than the installation has.
+        usable_at: it is not taken before, because not every server knows of it yet (UTC epoch seconds).
     """
 
     id: int
@@ -57,6 +64,68 @@ class Token:
     scopes: frozenset[str]
     permissions: Mapping[str, str]
     ends_at: float | None
+    app_id: int | None = None
+    installation_id: int | None = None
+    repository_ids: frozenset[int] | None = None
+    is_scoped: bool = False
+    usable_at: float = 0.0
+
+    @property
+    def payer(self) -> str:
+        """Whose budgets pay for what it asks: all tokens that act for a user share his."""
+        match self.kind:
+            case TokenKind.INSTALLATION:
+                return f"installation:{self.installation_id or f'of organization {self.organization_id}'}"
+            case TokenKind.APP | TokenKind.CLIENT:
+                return f"app:{self.app_id}"
+            case TokenKind.WORKFLOW:
+                return f"workflow:{self.id}"
+        return f"user:{self.user.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An App.
+
+    Attributes:
+        id, client_id: either names it as the issuer of a JWT.
+        user: as whom it acts in its installations (`SLUG[bot]`).
+        secret_digest: SHA-256 of its client secret; None: it has none.
+        permissions: what it asks of whoever installs it.
+        keys: public keys as PEM, or files that hold them.
+        token_s, interval_s: how long a user's token lasts, and how often it may be asked for in the device flow
+            (seconds).
+    """
+
+    id: int
+    client_id: str
+    slug: str
+    name: str
+    user: User
+    secret_digest: bytes | None
+    permissions: Mapping[str, str]
+    keys: tuple[str, ...]
+    token_s: float
+    interval_s: float
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """An App in an organization.
+
+    Attributes:
+        repository_ids: the selected repositories; None: all of them.
+        suspended_at: since when it is suspended (UTC epoch seconds); None: it is not.
+    """
+
+    id: int
+    app_id: int
+    organization_id: int
+    permissions: Mapping[str, str]
+    repository_ids: frozenset[int] | None
+    suspended_at: float | None
+    created_at: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,33 @@ CREATE TABLE users (
     id INTEGER PRIMARY KEY, login TEXT NOT NULL UNIQUE COLLATE NOCASE, name TEXT NOT NULL, email TEXT NOT NULL,
     site_admin INTEGER NOT NULL DEFAULT 0, enterprise_owner INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL
 );
--- A token is known by the SHA-256 of its text; `lasts_s` counts from each start of the sandbox (NULL: for ever).
+-- A password is known by the SHA-256 of LOGIN:PASSWORD, the login in lower case.
+CREATE TABLE passwords (user_id INTEGER PRIMARY KEY REFERENCES users (id), digest BLOB NOT NULL);
+-- A token is known by the SHA-256 of its text; it ends at `ends_at` (NULL: never) and is taken from `usable_at` on.
+-- `app_id` is the App that it was made for; `repositories_json` the ids that it is limited to (NULL: to none).
 CREATE TABLE tokens (
     id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, user_id INTEGER NOT NULL REFERENCES users (id),
     organization_id INTEGER REFERENCES organizations (id), scopes_json TEXT NOT NULL DEFAULT '[]',
-    permissions_json TEXT NOT NULL DEFAULT '{}', lasts_s REAL
+    permissions_json TEXT NOT NULL DEFAULT '{}', ends_at REAL, app_id INTEGER, installation_id INTEGER,
+    repositories_json TEXT, is_scoped INTEGER NOT NULL DEFAULT 0, usable_at REAL NOT NULL DEFAULT 0
 );
+-- When tokens of the command line end: given again at a later start, they end when they did.
+CREATE TABLE lent_tokens (digest BLOB PRIMARY KEY, ends_at REAL NOT NULL) WITHOUT ROWID;
+
+-- Apps ---------------------------------------------------------------------------------------------------------------
+-- keys_json: public keys as PEM, or the files that hold them, which are read each time; settings_json: of the device flow.
+CREATE TABLE apps (
+    id INTEGER PRIMARY KEY, client_id TEXT NOT NULL UNIQUE, slug TEXT NOT NULL UNIQUE COLLATE NOCASE, name TEXT NOT NULL,
+    secret_digest BLOB, user_id INTEGER NOT NULL, permissions_json TEXT NOT NULL, keys_json TEXT NOT NULL,
+    settings_json TEXT NOT NULL, created_at REAL NOT NULL
+);
+CREATE TABLE installations (
+    id INTEGER PRIMARY KEY, app_id INTEGER NOT NULL, organization_id INTEGER NOT NULL, permissions_json TEXT NOT NULL,
+    repositories_json TEXT, suspended_at REAL, created_at REAL NOT NULL, UNIQUE (app_id, organization_id)
+);
+-- A refresh token works once: `token_digest` is the token that was given with it, and goes with it.
+CREATE TABLE refresh_tokens (digest BLOB PRIMARY KEY, token_digest BLOB NOT NULL, app_id INTEGER NOT NULL,
+    user_id INTEGER NOT NULL, ends_at REAL NOT NULL) WITHOUT ROWID;
 
 -- Organizations and repositories -------------------------------------------------------------------------------------
 CREATE TABLE organizations (

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from bulk.sandbox.clock import Clock
 from bulk.sandbox.settings import SettingError
-from bulk.sandbox.store.records import Organization, Repository, Token, TokenKind, User
+from bulk.sandbox.store import rows
+from bulk.sandbox.store.records import App, Organization, Repository, Token, TokenKind, User
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 REPOSITORIES_IN_MEMORY = 50_000
 
 RepositorySource = Callable[[Organization, str], Repository | None]
@@ -97,11 +98,11 @@ class State:
         # Negative ids are lent tokens, which no file holds.
         self._tokens = {digest: token for digest, token in self._tokens.items() if token.id < 0}
         for row in self.db.execute("SELECT * FROM users"):
-            self._keep_user(_user(row))
+            self._keep_user(rows.user(row))
         for row in self.db.execute("SELECT * FROM tokens"):
-            self._tokens[row["digest"]] = self._token(row)
+            self._tokens[row["digest"]] = rows.token(row, self._users_by_id)
         for row in self.db.execute("SELECT * FROM organizations"):
-            self._keep_organization(_organization(row))
+            self._keep_organization(rows.organization(row))
         for row in self.db.execute("SELECT * FROM memberships"):
             self._roles[row["organization_id"], row["user_id"]] = row["role"]
         for row in self.db.execute("SELECT DISTINCT organization_id FROM repositories"):
@@ -168,31 +169,76 @@ class State:
         permissions: Mapping[str, str] | None = None,
         organization: Organization | None = None,
         lasts_s: float | None = None,
+        app: App | None = None,
     ) -> None:
-        """Add a token, or replace the one of the same text. `lasts_s` (seconds) counts from each start."""
+        """Add a token, or replace the one of the same text. It ends `lasts_s` (seconds) from now; None: never."""
+        self.keep_token(
+            text,
+            Token(
+                0,
+                kind,
+                user,
+                organization.id if organization else None,
+                frozenset(scopes),
+                dict(permissions or {}),
+                None if lasts_s is None else self._clock.now() + lasts_s,
+                app_id=app.id if app else None,
+            ),
+        )
+
+    def keep_token(self, text: str, token: Token) -> None:
+        """Add a token as it is, under an id of its own, or replace the one of the same text."""
+        limited_to = None if token.repository_ids is None else json.dumps(sorted(token.repository_ids))
         row = self.db.execute(
             "INSERT OR REPLACE INTO tokens (digest, kind, user_id, organization_id, scopes_json, permissions_json, "
-            "lasts_s) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *",
+            "ends_at, app_id, installation_id, repositories_json, is_scoped, usable_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
             (
                 digest_of(text),
-                kind,
-                user.id,
-                organization.id if organization else None,
-                json.dumps(sorted(scopes)),
-                json.dumps(dict(permissions or {}), sort_keys=True),
-                lasts_s,
+                token.kind,
+                token.user.id,
+                token.organization_id,
+                json.dumps(sorted(token.scopes)),
+                json.dumps(dict(token.permissions), sort_keys=True),
+                token.ends_at,
+                token.app_id,
+                token.installation_id,
+                limited_to,
+                token.is_scoped,
+                token.usable_at,
             ),
         ).fetchone()
-        self._tokens[row["digest"]] = self._token(row)
+        self._tokens[row["digest"]] = rows.token(row, self._users_by_id)
+        self.token_changes += 1
+
+    def drop_token(self, digest: bytes) -> None:
+        """Forget the token of that digest, so that it is refused from now on."""
+        self.db.execute("DELETE FROM tokens WHERE digest = ?", (digest,))
+        self._tokens.pop(digest, None)
         self.token_changes += 1
 
     def lend_token(self, text: str, user: User, scopes: Sequence[str], lasts_s: float | None) -> None:
-        """Add a classic token in memory only: it is gone at the next start."""
-        ends_at = None if lasts_s is None else self._opened_at + lasts_s
+        """Add a classic token in memory only: it is gone at the next start. Lent again then, it ends when it did."""
+        digest, ends_at = digest_of(text), None
+        if lasts_s is not None:
+            self.db.execute("INSERT OR IGNORE INTO lent_tokens VALUES (?, ?)", (digest, self._opened_at + lasts_s))
+            row = self.db.execute("SELECT ends_at FROM lent_tokens WHERE digest = ?", (digest,)).fetchone()
+            ends_at = float(row["ends_at"])
         # Negative ids: never those of the file.
         number = -1 - len(self._tokens)
         self.token_changes += 1
-        self._tokens[digest_of(text)] = Token(number, TokenKind.CLASSIC, user, None, frozenset(scopes), {}, ends_at)
+        self._tokens[digest] = Token(number, TokenKind.CLASSIC, user, None, frozenset(scopes), {}, ends_at)
+
+    def set_password(self, user: User, password: str) -> None:
+        """Let a user log in with a password."""
+        digest = digest_of(f"{user.login.lower()}:{password}")
+        self.db.execute("INSERT OR REPLACE INTO passwords VALUES (?, ?)", (user.id, digest))
+        self.token_changes += 1
+
+    def has_password(self, user: User, password: str) -> bool:
+        """Return whether that is the user's password."""
+        row = self.db.execute("SELECT digest FROM passwords WHERE user_id = ?", (user.id,)).fetchone()
+        return row is not None and bytes(row["digest"]) == digest_of(f"{user.login.lower()}:{password}")
 
     # Organizations and repositories ---------------------------------------------------------------------------------
 
@@ -254,7 +300,7 @@ class State:
         row = self.db.execute(
             "SELECT * FROM repositories WHERE organization_id = ? AND name = ?", (organization.id, name)
         ).fetchone()
-        return _repository(row) if row else None
+        return rows.repository(row) if row else None
 
     def add_repository(self, repository: Repository) -> None:
         """Add a repository, or replace the one of the same id."""
@@ -309,17 +355,6 @@ class State:
             self._organizations.pop(former.login.casefold(), None)
         self._organizations[organization.login.casefold()] = self._organizations_by_id[organization.id] = organization
 
-    def _token(self, row: sqlite3.Row) -> Token:
-        return Token(
-            row["id"],
-            TokenKind(row["kind"]),
-            self._users_by_id[row["user_id"]],
-            row["organization_id"],
-            frozenset(json.loads(row["scopes_json"])),
-            json.loads(row["permissions_json"]),
-            None if row["lasts_s"] is None else self._opened_at + row["lasts_s"],
-        )
-
 
 def digest_of(text: str) -> bytes:
     """Return how a token is kept: SHA-256 of its text."""
@@ -338,27 +373,3 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
             f"--state {path}: it is of version {found['value']}, this sandbox writes {SCHEMA_VERSION}: "
             "name another directory"
         )
-
-
-def _user(row: sqlite3.Row) -> User:
-    return User(
-        row["id"], row["login"], row["name"], row["email"], bool(row["site_admin"]), bool(row["enterprise_owner"])
-    )
-
-
-def _organization(row: sqlite3.Row) -> Organization:
-    return Organization(
-        row["id"], row["enterprise_id"], row["login"], row["name"], row["description"], row["created_at"]
-    )
-
-
-def _repository(row: sqlite3.Row) -> Repository:
-    return Repository(
-        row["id"],
-        row["organization_id"],
-        row["name"],
-        bool(row["private"]),
-        row["description"],
-        row["default_branch"],
-        row["created_at"],
-    )

@@ -14,8 +14,8 @@ from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecid
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import Configuration, DefaultConfiguration
+from bulk_jobs.shared import accesses, creations, enterprises, normal_forms, pages, proofs, refusals
 from bulk_jobs.shared import configuration_fields as fields
-from bulk_jobs.shared import creations, enterprises, normal_forms, pages, proofs, refusals
 
 _CREATED_OR_REFUSED = frozenset((201, 400, 409, 422))
 _DEFAULTS = proofs.listing({"default_for_new_repos": str})
@@ -100,6 +100,7 @@ class ListEnterpriseConfigurations(Operation[EnterpriseItem], Returns[list[Confi
     """
 
     name = "enterprise-configuration.list"
+    access = accesses.ENTERPRISE_READ
     Item = EnterpriseItem
     example: ClassVar = {"enterprise": "acme"}
 
@@ -121,6 +122,7 @@ class ListEnterpriseDefaults(Operation[EnterpriseItem], Returns[list[DefaultConf
     """
 
     name = "enterprise-configuration.defaults"
+    access = accesses.ENTERPRISE_READ
     Item = EnterpriseItem
     example: ClassVar = {"enterprise": "acme"}
 
@@ -143,6 +145,7 @@ class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem], Returns
     """
 
     name = "enterprise-configuration.get"
+    access = accesses.ENTERPRISE_READ
     Item = EnterpriseConfigurationItem
     example: ClassVar = {"enterprise": "acme", "configuration_id": 1001}
 
@@ -172,6 +175,7 @@ class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem], Retur
     """
 
     name = "enterprise-configuration.create"
+    access = accesses.ENTERPRISE_WRITE
     Item = CreateConfigurationItem
     is_read = False
     most_requests = 2

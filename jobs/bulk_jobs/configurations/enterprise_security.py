@@ -18,7 +18,7 @@ from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succ
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import ProductEnablement, SecuritySettings
-from bulk_jobs.shared import enterprises, names, polling
+from bulk_jobs.shared import accesses, enterprises, names, polling
 
 LINK = "secret_scanning_push_protection_custom_link"
 UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
@@ -54,6 +54,7 @@ class GetEnterpriseSecurity(Operation[EnterpriseItem], Returns[SecuritySettings]
     """
 
     name = "enterprise-security.get"
+    access = accesses.ENTERPRISE_READ
     Item = EnterpriseItem
     example: ClassVar = {"enterprise": "acme"}
 
@@ -111,6 +112,7 @@ class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem], Retur
     """
 
     name = "enterprise-security.update"
+    access = accesses.ENTERPRISE_WRITE
     Item = UpdateEnterpriseSecurityItem
     is_read = False
     most_requests = 2
@@ -203,6 +205,7 @@ class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[Pro
     """
 
     name = "enterprise-security.enable"
+    access = accesses.ENTERPRISE_WRITE
     Item = EnableSecurityProductItem
     is_read = False
     settled_by = (

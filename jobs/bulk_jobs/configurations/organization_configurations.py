@@ -16,8 +16,8 @@ from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Un
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import AttachedRepository, Configuration, DefaultConfiguration, Numbered
+from bulk_jobs.shared import accesses, names, normal_forms, pages, presence, proofs
 from bulk_jobs.shared import configuration_fields as fields
-from bulk_jobs.shared import names, normal_forms, pages, presence, proofs
 
 _FOUND_OR_NOT = frozenset((200, 404))
 REPOSITORIES = proofs.listing({})
@@ -101,6 +101,7 @@ class GetOrganizationConfiguration(Operation[ConfigurationItem], Returns[Configu
     """
 
     name = "organization-configuration.get"
+    access = accesses.ORGANIZATION_READ
     Item = ConfigurationItem
     example: ClassVar = {"org": "acme-eng", "configuration_id": 2001}
 
@@ -123,6 +124,7 @@ class ListConfigurationRepositories(Operation[ConfigurationItem], Returns[list[A
     """
 
     name = "organization-configuration.repositories"
+    access = accesses.ORGANIZATION_READ
     Item = ConfigurationItem
     example: ClassVar = {"org": "acme-eng", "configuration_id": 2001}
 
@@ -145,6 +147,7 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem], Return
     """
 
     name = "organization-configuration.update"
+    access = accesses.ORGANIZATION_WRITE
     Item = UpdateConfigurationItem
     is_read = False
     least_requests = 2
@@ -205,6 +208,7 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numb
     """
 
     name = "organization-configuration.delete"
+    access = accesses.ORGANIZATION_WRITE
     Item = ConfigurationItem
     is_read = False
     is_irreversible = True
@@ -260,6 +264,7 @@ class SetDefaultConfiguration(Operation[SetDefaultItem], Returns[DefaultConfigur
     """
 
     name = "organization-configuration.set-default"
+    access = accesses.ORGANIZATION_WRITE
     Item = SetDefaultItem
     is_read = False
     settled_by = (

@@ -27,7 +27,7 @@ from bulk_jobs.rulesets.ruleset_conditions import (
     flaws_of_texts,
 )
 from bulk_jobs.rulesets.ruleset_rules import Rule
-from bulk_jobs.shared import creations, enterprises, names, normal_forms, pages, proofs, refusals
+from bulk_jobs.shared import accesses, creations, enterprises, names, normal_forms, pages, proofs, refusals
 from bulk_jobs.shared.presence import flaw_of_source, is_of_organization, rulesets_of, rulesets_path
 
 _are_targets = re.compile(r"[a-z_]+(?:,[a-z_]+)*").fullmatch
@@ -61,6 +61,7 @@ class ListRulesetHistory(Operation[RulesetItem], Returns[list[RulesetVersion]]):
     """
 
     name = "enterprise-ruleset.history"
+    access = accesses.ENTERPRISE_READ
     Item = RulesetItem
     example: ClassVar = {"enterprise": "acme", "ruleset_id": 3001}
 
@@ -88,6 +89,7 @@ class GetRulesetVersion(Operation[RulesetVersionItem], Returns[RulesetVersion]):
     """
 
     name = "enterprise-ruleset.version"
+    access = accesses.ENTERPRISE_READ
     Item = RulesetVersionItem
     example: ClassVar = {"enterprise": "acme", "ruleset_id": 3001, "version_id": 32}
 
@@ -133,6 +135,7 @@ class ListOrganizationRulesets(Operation[OrganizationRulesetsItem], Returns[list
     """
 
     name = "organization-ruleset.list"
+    access = accesses.RULESETS_READ
     Item = OrganizationRulesetsItem
     example: ClassVar = {"org": "acme-ops", "targets": "branch,tag"}
 
@@ -181,6 +184,7 @@ class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem], Returns[Ruleset
     """
 
     name = "organization-ruleset.create"
+    access = accesses.RULESETS_WRITE
     Item = CreateRulesetItem
     is_read = False
     most_requests = 3

@@ -82,11 +82,14 @@ async def test_categories_are_apart(start: Start) -> None:
     assert replies[1].headers["X-RateLimit-Resource"] == "dependency_snapshots"
 
 
-async def test_tokens_are_apart(start: Start) -> None:
-    """Every token has budgets of its own, two tokens of one user too."""
+async def test_payers_are_apart(start: Start) -> None:
+    """Every user has budgets of his own, which all of his tokens share; an installation has others."""
     platform = await start(rate_limits={"core": RateLimit(1, 60)})
-    for token in ("sbx-site-admin", "sbx-org-owner", "sbx-fine-grained"):
+    for token in ("sbx-site-admin", "sbx-org-owner"):
         assert [(await platform.ask("GET", CORE, token=token)).status for _ in range(2)] == [200, 403]
+    refused = await platform.ask("GET", CORE, token="sbx-fine-grained")
+    assert refused.json()["message"] == "API rate limit exceeded for user ID 1."
+    assert (await platform.ask("GET", CORE, token="sbx-installation")).status == 404
     assert (await status(platform, "sbx-member"))["resources"]["core"]["remaining"] == 1
 
 
@@ -99,12 +102,13 @@ async def test_anonymous_callers_share_a_small_budget(start: Start) -> None:
 
 
 async def test_refusals_count(start: Start) -> None:
-    """What was refused after authentication counts; what was refused before it counts nowhere."""
+    """What was refused after authentication counts, what was refused before it does not; a 401 is of the address."""
     platform = await start()
     await platform.ask("GET", "/nothing")
     await platform.ask("POST", "/admin/organizations", body={})
     await platform.ask("GET", CORE, headers={"X-Service-Api-Version": "1"})
-    await platform.ask("GET", CORE, token="wrong")
+    bad = await platform.ask("GET", CORE, token="wrong")
+    assert (bad.status, bad.headers["X-RateLimit-Limit"], bad.headers["X-RateLimit-Remaining"]) == (401, "60", "59")
     assert (await status(platform))["resources"]["core"]["used"] == 2
 
 

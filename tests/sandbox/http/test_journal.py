@@ -24,6 +24,7 @@ KEYS = [
     "at",
     "elapsed_ms",
     "user",
+    "payer",
     "method",
     "path",
     "status",

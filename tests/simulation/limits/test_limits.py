@@ -223,7 +223,7 @@ def test_a_rival_is_left_its_reserve(folder: Path, reserve: str) -> None:
             async def rival() -> None:
                 while True:
                     await anyio.sleep(2.1)
-                    window = made.sandbox.context.budgets.window(token.id, "core", made.platform_clock.now())
+                    window = made.sandbox.context.budgets.window(token.payer, "core", made.platform_clock.now())
                     taken.append(sum(window.take(made.platform_clock.now()) for _ in range(6)))
 
             manifest = made.write(
@@ -311,7 +311,7 @@ def test_what_did_not_change_costs_nothing(folder: Path) -> None:
             context = made.sandbox.context
             token = context.state.token(TOKEN)
             assert token is not None
-            assert context.budgets.window(token.id, "core", made.platform_clock.now()).remaining == 40
+            assert context.budgets.window(token.payer, "core", made.platform_clock.now()).remaining == 40
             made.environ["BULK_TOKEN"] = "sbx-org-owner"
             other = made.write("other", {"reads": {"operation": "readme.get", "items": readmes(60)}})
             assert (await made.run(other)).exit_code == 0

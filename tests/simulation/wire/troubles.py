@@ -146,7 +146,7 @@ def _take(made: World, tokens: tuple[str, ...], count: int) -> None:
     for text in tokens:
         token = context.state.token(text)
         if token is not None and (token.ends_at is None or moment < token.ends_at):
-            window = context.budgets.window(token.id, "core", moment)
+            window = context.budgets.window(token.payer, "core", moment)
             for _ in range(count):
                 window.take(moment)
             return

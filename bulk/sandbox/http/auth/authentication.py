@@ -1,11 +1,12 @@
 """Who is calling: `Authorization` to a token, and the lock-out after repeated bad credentials.
 
-Accepted are `Bearer TOKEN`, `token TOKEN` and Basic with a user's login and one of his tokens as password (or the
-token as user name). A bad credential is 401. Five bad ones within 60 seconds lock out what was presented, for 60
-seconds: 403, even with a good token. What is locked is the pair of the presented credential and the client's address;
-with Basic, where the name is an existing user's, also that user from that address, whichever of his tokens is
-presented then. Refusals during the lock-out don't prolong it. (The specification shows neither the threshold nor the
-time: these are ours.)
+Accepted are `Bearer TOKEN`, `token TOKEN` and Basic with a user's login and his password or one of his tokens as
+password (or the token as user name), or with an App's client id and secret. A JSON web token of an App goes with
+Bearer alone (`app_credentials.py`). A bad credential is 401. Five bad ones within 60 seconds lock out what was
+presented, for 60 seconds: 403, even with a good token. What is locked is the pair of the presented credential and the
+client's address; with Basic, where the name is an existing user's, also that user from that address, whichever of his
+tokens is presented then. Refusals during the lock-out don't prolong it. (The specification shows neither the threshold
+nor the time: these are ours.)
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from bulk.sandbox.http.auth.app_credentials import AppCredentials, looks_signed
 from bulk.sandbox.http.refusals import forbidden, unauthenticated
-from bulk.sandbox.store.records import Token
+from bulk.sandbox.rights import ALL_SCOPES
+from bulk.sandbox.store.apps import Apps
+from bulk.sandbox.store.records import Token, TokenKind
 from bulk.sandbox.store.state import State, digest_of
 
 LOCK_AFTER: Final = 5
@@ -39,8 +43,9 @@ class _Failures:
 class Authentication:
     """Finds the token of a request."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, apps: Apps) -> None:
+        self._state, self._apps = state, apps
+        self._app_credentials = AppCredentials(apps)
         self._failures: dict[_Key, _Failures] = {}
         # Which token a header value holds: what nearly every request asks.
         self._known: dict[str, Token] = {}
@@ -66,9 +71,15 @@ class Authentication:
             return None
         token = self._remembered(header)
         is_good = token is not None and (token.ends_at is None or now < token.ends_at)
+        if is_good and token is not None and token.installation_id is not None:
+            is_good = self._is_installed(token, now)
         if is_good and not self._failures:
             return token
         credential = _credential(header)
+        if token is None and credential and not credential[0] and looks_signed(credential[1]):
+            if not header.lower().startswith("bearer "):
+                raise unauthenticated("A JSON web token could not be decoded")
+            return self._app_credentials.of_signed(credential[1], now)
         named = self._state.user(credential[0]) if credential else None
         user = named or (token.user if token else None)
         presented: _Key = (address, digest_of(credential[1] if credential else header))
@@ -80,6 +91,26 @@ class Authentication:
         if named:
             self._failed((address, named.id), now)
         raise unauthenticated("Bad credentials")
+
+    def _is_installed(self, token: Token, now: float) -> bool:
+        """Return whether the installation of a token is still there.
+
+        Raises:
+            Refused: it is suspended, or the token is too new.
+        """
+        installation = self._apps.installation(token.installation_id or 0)
+        if installation is None:
+            return False
+        if installation.suspended_at is not None:
+            raise forbidden("This installation has been suspended")
+        if now < token.usable_at:
+            # not a bad credential: nobody is locked out for it
+            raise (
+                forbidden("Resource not accessible by integration")
+                if token.is_scoped
+                else unauthenticated("Bad credentials")
+            )
+        return True
 
     def _remembered(self, header: str) -> Token | None:
         if self._known_at != self._state.token_changes:
@@ -97,9 +128,14 @@ class Authentication:
             return None
         name, text = credential
         token = self._state.token(text)
-        if token is not None and name and name.casefold() != token.user.login.casefold():
+        if token is not None:
+            return None if name and name.casefold() != token.user.login.casefold() else token
+        if not name:
             return None
-        return token
+        user = self._state.user(name)
+        if user is not None and self._state.has_password(user, text):
+            return Token(0, TokenKind.CLASSIC, user, None, frozenset(ALL_SCOPES), {}, None)
+        return self._app_credentials.of_client(name, text)
 
     def _is_locked(self, key: _Key, now: float) -> bool:
         failures = self._failures.get(key)

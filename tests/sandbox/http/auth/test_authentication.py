@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bulk.sandbox import ExtraToken
-from bulk.sandbox.http.authentication import LOCK_AFTER, LOCK_FOR_S, LOCK_WITHIN_S
+from bulk.sandbox.http.auth.authentication import LOCK_AFTER, LOCK_FOR_S, LOCK_WITHIN_S
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Platform, Start

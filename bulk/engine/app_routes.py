@@ -1,0 +1,158 @@
+"""Before anything is sent: which installation of an App pays for which item, and an account for each of them.
+
+Every item of a job whose credential is an App is looked at once for its owner. Owners in whose account the App is not
+installed get a queue of their own, whose items fail without being sent. Source: interface.md §2 (Apps).
+"""
+
+from array import array
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from bulk.bundle.checked import Checked
+from bulk.bundle.streams import EntryStream
+from bulk.clock import Clock
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import CredentialMissing
+from bulk.govern.governor import Governor
+from bulk.manifest.credential_specs import AppSpec
+from bulk.manifest.manifest import Job
+from bulk.operation import owner_of
+from bulk.platform.auth.app import App, Send
+from bulk.platform.auth.app_keys import AppSigner
+from bulk.platform.auth.installations import Installation, Installations, InstallationSource, path_of
+from bulk.schedule.routed_job import RoutedJob
+from bulk.schedule.routed_scheduler import RoutedScheduler
+from bulk.schedule.scheduler import Scheduler
+
+LOOK_AHEAD = 1_000
+"""Items that are read together while owners are looked for (count)."""
+
+
+class AppRoutes:
+    """Opens the accounts of all Apps that a run uses.
+
+    Args:
+        specs: the Apps by the names of their credentials; signers: what signs for each.
+    """
+
+    def __init__(
+        self,
+        checked: Checked,
+        workspace: Path,
+        apps: Mapping[str, tuple[AppSpec, AppSigner]],
+        governor: Governor,
+        scheduler: Scheduler,
+        around: Surroundings,
+    ) -> None:
+        self._checked, self._workspace, self._apps = checked, workspace, apps
+        self._governor, self._scheduler, self._disk = governor, scheduler, around.disk
+
+    async def open(self, send: Send, clock: Clock) -> None:
+        """Ask each App where it is installed, and open an account for each installation that has items.
+
+        Raises:
+            CredentialMissing: a key can't be read, or an App can't serve what the manifest asks of it.
+            CredentialRefused: the platform does not take an App.
+        """
+        for name, (spec, signer) in self._apps.items():
+            jobs = [job for job in self._checked.manifest.jobs if job.credential == name]
+            if not jobs:
+                continue
+            await self._disk(signer.check)
+            app = App(signer, send, clock, lambda: self._governor.time.middle(clock.monotonic()))
+            where = Installations(app, clock)
+            wanted = wanted_permissions(jobs) if spec.permissions == "least" else None
+            if spec.installation is not None:
+                await self._open_one(name, spec.installation, where, jobs, wanted)
+            else:
+                await self._open_each(name, where, jobs, wanted)
+
+    async def _open_one(
+        self, name: str, number: int, where: Installations, jobs: list[Job], wanted: Mapping[str, str] | None
+    ) -> None:
+        found = await where.by_id(number)
+        if found is None:
+            raise CredentialMissing(f"credential {name!r}: the App has no installation {number}")
+        categories = sorted({job.operation.category for job in jobs})
+        self._governor.open_minted(InstallationSource(name, where, found, wanted), categories)
+
+    async def _open_each(
+        self, name: str, where: Installations, jobs: list[Job], wanted: Mapping[str, str] | None
+    ) -> None:
+        names: dict[str, str] = {}
+        for job in jobs:
+            if job.derivation is not None:
+                raise CredentialMissing(
+                    f"credential {name!r}: job {job.name!r} makes its items from results, so that their owners are not "
+                    "known before; give the App an installation: NUMBER"
+                )
+            owners = _Owners(job, partial(EntryStream, self._checked, job.number, self._workspace))
+            await self._disk(partial(owners.look, self._checked.jobs[job.number].items))
+            for owner, path in owners.paths.items():
+                if owner not in names:
+                    names[owner] = f"{name}@{owner}"
+                    self._open(names[owner], owner, await where.find(owner, path), where, jobs, wanted)
+            accounts = [names[owner] for owner in owners.paths]
+            if accounts and isinstance(self._scheduler, RoutedScheduler):
+                self._scheduler.route(job.number, RoutedJob(accounts, owners.account_of, owners.open_stream))
+        for owner, account in names.items():
+            if self._governor.accounts[account].source.is_gone:
+                for queue in self._scheduler.queues.values():
+                    if queue.credential == account:
+                        queue.refusal = f"the App of credential {name!r} is not installed in {owner}"
+
+    def _open(
+        self,
+        account: str,
+        owner: str,
+        found: Installation | None,
+        where: Installations,
+        jobs: list[Job],
+        wanted: Mapping[str, str] | None,
+    ) -> None:
+        nowhere = Installation(0, owner, {}, is_selected=False)
+        source = InstallationSource(account, where, found or nowhere, wanted)
+        source.is_gone = found is None
+        self._governor.open_minted(source, sorted({job.operation.category for job in jobs}))
+
+
+class _Owners:
+    """The owners of a job's items.
+
+    Attributes:
+        paths: owner to where the platform tells of the installation there, in the order in which they were met.
+        account_of: for each item, the number of its owner.
+    """
+
+    def __init__(self, job: Job, open_stream: Callable[[], EntryStream]) -> None:
+        self._job, self.open_stream = job, open_stream
+        self.paths: dict[str, str] = {}
+        self.account_of = array("I")
+
+    def look(self, items: int) -> None:
+        """Look at every item; blocks as long as reading them takes. `items`: how many there are (count)."""
+        numbers: dict[str, int] = {}
+        stream = self.open_stream()
+        while found := stream.take(LOOK_AHEAD, lambda index: min(index, items)):
+            for entry in found:
+                owner, repo, enterprise = owner_of(entry.item)
+                number = numbers.get(owner)
+                if number is None:
+                    number = numbers[owner] = len(numbers)
+                    self.paths[owner] = path_of(owner, repo, enterprise)
+                self.account_of.append(number)
+
+
+def wanted_permissions(jobs: list[Job]) -> Mapping[str, str] | None:
+    """Return the permissions that the operations of these jobs need; None: one of them does not say."""
+    levels = ("read", "write", "admin")
+    found: dict[str, str] = {"metadata": "read"}
+    for job in jobs:
+        access = job.operation.access
+        if access is None or access.permission is None:
+            return None
+        name, level = access.permission
+        held = found.get(name)
+        found[name] = level if held is None or levels.index(level) > levels.index(held) else held
+    return found

@@ -1,0 +1,61 @@
+"""How many workers each queue has where there are many: as many as may be of use, not `concurrency` for each.
+
+The fewer queues still have work, the more workers each of them gets, so that the last one is as fast as if it were the
+only one.
+"""
+
+from collections.abc import Callable
+
+import anyio.abc
+
+from bulk.clock import Clock
+from bulk.execute.workers import Workers
+from bulk.govern.accounts import PermitQueue
+from bulk.schedule.queues import Queue
+from bulk.schedule.routed_scheduler import RoutedScheduler
+
+LOOK_S = 0.25
+"""How often it is looked whether a queue may have more workers (seconds)."""
+FOR_EACH = 3
+"""Workers in all for each request that may be in flight (count): most of them wait for a budget."""
+FEWEST = 4
+"""Workers of a queue (count)."""
+
+
+class WorkerCrew:
+    """Starts the workers of queues whose items are apart by account.
+
+    Args:
+        concurrency: most requests in flight (count).
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        scheduler: RoutedScheduler,
+        permit_queue: Callable[[str, str], PermitQueue],
+        concurrency: int,
+        clock: Clock,
+    ) -> None:
+        self._workers, self._scheduler, self._permit_queue = workers, scheduler, permit_queue
+        self._concurrency, self._clock = concurrency, clock
+        self._started: dict[tuple[str, str], int] = {}
+
+    async def run(self, group: anyio.abc.TaskGroup, queues: list[Queue]) -> None:
+        """Start workers in `group` as they are of use, until nothing is left."""
+        while True:
+            left = {queue: self._scheduler.left_in(queue) for queue in queues if not queue.is_closed}
+            active = [queue for queue, items in left.items() if items]
+            if not active or self._scheduler.is_stopped:
+                return
+            share = min(self._concurrency, max(FEWEST, FOR_EACH * self._concurrency // len(active)))
+            for queue in active:
+                key = (queue.credential, queue.category)
+                wanted = 1 if queue.refusal else min(share, left[queue])
+                for _ in range(wanted - self._started.get(key, 0)):
+                    if queue.refusal:
+                        group.start_soon(self._workers.fail, queue)
+                    else:
+                        group.start_soon(self._workers.work, queue, self._permit_queue(*key))
+                self._started[key] = max(wanted, self._started.get(key, 0))
+            await self._clock.sleep(LOOK_S)

@@ -1,0 +1,76 @@
+"""Credentials that are more than the place of a token: an App, a token with its user, a login, a pool.
+
+A manifest writes them as maps. Everywhere else they are texts like other sources: the kind, a colon, and JSON with
+sorted names (`app:{"client_id":…}`), which the run directory remembers. None holds a secret: keys and tokens are named
+by where they are. Source: interface.md §2.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+MAP_KINDS = ("app", "token", "login", "pool")
+
+
+class AppSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An App.
+
+    Attributes:
+        client_id: or its App id; the issuer of its JWTs.
+        keys: sources of its private keys, tried in their order. sign: the program that signs instead (`command:…`).
+        installation: the one that is used for everything; None: the one of each item's owner.
+        permissions: `least`: what the operations of the run need; `all`: whatever the installation has.
+    """
+
+    client_id: str
+    keys: tuple[str, ...] = ()
+    sign: str = ""
+    installation: int | None = None
+    permissions: str = "least"
+
+
+class TokenSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A token and whose it is.
+
+    Attributes:
+        source: where it is.
+        identity: a name of the user's own under which answers are kept, whichever token brought them.
+    """
+
+    source: str
+    identity: str
+
+
+class LoginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `bulk login NAME` stored."""
+
+    name: str
+
+
+class PoolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Several credentials of which one after the other is used. `writes`: also for what changes something."""
+
+    members: tuple[str, ...]
+    writes: bool = False
+
+
+Spec = AppSpec | TokenSpec | LoginSpec | PoolSpec
+_KINDS: dict[str, type[Spec]] = {"app": AppSpec, "token": TokenSpec, "login": LoginSpec, "pool": PoolSpec}
+SpecT = TypeVar("SpecT", AppSpec, TokenSpec, LoginSpec, PoolSpec)
+
+
+def text_of(kind: str, spec: Spec) -> str:
+    """Return a spec as the text of a source."""
+    return f"{kind}:{msgspec.json.encode(spec, order='sorted').decode()}"
+
+
+def kind_of(source: str) -> str:
+    """Return which of `MAP_KINDS` a source is; empty: the plain place of a token."""
+    kind, _, rest = source.partition(":")
+    return kind if kind in MAP_KINDS and rest.startswith("{") else ""
+
+
+def spec_of(source: str, kind: type[SpecT]) -> SpecT | None:
+    """Return what a source says, where it is of that kind."""
+    name, _, rest = source.partition(":")
+    return msgspec.json.decode(rest, type=kind) if _KINDS.get(name) is kind and rest.startswith("{") else None

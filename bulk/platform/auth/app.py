@@ -1,0 +1,119 @@
+"""An App at the platform: what it asks for itself, with JSON web tokens, outside of all budgets.
+
+A JWT is used for eight minutes. Where the platform refuses one, the key is read again (of several the next one is
+taken) and one more JWT is sent; where that is refused too, so is the App. A refusal for its times is met with the time
+that the platform's answer names. What is not answered is asked again. Source: credentials in docs/how-to/app.md.
+"""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.to_thread
+
+from bulk.clock import Clock
+from bulk.errors import CredentialRefused
+from bulk.model import Failure, Reply, Request
+from bulk.platform.auth.app_keys import AppSigner
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.classification import date_from_headers, retry_after_s
+
+log = logging.getLogger("bulk.platform.auth")
+
+USED_S = 480.0
+"""How long a JWT is used (seconds)."""
+AT_ONCE = 4
+"""Requests of one App under way at once (count)."""
+AGAIN_S, AGAIN_MOST_S = 0.5, 30.0
+"""First pause after a request that brought no answer, and the longest; it doubles (seconds)."""
+
+Send = Callable[[Request, Secret], Awaitable[Reply | Failure]]
+
+
+class App:
+    """One App. One of them serves all of its installations.
+
+    Args:
+        send: sends one request with a token, outside of all permits.
+        platform_now: platform time (UTC epoch seconds), as far as it is known.
+
+    Attributes:
+        name: of the credential. refused: why the platform does not take it; empty: it does.
+    """
+
+    def __init__(self, signer: AppSigner, send: Send, clock: Clock, platform_now: Callable[[], float]) -> None:
+        self.name, self.refused = signer.name, ""
+        self._signer, self._send, self._clock, self._platform_now = signer, send, clock, platform_now
+        self._jwt: Secret | None = None
+        self._made_at, self._which, self._generation, self._tried = -math.inf, 0, 0, 0
+        self._skew_s = 0.0
+        self._making, self._room = anyio.Lock(), anyio.Semaphore(AT_ONCE)
+
+    async def ask(self, request: Request) -> Reply:
+        """Return the platform's answer, whatever it says, but for a 401.
+
+        Raises:
+            CredentialRefused: the platform does not take the App.
+            CredentialMissing: its key can't be read.
+        """
+        async with self._room:
+            pause_s, refusals = AGAIN_S, 0
+            while True:
+                token, generation = await self._current()
+                answer = await self._send(request, token)
+                if isinstance(answer, Failure) or answer.status in (429, 500, 502, 503, 504):
+                    wait_s = None if isinstance(answer, Failure) else retry_after_s(answer.headers, math.nan)
+                    await self._clock.sleep(pause_s if wait_s is None else wait_s)
+                    pause_s = min(AGAIN_MOST_S, 2 * pause_s)
+                    continue
+                if answer.status != 401:
+                    return answer
+                refusals += 1
+                if refusals > max(2, self._signer.keys):
+                    raise self._refuse(answer)
+                await self._turn(answer, generation)
+
+    async def _current(self) -> tuple[Secret, int]:
+        async with self._making:
+            if self.refused:
+                raise CredentialRefused(self.name, self.refused)
+            now = self._clock.monotonic()
+            if self._jwt is None or now - self._made_at > USED_S:
+                moment = self._platform_now() + self._skew_s
+                self._jwt = await anyio.to_thread.run_sync(self._signer.signed, moment, self._which)
+                self._made_at = now
+            return self._jwt, self._generation
+
+    async def _turn(self, answer: Reply, generation: int) -> None:
+        """A JWT was refused: the next one is made in another way, unless somebody has seen to that already."""
+        async with self._making:
+            if generation != self._generation:
+                return
+            said, date = _message(answer), date_from_headers(answer.headers)
+            if ("('exp')" in said or "('iat')" in said) and date is not None:
+                self._skew_s = date - self._platform_now()
+            elif self._tried >= max(1, self._signer.keys - 1):
+                raise self._refuse(answer)
+            else:
+                self._which += 1
+                self._tried += 1
+            self._generation += 1
+            self._jwt = None
+
+    def prove(self) -> None:
+        """The platform took a JWT."""
+        self._tried = 0
+
+    def _refuse(self, answer: Reply) -> CredentialRefused:
+        self.refused = (
+            f"the platform refused the App of credential {self.name!r} (401: {_message(answer)}): everything that uses "
+            "it has stopped. Put its private key where it is read from, and run the same command again."
+        )
+        return CredentialRefused(self.name, self.refused)
+
+
+def _message(answer: Reply) -> str:
+    body = answer.body
+    message = body.get("message") if isinstance(body, dict) else None
+    return message[:200] if isinstance(message, str) else "no message"

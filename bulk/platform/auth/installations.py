@@ -1,0 +1,197 @@
+"""Where an App is installed, and the tokens of its installations: made when they are first needed, never written down.
+
+An installation that is gone is looked for again, once a minute at most: it may have been installed anew.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+from bulk.clock import Clock
+from bulk.errors import CredentialMissing, CredentialRefused
+from bulk.model import Effect, Reply, Request
+from bulk.platform.auth.app import App
+from bulk.platform.auth.secrets import Secret
+
+LIST_AGAIN_S = 60.0
+"""All installations are listed so often at most (seconds)."""
+RENEWED_S = 3_300.0
+"""Age at which a token is renewed, should its end not be told (seconds)."""
+PAGE = 100
+_FINAL = frozenset((200, 201, 403, 404, 422))
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """An installation, as the platform tells of it. `login` is the account's, in lower case."""
+
+    id: int
+    login: str
+    permissions: Mapping[str, str]
+    is_selected: bool
+
+
+class Installations:
+    """All installations of an App, by the account that they are in."""
+
+    def __init__(self, app: App, clock: Clock) -> None:
+        self.app, self._clock = app, clock
+        self._by_login: dict[str, Installation] = {}
+        self._missing: set[str] = set()
+        self._listed_at = -math.inf
+
+    async def find(self, login: str, path: str = "") -> Installation | None:
+        """Return the installation in an account; None: there is none.
+
+        Args:
+            path: where to ask for it, where the list does not have it: of a repository, an organization, …
+        """
+        key = login.casefold()
+        if self._listed_at == -math.inf:
+            await self._list()
+        if key not in self._by_login and key not in self._missing and path:
+            found = _installation((await self._get(path)).body)
+            if found is not None:
+                self._by_login[key] = found
+            else:
+                self._missing.add(key)
+        return self._by_login.get(key)
+
+    async def by_id(self, number: int) -> Installation | None:
+        """Return the installation of that number."""
+        found = await self._get(f"/app/installations/{number}")
+        return _installation(found.body) if found.status == 200 else None
+
+    async def look_again(self, login: str) -> Installation | None:
+        """Return the same as `find`, with a new list where the last one is old enough."""
+        if self._clock.monotonic() - self._listed_at >= LIST_AGAIN_S:
+            await self._list()
+        return self._by_login.get(login.casefold())
+
+    async def _list(self) -> None:
+        self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
+        while True:
+            reply = await self._get("/app/installations", f"per_page={PAGE}&page={page}")
+            entries = reply.body if isinstance(reply.body, list) else []
+            for entry in entries:
+                each = _installation(entry)
+                if each is not None:
+                    found[each.login] = each
+            if len(entries) < PAGE:
+                self._by_login = found
+                return
+            page += 1
+
+    async def _get(self, path: str, query: str = "") -> Reply:
+        request = Request(method="GET", path=path, query=query, accept=_FINAL, is_fresh=True)
+        reply = await self.app.ask(request)
+        self.app.prove()
+        return reply
+
+
+class InstallationSource:
+    """Mints the tokens of one installation (a `CredentialSource`).
+
+    Args:
+        name: of the account: `CREDENTIAL@OWNER`.
+        permissions: those that are asked for; None: all that the installation has.
+
+    Attributes:
+        renewal_problem: why there is no token, for people. is_gone: the App is not installed there any more.
+        minted: tokens so far (count).
+    """
+
+    def __init__(
+        self, name: str, where: Installations, installation: Installation, permissions: Mapping[str, str] | None
+    ) -> None:
+        self.name, self.renewal_problem, self.is_gone = name, "", False
+        self.ends_at: float | None = None
+        self.installation, self._where, self._permissions = installation, where, permissions
+        self._secret: Secret | None = None
+        self.minted = 0
+
+    @property
+    def renews_after_s(self) -> float | None:
+        """Age at which a token is renewed whose end is not told (seconds)."""
+        return RENEWED_S
+
+    def read(self) -> Secret:
+        """Return the token that was minted last; CredentialMissing where there is none."""
+        if self._secret is None:
+            raise CredentialMissing(f"credential {self.name!r}: no token was minted yet")
+        return self._secret
+
+    async def renew(self) -> bool:
+        """Mint another token; False where the platform gives none, and `renewal_problem` says why."""
+        try:
+            reply = await self._mint()
+            if reply.status == 404:
+                again = await self._where.look_again(self.installation.login)
+                if again is not None and again.id != self.installation.id:
+                    self.installation = again
+                    reply = await self._mint()
+        except (CredentialRefused, CredentialMissing) as error:
+            self.renewal_problem = str(error)
+            return False
+        body = reply.body if isinstance(reply.body, dict) else {}
+        token, where = body.get("token"), f"in {self.installation.login} (credential {self.name!r})"
+        if reply.status == 201 and isinstance(token, str) and token:
+            self._secret, self.renewal_problem = Secret(token), ""
+            self.ends_at = _moment(body.get("expires_at"))
+            self.minted += 1
+            return True
+        said = body.get("message")
+        match reply.status:
+            case 404:
+                self.is_gone = True
+                self.renewal_problem = f"the App is not installed {where}"
+            case 403:
+                self.renewal_problem = f"the App's installation {where} gives no token: {said}"
+            case _:
+                asked = ", ".join(f"{name}: {level}" for name, level in (self._permissions or {}).items())
+                self.renewal_problem = f"the App's installation {where} does not grant {asked}: {said}"
+        return False
+
+    async def _mint(self) -> Reply:
+        body = None if self._permissions is None else {"permissions": dict(self._permissions)}
+        request = Request(
+            method="POST",
+            path=f"/app/installations/{self.installation.id}/access_tokens",
+            body=body,
+            effect=Effect.CREATE,
+            accept=_FINAL,
+            is_fresh=True,
+        )
+        reply = await self._where.app.ask(request)
+        self._where.app.prove()
+        return reply
+
+
+def path_of(owner: str, repo: str, enterprise: str) -> str:
+    """Return where the platform tells of the installation that reaches a repository, an organization or an
+    enterprise."""
+    if enterprise:
+        return f"/enterprises/{quote(enterprise, safe='')}/installation"
+    if repo:
+        return f"/repos/{quote(owner, safe='')}/{quote(repo, safe='')}/installation"
+    return f"/orgs/{quote(owner, safe='')}/installation"
+
+
+def _installation(entry: object) -> Installation | None:
+    if not isinstance(entry, dict):
+        return None
+    number, account, permissions = entry.get("id"), entry.get("account"), entry.get("permissions")
+    login = (account.get("login") or account.get("slug")) if isinstance(account, dict) else None
+    if not isinstance(number, int) or not isinstance(login, str):
+        return None
+    held = permissions if isinstance(permissions, dict) else {}
+    return Installation(number, login.casefold(), held, entry.get("repository_selection") == "selected")
+
+
+def _moment(text: object) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+    except ValueError:
+        return None

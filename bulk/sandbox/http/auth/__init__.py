@@ -1,0 +1,1 @@
+"""Who is calling: tokens, passwords, and what Apps show of themselves."""

@@ -1,0 +1,32 @@
+"""What the headers of an answer say of the token that asked: its scopes, what was needed, and when it ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from bulk.sandbox.http.access import Access
+from bulk.sandbox.rights import SCOPED_KINDS
+from bulk.sandbox.store.records import Token, TokenKind
+
+EXPIRATION = "GitHub-Authentication-Token-Expiration"
+
+
+def token_headers(token: Token, access: Access | None, now: float) -> list[tuple[str, str]]:
+    """Return the headers about a token.
+
+    A fine-grained token without an end shows the present moment as its end, as the public platform was seen to do.
+
+    Args:
+        access: what the route asks for; None: nothing.
+        now: UTC epoch seconds.
+    """
+    headers: list[tuple[str, str]] = []
+    if token.kind in SCOPED_KINDS:
+        headers.append(("X-OAuth-Scopes", ", ".join(sorted(token.scopes))))
+        headers.append(("X-Accepted-OAuth-Scopes", ", ".join(access.scopes if access else ())))
+    elif access is not None and access.permission is not None:
+        headers.append(("X-Accepted-GitHub-Permissions", "=".join(access.permission)))
+    if token.kind is TokenKind.FINE_GRAINED or (token.kind in SCOPED_KINDS and token.ends_at is not None):
+        end = now if token.ends_at is None else token.ends_at
+        headers.append((EXPIRATION, datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")))
+    return headers

@@ -1,0 +1,99 @@
+"""A scheduler some of whose jobs have their items apart by account: those of an App, by the owner of each item."""
+
+from collections.abc import Callable, Sequence
+
+from bulk.manifest.manifest import Entry, Job
+from bulk.model import Outcome
+from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.lanes import Index, Lane
+from bulk.schedule.queues import Feed, Queue, Stream, Tier
+from bulk.schedule.routed_job import RoutedJob
+from bulk.schedule.scheduler import Scheduler
+
+
+class RoutedScheduler(Scheduler):
+    """Keeps a queue for each account of such a job; of others it is a `Scheduler`."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        progress: Sequence[JobProgress],
+        streams: Callable[[int], Stream | None],
+        index: Index,
+        window: int,
+    ) -> None:
+        super().__init__(jobs, progress, streams, index, window)
+        self.routed: dict[int, RoutedJob] = {}
+        self._queues_of: dict[int, list[Queue]] = {}
+
+    def route(self, number: int, routed: RoutedJob) -> None:
+        """The items of a job are apart by account, each of which has a queue of its own. Before `begin`."""
+        job, former, progress = self.jobs[number], self._queue_of[number], self.progress[number]
+        former.jobs -= 1
+        if former.jobs == 0:
+            self.queues.pop((former.credential, former.category), None)
+        queues = []
+        for name in routed.names:
+            key = (name, job.operation.category)
+            queue = self.queues.setdefault(key, Queue(*key))
+            queue.jobs += 1
+            queue.tiers.setdefault(job.priority, Tier())
+            queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
+            queues.append(queue)
+        self.routed[number], self._queues_of[number] = routed, queues
+        if any(progress.done):
+            for index in range(progress.items):
+                if progress.is_done(index):
+                    routed.note_done(index)
+        self._queue_of[number], self._tier_of[number] = queues[0], queues[0].tiers[job.priority]
+
+    def left_in(self, queue: Queue) -> int:
+        """Return the items that such jobs still have for a queue (count)."""
+        found = 0
+        for number, routed in self.routed.items():
+            queues = self._queues_of[number]
+            if queue in queues:
+                found += routed.left[queues.index(queue)]
+        return found
+
+    def _queue_for(self, entry: Entry) -> Queue:
+        if entry.job in self.routed:
+            return self._queues_of[entry.job][self.routed[entry.job].account(entry.index)]
+        return self._queue_of[entry.job]
+
+    def _tier_for(self, entry: Entry) -> Tier:
+        if entry.job in self.routed:
+            return self._queue_for(entry).tiers[self.jobs[entry.job].priority]
+        return self._tier_of[entry.job]
+
+    def _complete(self, number: int) -> None:
+        super()._complete(number)
+        for queue in self._queues_of.get(number, ())[1:]:  # the first one has been seen to
+            queue.jobs -= 1
+
+    def _offer(self, number: int) -> None:
+        if number not in self.routed:
+            super()._offer(number)
+            return
+        routed, priority, stream = self.routed[number], self.jobs[number].priority, self._streams(number)
+        if stream is None:
+            self._place_all(number)
+        for account, queue in enumerate(self._queues_of[number]):
+            if stream is not None and not self.is_skipped[number]:
+                queue.tiers[priority].add(Feed(routed.stream(account), self.progress[number].next_offered))
+            queue.wake(routed.left[account])
+
+    def _place_all(self, number: int) -> None:
+        """Put every lane of a job where it belongs: a window of them might be of owners who are drained."""
+        after = 0
+        while found := self._index.lanes(number, after=after, count=self._window):
+            after += len(found)
+            for lane in found:
+                holds = self._index.holds(lane.key) if self.has_several else frozenset[int]()
+                self._place(Lane(lane.key, lane.label, lane.items, self._index, holds, self._next_left, job=number))
+
+    def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
+        """Count an outcome."""
+        super().mark_ended(job, index, outcome)
+        if job in self.routed:
+            self.routed[job].note_done(index)
