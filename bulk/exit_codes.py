@@ -15,6 +15,7 @@ class ExitCode(IntEnum):
     CREDENTIAL_REFUSED = 4
     RUN_DIRECTORY = 5
     UNKNOWN = 6
+    DIFFERENT = 7
     GATE_CLOSED = 8
     BUG = 70  # `EX_SOFTWARE` of sysexits.h, so that it is none of the codes that say something
     INTERRUPTED = 130
@@ -38,6 +39,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         ExitCode.CREDENTIAL_REFUSED: "a credential was refused",
         ExitCode.RUN_DIRECTORY: "the run directory can't be used",
         ExitCode.UNKNOWN: "the run is complete, and the outcome of some items is unknown",
+        ExitCode.DIFFERENT: "something has changed, or a policy is violated",
         ExitCode.GATE_CLOSED: "the run was not approved; nothing was sent",
         ExitCode.INTERRUPTED: "interrupted by SIGINT",
         ExitCode.TERMINATED: "interrupted by SIGTERM",

@@ -35,6 +35,7 @@ Exit codes:
   4         a credential was refused
   5         the run directory belongs to another manifest, is in use or damaged
   6         the run is complete, the outcome of some items is unknown
+  7         an audit or diff --exit-code found a change or a violated policy
   8         the question was answered with no, or --yes is missing; nothing was sent
   130, 143  interrupted
 After 3, 4, 130 and 143 the last line on standard error is the command that

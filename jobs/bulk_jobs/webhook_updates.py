@@ -61,6 +61,7 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
     """
 
     name = "webhook.update"
+    volatile = hook_settings.VOLATILE
     Item = UpdateWebhookItem
     is_read = False
     most_requests = 2
@@ -139,6 +140,7 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
     """
 
     name = "webhook.update-config"
+    volatile = frozenset[str]()
     Item = UpdateWebhookConfigItem
     is_read = False
     most_requests = 2
