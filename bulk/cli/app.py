@@ -23,6 +23,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
+from bulk.cli.commands.audits import sql, tables
 from bulk.cli.commands.steering import pause, resume, runs, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -83,6 +84,8 @@ for command in (
     set_command.set_,
     retry.retry,
     diff.diff,
+    tables.tables,
+    sql.sql,
     operations.operations,
     rate_limit.rate_limit,
     init.init,
