@@ -47,6 +47,16 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
 )
 
 
+def of_audit(run: int, *, is_different: bool) -> int:
+    """Return what an audit exits with: the first of 4, 3, 6, 7, 1, 0.
+
+    Args:
+        run: what its run exits with.
+        is_different: something changed or a policy is violated, and the manifest says that this counts.
+    """
+    return ExitCode.DIFFERENT if is_different and run in (ExitCode.DONE, ExitCode.UNSUCCESSFUL) else run
+
+
 def of_run(outcomes: Mapping[str, int], superseded: int, *, is_complete: bool, stopped_with: int | None) -> int:
     """Return what a run exits with: 4 or 3 where work is left, else 6, else 1, else 0.
 

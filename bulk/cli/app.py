@@ -23,7 +23,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
-from bulk.cli.commands.audits import sql, tables
+from bulk.cli.commands.audits import audit, sql, tables
 from bulk.cli.commands.steering import pause, resume, runs, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -84,6 +84,7 @@ for command in (
     set_command.set_,
     retry.retry,
     diff.diff,
+    audit.audit,
     tables.tables,
     sql.sql,
     operations.operations,
