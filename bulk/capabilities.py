@@ -4,8 +4,9 @@ An operation inherits from those that it needs, `class CreateWebhook(CreatesName
 asks with `isinstance`.
 """
 
+import functools
 from collections.abc import Generator, Mapping, Sequence
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -16,12 +17,27 @@ CombinedSteps: TypeAlias = Generator[Request, Reply, list[Outcome | None]]
 ResultT = TypeVar("ResultT")
 
 
+VOLATILE = frozenset({"url", "*.url", "*_url", "_links", "*._links", "node_id", "*.node_id"})
+"""What is no change of a thing, unless its operation says otherwise: addresses, and the platform's own keys."""
+
+
 class Returns(Generic[ResultT]):
     """Says of which type `result` is where an item succeeded or was unchanged, as in `Returns[Webhook]`.
 
-    It is for type checkers: `Engine.map(CreateWebhook, …)` gives results of that type. A result is decoded JSON, so
-    that the type of an object is a `TypedDict`.
+    Type checkers read it: `Engine.map(CreateWebhook, …)` gives results of that type. So do tables of results, whose
+    columns are the fields of the type. A result is decoded JSON, so that the type of an object is a `TypedDict`.
+
+    Attributes:
+        volatile: fields that change by themselves, or with who asks: they are no change of the thing. Patterns of
+            dotted names without places in lists, as `*_url`; a star stands for any text, dots too.
+        list_keys: dotted name of a list (empty: the result itself) -> the field by which its entries are told apart.
+            Entries of other lists are told apart by `id`, where each has one, and else by their place.
+        untabled: fields that no table holds, because they are large or hold tokens; patterns as in `volatile`.
     """
+
+    volatile: ClassVar[frozenset[str]] = VOLATILE
+    list_keys: ClassVar[Mapping[str, str]] = {}
+    untabled: ClassVar[frozenset[str]] = frozenset()
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -147,6 +163,17 @@ class HoldsSecrets(Operation[ItemT]):
     secret_fields: ClassVar[frozenset[str]]
 
 
+class ProvesAbsence(Operation[ItemT]):
+    """A read that can tell that something is not there from that the credential may not see it."""
+
+    def steps_or_absent(self, item: ItemT) -> Steps:
+        """As `steps`, but what is proven not to be there ends with `model.missing`.
+
+        A 404 alone proves nothing: what it lies in has to have been listed.
+        """
+        raise TypeError(f"{type(self).__name__} proves absence and lacks steps_or_absent()")
+
+
 class PlannedOnce(Operation[ItemT]):
     """Something about its items is fixed before they are first sent, so that a repeat asks for the same."""
 
@@ -181,3 +208,22 @@ def secret_fields(operation: AnyOperation) -> frozenset[str]:
 def keeps_only_last(operation: AnyOperation) -> bool:
     """See `DecidesState`."""
     return isinstance(operation, DecidesState) and operation.keeps_only_last
+
+
+def result_type(operation: AnyOperation) -> Any:
+    """Return of which type its results are (see `Returns`); None where it says nothing."""
+    for kind in type(operation).__mro__:
+        for base in kind.__dict__.get("__orig_bases__", ()):
+            if get_origin(base) is Returns:
+                return get_args(base)[0]
+    return None
+
+
+@functools.cache
+def allowing_absence(operation: ProvesAbsence[Any]) -> AnyOperation:
+    """Return `operation` as a job with `missing: ok` runs it: what is proven not to be there is no failure."""
+    kind = type(operation)
+    # its only reply may be another one than that of the same operation elsewhere
+    members = {"steps": kind.steps_or_absent, "result_is_reply": False, "__module__": kind.__module__}
+    found: AnyOperation = type(kind.__name__, (kind,), members)()
+    return found

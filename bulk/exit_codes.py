@@ -15,6 +15,7 @@ class ExitCode(IntEnum):
     CREDENTIAL_REFUSED = 4
     RUN_DIRECTORY = 5
     UNKNOWN = 6
+    DIFFERENT = 7
     GATE_CLOSED = 8
     BUG = 70  # `EX_SOFTWARE` of sysexits.h, so that it is none of the codes that say something
     INTERRUPTED = 130
@@ -38,11 +39,22 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         ExitCode.CREDENTIAL_REFUSED: "a credential was refused",
         ExitCode.RUN_DIRECTORY: "the run directory can't be used",
         ExitCode.UNKNOWN: "the run is complete, and the outcome of some items is unknown",
+        ExitCode.DIFFERENT: "something has changed, or a policy is violated",
         ExitCode.GATE_CLOSED: "the run was not approved; nothing was sent",
         ExitCode.INTERRUPTED: "interrupted by SIGINT",
         ExitCode.TERMINATED: "interrupted by SIGTERM",
     }
 )
+
+
+def of_audit(run: int, *, is_different: bool) -> int:
+    """Return what an audit exits with: the first of 4, 3, 6, 7, 1, 0.
+
+    Args:
+        run: what its run exits with.
+        is_different: something changed or a policy is violated, and the manifest says that this counts.
+    """
+    return ExitCode.DIFFERENT if is_different and run in (ExitCode.DONE, ExitCode.UNSUCCESSFUL) else run
 
 
 def of_run(outcomes: Mapping[str, int], superseded: int, *, is_complete: bool, stopped_with: int | None) -> int:

@@ -17,6 +17,7 @@ class Finished:
         attempts: sends of the request that decided (count).
         started_at: the first send, or when the item was skipped (UTC epoch seconds).
         elapsed_ms: from the first send to the outcome.
+        missing: what was asked for is proven not to be there, which its job allows.
     """
 
     job: Final[str]
@@ -31,6 +32,7 @@ class Finished:
     request_id: Final[str | None]
     result: Final[Any]
     error: Final[ItemError | None]
+    missing: Final[bool]
 
     def __init__(
         self,
@@ -47,11 +49,12 @@ class Finished:
         request_id: str | None,
         result: Any,
         error: ItemError | None,
+        missing: bool = False,
     ) -> None:
         self.job, self.index, self.id, self.item = job, index, id, item
         self.outcome, self.http_status, self.attempts = outcome, http_status, attempts
         self.started_at, self.elapsed_ms, self.request_id = started_at, elapsed_ms, request_id
-        self.result, self.error = result, error
+        self.result, self.error, self.missing = result, error, missing
 
     def decoded(self) -> "Finished":
         """Return this with its result decoded, for listeners in this process."""

@@ -270,6 +270,7 @@ class Outcome:
         payload: what `save` writes where it is not in `result` (raw and html).
         http_status: of the answer that decided; the engine fills it in where the operation did not.
         gives_codes: of a refusal: codes say why, so that the same request before it can't have been taken either.
+        is_missing: what was asked for is proven not to be there, and its job says that this is fine; no result.
     """
 
     kind: Final[OutcomeKind]
@@ -278,6 +279,7 @@ class Outcome:
     payload: Final[bytes | BodyFile | None]
     http_status: Final[int | None]
     gives_codes: Final[bool]
+    is_missing: Final[bool]
 
     def __init__(
         self,
@@ -288,9 +290,10 @@ class Outcome:
         payload: bytes | BodyFile | None = None,
         http_status: int | None = None,
         gives_codes: bool = False,
+        is_missing: bool = False,
     ) -> None:
         self.kind, self.result, self.error, self.payload = kind, result, error, payload
-        self.http_status, self.gives_codes = http_status, gives_codes
+        self.http_status, self.gives_codes, self.is_missing = http_status, gives_codes, is_missing
 
 
 _SUCCEEDED, _UNCHANGED = OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED
@@ -307,6 +310,15 @@ def succeeded(result: Any, *, note: str | None = None, payload: bytes | BodyFile
 def unchanged(result: Any, *, note: str | None = None, payload: bytes | BodyFile | None = None) -> Outcome:
     """Nothing had to be sent or done."""
     return Outcome(kind=_UNCHANGED, result=_noted(result, note), payload=payload)
+
+
+def missing(*, is_unchanged: bool) -> Outcome:
+    """Say that what was asked for is proven not to be there, where the job says `missing: ok`.
+
+    Args:
+        is_unchanged: nothing has changed since the answers that prove it were kept.
+    """
+    return Outcome(kind=_UNCHANGED if is_unchanged else _SUCCEEDED, is_missing=True)
 
 
 def failed(

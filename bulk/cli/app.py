@@ -23,6 +23,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
+from bulk.cli.commands.audits import audit, sql, tables
 from bulk.cli.commands.cluster import export, forget, store
 from bulk.cli.commands.steering import pause, resume, runs, stop, watch
 from bulk.cli.commands.steering import set as set_command
@@ -36,6 +37,7 @@ Exit codes:
   4         a credential was refused
   5         the run directory belongs to another manifest, is in use or damaged
   6         the run is complete, the outcome of some items is unknown
+  7         an audit or diff --exit-code found a change or a violated policy
   8         the question was answered with no, or --yes is missing; nothing was sent
   130, 143  interrupted
 After 3, 4, 130 and 143 the last line on standard error is the command that
@@ -83,6 +85,9 @@ for command in (
     set_command.set_,
     retry.retry,
     diff.diff,
+    audit.audit,
+    tables.tables,
+    sql.sql,
     operations.operations,
     rate_limit.rate_limit,
     init.init,

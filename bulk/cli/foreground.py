@@ -64,18 +64,8 @@ def run(
     Args:
         start: begins the run and gives its report at the end. run_dir: where it lives.
     """
-    import platformdirs
-
-    from bulk.cli.progress.painter import display
-    from bulk.report.render import terminal
-
-    where = None if no_cache else cache or platformdirs.user_cache_path("bulk")
     try:
-        with contextlib.ExitStack() as stack:
-            shown = stack.enter_context(display(progress, sys.stderr))
-            if progress in ("auto", "rich") and terminal.is_terminal(sys.stderr):
-                stack.enter_context(logs.noted_by(shown.note))
-            report = event_loop.run(lambda: start(shown, where))
+        report = report_of(start, cache=cache, no_cache=no_cache, progress=progress)
     except KeyboardInterrupt:
         exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED), is_json=as_json)
     except Exception as error:
@@ -87,6 +77,27 @@ def run(
         exit_code = report.exit_code
     errors.say_how_to_go_on(_way_on(run_dir), exit_code)
     return exit_code
+
+
+def report_of(
+    start: "Callable[[Display, Path | None], Awaitable[Report]]", *, cache: Path | None, no_cache: bool, progress: str
+) -> "Report":
+    """Run it with its progress shown, and return its report.
+
+    Raises:
+        BulkError: nothing could be run. KeyboardInterrupt: a second signal stopped it.
+    """
+    import platformdirs
+
+    from bulk.cli.progress.painter import display
+    from bulk.report.render import terminal
+
+    where = None if no_cache else cache or platformdirs.user_cache_path("bulk")
+    with contextlib.ExitStack() as stack:
+        shown = stack.enter_context(display(progress, sys.stderr))
+        if progress in ("auto", "rich") and terminal.is_terminal(sys.stderr):
+            stack.enter_context(logs.noted_by(shown.note))
+        return event_loop.run(lambda: start(shown, where))
 
 
 def _way_on(run_dir: Path) -> str:

@@ -97,6 +97,7 @@ class HandOver:
             result=line["result"],
             error=error and ItemError(ErrorCode(error["code"]), error["message"], error["http_status"], 0),
             http_status=line["http_status"],
+            is_missing=line.get("missing", False),
         )
         tally = ItemTally()
         tally.request_id = line["request_id"]
@@ -141,6 +142,7 @@ class HandOver:
             request_id=tally.request_id,
             result=outcome.result,
             error=error,
+            missing=outcome.is_missing,
         )
         save: tuple[str, bytes | BodyFile] | None = None
         if job.save is not None and outcome.kind in SUCCESSFUL:

@@ -70,6 +70,8 @@ def encode(finished: Finished) -> bytes:
             "attempts": error.attempts,
         },
     }
+    if finished.missing:
+        row["missing"] = True
     return dump(row, orjson.OPT_APPEND_NEWLINE)
 
 

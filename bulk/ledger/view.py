@@ -177,6 +177,24 @@ class LedgerView:
         with open_reader(self._path) as connection, self._results(connection) as (fd, end):
             refuse_edited(connection, fd, end, self.run_dir / RESULTS)
 
+    def whole_results(self) -> Path | None:
+        """Return `results.jsonl` where it holds the current lines and no others, so that it can be read as it is."""
+        path = self.run_dir / RESULTS
+        with open_reader(self._path) as connection:
+            generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
+            (current,) = connection.execute("SELECT coalesce(sum(length), 0) FROM outcomes").fetchone()
+        try:
+            is_whole = not rewritten_path(path, generation).exists() and path.stat().st_size == end == current
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        return path if is_whole else None
+
+    def longest_line(self) -> int:
+        """Return the length of the longest current line (bytes); 0 where there is none."""
+        with open_reader(self._path) as connection:
+            (found,) = connection.execute("SELECT coalesce(max(length), 0) FROM outcomes").fetchone()
+            return int(found)
+
     def newest_lines(self, size_bytes: int) -> list[bytes]:
         """Return the end of `results.jsonl`, in one read."""
         with open_reader(self._path) as connection, self._results(connection) as (fd, end):

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bulk import quantities
-from bulk.capabilities import secret_fields
+from bulk.capabilities import ProvesAbsence, allowing_absence, secret_fields
 from bulk.flaws import shown, unknown_name
 from bulk.items import sources, type_errors
 from bulk.items.decoding import literal_secrets
@@ -24,7 +24,7 @@ from bulk.manifest.fields import Fields
 from bulk.manifest.manifest import Job
 from bulk.manifest.save_template import SaveFlaw, Template
 from bulk.manifest.settings import NAME
-from bulk.operation import AnyOperation, UnknownOperation, find
+from bulk.operation import AnyOperation, UnknownOperation, find, names
 
 NEEDS_POLICIES = ("all", "any-outcome")
 _MOST_PRIORITY = 1_000_000
@@ -97,6 +97,7 @@ class _JobReader:
         priority = fields.scalar("priority", 0, _priority)
         allow_overwrites = fields.flag("allow_overwrites", False)
         allow_empty = fields.flag("allow_empty", False)
+        operation = self._allowing_absence(operation, fields.choice("missing", "fail", ("fail", "ok")))
         defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
         self._refuse_fields_of_items(operation)
         fields.finish()
@@ -146,6 +147,15 @@ class _JobReader:
         except UnknownOperation as unknown:
             self._fields.flaw("operation", str(unknown))
             return None
+
+    def _allowing_absence(self, operation: AnyOperation | None, missing: str) -> AnyOperation | None:
+        if operation is None or missing == "fail":
+            return operation
+        if isinstance(operation, ProvesAbsence):
+            return allowing_absence(operation)
+        able = ", ".join(name for name in names() if isinstance(find(name), ProvesAbsence))
+        self._fields.flaw("missing", f"{operation.name} can't prove that something is not there; these can: {able}")
+        return None
 
     def _needs(self) -> tuple[str, ...]:
         given = self._fields.scalar("needs", None, _names)

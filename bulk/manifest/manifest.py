@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bulk.manifest.audit_section import AuditSettings
 from bulk.operation import AnyOperation, Item
 from bulk.quantities import NOTHING, Share
 
@@ -130,6 +131,7 @@ class Manifest:
         variables: what `--var` gave, by name.
         chosen: names of the jobs that `--job` chose, with their needs where these were taken along; None: all.
         notes: sentences about the manifest itself that the user should read.
+        audit: what `bulk audit` makes of its results; None where the manifest says nothing of that.
     """
 
     path: Path
@@ -143,6 +145,7 @@ class Manifest:
     variables: Mapping[str, str] = field(default_factory=dict)
     chosen: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    audit: AuditSettings | None = None
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

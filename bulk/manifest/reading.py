@@ -19,6 +19,7 @@ from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_regular
 from bulk.items.yaml_text import Node, read_document
 from bulk.manifest import platform_section, variables
+from bulk.manifest.audit_section import audit_of
 from bulk.manifest.chosen_jobs import chosen_of
 from bulk.manifest.fields import Fields
 from bulk.manifest.jobs import jobs_of
@@ -84,6 +85,7 @@ def _manifest(
     credentials = platform.credentials if platform else _credential_names(root, overrides)
     chosen = chosen_of(root, overrides.jobs, with_needs=overrides.with_needs)
     jobs, notes = jobs_of(fields.inner("jobs"), folder, credentials, chosen) if "jobs" in fields else ((), [])
+    audit = audit_of(fields.inner("audit"), folder) if "audit" in fields else None
     fields.finish()
     if platform is None:
         return None
@@ -98,6 +100,7 @@ def _manifest(
         limit=limit,
         variables=dict(overrides.variables),
         chosen=None if chosen is None else tuple(sorted(chosen)),
+        audit=audit,
         notes=(*platform_section.notes_on(platform.base_url), *notes),
     )
 
@@ -139,12 +142,14 @@ def _name(text: str) -> str:
 
 
 def _digest(root: Node, chosen: frozenset[str] | None) -> str:
-    """SHA-256 of what the manifest means: comments and layout may change, `limits` is no part of a run's identity.
+    """SHA-256 of what the manifest means: comments and layout may change.
 
+    `limits` and `audit` are no part of a run's identity.
     Variables are part of it where they are used, and of the jobs the chosen ones.
     """
     plain = root.plain()
     plain.pop("limits", None)
+    plain.pop("audit", None)
     plain.pop(variables.SECTION, None)
     if chosen is not None and isinstance(plain.get("jobs"), dict):
         plain["jobs"] = {name: job for name, job in plain["jobs"].items() if name in chosen}

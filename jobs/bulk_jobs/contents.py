@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import FileError, Returns, SavesContent, TakesFiles
+from bulk.capabilities import VOLATILE, FileError, ProvesAbsence, Returns, SavesContent, TakesFiles
 from bulk.model import (
     RAW_BODY_BYTES,
     ErrorCode,
@@ -28,8 +28,8 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
 from bulk_jobs.shared import accesses, names, overwrites, refusals
-from bulk_jobs.shared.files import blobs, file_proofs, file_reads, file_writes
-from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content
+from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
+from bulk_jobs.shared.files.file_writes import FileWrite, LARGEST, conflict, file_result, flaw_of_content, flaws_of_sha
 from bulk_jobs.shared.files.standing import Standing, can_see, contents_url, look
 
 _NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
@@ -53,10 +53,12 @@ class GetContentsItem(Item, frozen=True, kw_only=True):
     media_type: file_reads.MediaType = "json"
 
 
-class GetContents(SavesContent[GetContentsItem], Returns[Contents | list[ContentsEntry]]):
+class GetContents(
+    SavesContent[GetContentsItem], ProvesAbsence[GetContentsItem], Returns[Contents | list[ContentsEntry]]
+):
     """Read a file, or list a directory, of a repository.
 
-    Requests:  1; one more for a file above 1 MB as json or object.
+    Requests:  1; one more for a file above 1 MB as json or object. missing: ok: 1 more for each folder of the path.
     Category:  core. Lane: none.
     Result:    the file object or the listing (exactly 1,000 entries: `maybe_truncated`); raw, html: `size`, `sha256`.
     Lost answer: a read is repeated.
@@ -67,6 +69,8 @@ class GetContents(SavesContent[GetContentsItem], Returns[Contents | list[Content
     access = accesses.CONTENTS_READ
     Item = GetContentsItem
     result_is_reply = True
+    list_keys: ClassVar = {"": "name", "entries": "name"}
+    untabled = file_reads.UNTABLED
     example: ClassVar = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "media_type": "raw"}
 
     def check(self, item: GetContentsItem) -> Iterator[ItemFlaw]:
@@ -82,6 +86,11 @@ class GetContents(SavesContent[GetContentsItem], Returns[Contents | list[Content
         path = contents_url(item.owner, item.repo, item.path)
         proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path), is_root=not item.path)
         return file_reads.fetch(path, urls.query(ref=item.ref), item.media_type, {"path": item.path}, proof)
+
+    def steps_or_absent(self, item: GetContentsItem) -> Steps:
+        return (
+            yield from absence.of_content(item.owner, item.repo, item.path, item.ref, GetContents.steps(self, item))
+        )
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
         return file_reads.saved_bytes(outcome)
@@ -139,6 +148,7 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
     most_requests = 2
     file_fields: ClassVar = {"content_file": "content"}
     unreported = frozenset({"content"})
+    volatile = VOLATILE | {"commit"}  # a write that was repeated makes none
     settled_by = (
         "The file is read: with the new blob the write was applied, with the blob from before it was not and is sent "
         "again. With any other blob, or without the file that was there, once the settle time is over, nobody knows "
@@ -166,7 +176,7 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
             if flaw:
                 yield ItemFlaw("content", flaw)
         if item.sha is not None or item.mode == "replace":
-            yield from _flaws_of_sha(item)
+            yield from flaws_of_sha(item.sha, item.mode)
 
     def with_file(self, item: PutContentsItem, field: str, data: bytes) -> PutContentsItem:
         if field not in self.file_fields:
@@ -387,17 +397,3 @@ def _nothing_to_delete(item: DeleteContentsItem, found: Standing) -> Steps:
         "neither the file nor the root of its branch can be read: no such repository or branch, or no permission",
         http_status=404,
     )
-
-
-def _flaws_of_sha(item: PutContentsItem) -> Iterator[ItemFlaw]:
-    if item.sha is None:
-        if item.mode == "replace":
-            yield ItemFlaw("sha", "expected the blob to be replaced, because mode is replace")
-    elif item.mode != "replace":
-        yield ItemFlaw(
-            "sha", f"only mode: replace compares it, and mode {item.mode} does not; leave it out or change mode"
-        )
-    else:
-        flaw = names.flaw_of_sha(item.sha)
-        if flaw:
-            yield ItemFlaw("sha", flaw)

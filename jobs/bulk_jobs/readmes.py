@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from bulk import urls
-from bulk.capabilities import Returns, SavesContent
+from bulk.capabilities import ProvesAbsence, Returns, SavesContent
 from bulk.model import Outcome
 from bulk.operation import Item, ItemFlaw, Steps
 from bulk_jobs.result_types import FileContent
 from bulk_jobs.shared import accesses, names
-from bulk_jobs.shared.files import file_proofs, file_reads
+from bulk_jobs.shared.files import absence, file_proofs, file_reads
 
 
 class ReadmeItem(Item, frozen=True, kw_only=True):
@@ -24,10 +24,10 @@ class ReadmeItem(Item, frozen=True, kw_only=True):
     media_type: file_reads.MediaType = "json"
 
 
-class GetReadme(SavesContent[ReadmeItem], Returns[FileContent]):
+class GetReadme(SavesContent[ReadmeItem], ProvesAbsence[ReadmeItem], Returns[FileContent]):
     """Read the README that the platform prefers for a repository.
 
-    Requests:  1; one more for a README above 1 MB.
+    Requests:  1; one more for a README above 1 MB. missing: ok: 1 more, the root's listing.
     Category:  core. Lane: none.
     Result:    the file object with its Base64 content; for raw and html `size` and `sha256`. `save` writes the bytes.
     Lost answer: a read is repeated.
@@ -38,6 +38,7 @@ class GetReadme(SavesContent[ReadmeItem], Returns[FileContent]):
     access = accesses.CONTENTS_READ
     Item = ReadmeItem
     result_is_reply = True
+    untabled = file_reads.UNTABLED
     example: ClassVar = {"owner": "acme-eng", "repo": "hello-world"}
 
     def check(self, item: ReadmeItem) -> Iterator[ItemFlaw]:
@@ -52,6 +53,9 @@ class GetReadme(SavesContent[ReadmeItem], Returns[FileContent]):
         query = urls.query(ref=item.ref) if item.ref is not None else ""
         proof = file_proofs.of_file(file_proofs.of_place(item.owner, item.repo, None))
         return file_reads.fetch(path, query, item.media_type, {}, proof)
+
+    def steps_or_absent(self, item: ReadmeItem) -> Steps:
+        return (yield from absence.of_readme(item.owner, item.repo, item.ref, GetReadme.steps(self, item)))
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
         return file_reads.saved_bytes(outcome)

@@ -62,6 +62,7 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
 
     name = "webhook.update"
     access = accesses.HOOKS_WRITE
+    volatile = hook_settings.VOLATILE
     Item = UpdateWebhookItem
     is_read = False
     most_requests = 2
@@ -141,6 +142,7 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
 
     name = "webhook.update-config"
     access = accesses.HOOKS_WRITE
+    volatile = frozenset[str]()
     Item = UpdateWebhookConfigItem
     is_read = False
     most_requests = 2

@@ -6,14 +6,14 @@ not listed does not say that it is not there for somebody else. Source: specific
 operations.md, rows of hooks; open-points.md (deliveries).
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
-from bulk.capabilities import CreatesNames, HoldsSecrets, Returns
+from bulk.capabilities import CreatesNames, HoldsSecrets, ProvesAbsence, Returns
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -24,6 +24,7 @@ from bulk.model import (
     Request,
     Undecided,
     failed,
+    missing,
     succeeded,
     unchanged,
 )
@@ -49,6 +50,7 @@ class ListWebhooks(Operation[OrganizationItem], Returns[list[Webhook]]):
     name = "webhook.list"
     access = accesses.HOOKS_READ
     Item = OrganizationItem
+    volatile = hook_settings.VOLATILE
     example: ClassVar = {"org": "acme-ops"}
 
     def check(self, item: OrganizationItem) -> Iterator[ItemFlaw]:
@@ -60,7 +62,7 @@ class ListWebhooks(Operation[OrganizationItem], Returns[list[Webhook]]):
         return pages.outcome_of(msgspec.structs.replace(listing, entries=entries))
 
 
-class GetWebhook(Operation[HookItem], Returns[Webhook]):
+class GetWebhook(ProvesAbsence[HookItem], Returns[Webhook]):
     """Read one webhook of an organization. Its secret is masked.
 
     Requests:  1.
@@ -73,6 +75,7 @@ class GetWebhook(Operation[HookItem], Returns[Webhook]):
     name = "webhook.get"
     access = accesses.HOOKS_READ
     Item = HookItem
+    volatile = hook_settings.VOLATILE
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
 
     def check(self, item: HookItem) -> Iterator[ItemFlaw]:
@@ -82,8 +85,11 @@ class GetWebhook(Operation[HookItem], Returns[Webhook]):
         reply = yield Request(method="GET", path=hook_path(item), proof=hook_settings.proof_of_hook(item))
         return _read(reply, hook_settings.shown(reply.body))
 
+    def steps_or_absent(self, item: HookItem) -> Steps:
+        return _unless_listed(item, lambda hook: hook)
 
-class GetWebhookConfig(Operation[HookItem], Returns[WebhookConfig]):
+
+class GetWebhookConfig(ProvesAbsence[HookItem], Returns[WebhookConfig]):
     """Read the configuration of a webhook: where its events go, and how. Its secret is masked.
 
     Requests:  1.
@@ -96,6 +102,7 @@ class GetWebhookConfig(Operation[HookItem], Returns[WebhookConfig]):
     name = "webhook.get-config"
     access = accesses.HOOKS_READ
     Item = HookItem
+    volatile = frozenset[str]()
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
 
     def check(self, item: HookItem) -> Iterator[ItemFlaw]:
@@ -104,6 +111,9 @@ class GetWebhookConfig(Operation[HookItem], Returns[WebhookConfig]):
     def steps(self, item: HookItem) -> Steps:
         reply = yield Request(method="GET", path=f"{hook_path(item)}/config", proof=hook_settings.CONFIG_SHOWN)
         return _read(reply, hook_settings.shown_config(reply.body))
+
+    def steps_or_absent(self, item: HookItem) -> Steps:
+        return _unless_listed(item, lambda hook: hook["config"])
 
 
 class DeliveriesItem(HookItem, frozen=True, kw_only=True):
@@ -169,6 +179,7 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
 
     name = "webhook.create"
     access = accesses.HOOKS_WRITE
+    volatile = hook_settings.VOLATILE
     Item = CreateWebhookItem
     is_read = False
     most_requests = 2
@@ -299,6 +310,17 @@ class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
 def _flaw_of_url(url: str, hook: Mapping[str, Any]) -> str:
     is_same = not hook_settings.config_differences({"url": url}, hook["config"])
     return "" if is_same else "its config.url is not what was asked for"
+
+
+def _unless_listed(item: HookItem, part: Callable[[dict[str, Any]], Any]) -> Steps:
+    """Return `part` of a webhook as the list of all of them shows it; one that is not among them is missing."""
+    listing = yield from pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
+    if listing.flaw is not None:
+        return listing.flaw
+    found = [hook_settings.shown(hook) for hook in listing.entries if hook.get("id") == item.hook_id]
+    if not found:
+        return missing(is_unchanged=listing.is_unchanged)
+    return unchanged(part(found[0])) if listing.is_unchanged else succeeded(part(found[0]))
 
 
 def _list(item: OrganizationItem) -> Generator[Request, Reply, pages.Listing]:

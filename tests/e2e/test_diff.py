@@ -83,3 +83,31 @@ def test_what_can_not_be_compared_is_said(audited, arguments, exit_code, says):
     ran = audited.run("diff", *arguments)
     assert (ran.exit_code, ran.out) == (exit_code, "")
     assert says in ran.err
+
+
+def test_the_exit_code_says_that_something_changed(audited):
+    """With `--exit-code` 7 where something changed and 0 where nothing did; without it always 0."""
+    assert audited.run("diff", "a", "b", "--exit-code").exit_code == 7
+    assert audited.run("diff", "a", "a", "--exit-code").exit_code == 0
+
+
+def test_what_may_be_missing_is_no_failure(audited, tmp_path):
+    """`missing: ok`: an absent file has succeeded, for nothing the second time; an unseen repository fails."""
+    home = Home(tmp_path)
+    with served(tmp_path / "sandbox") as sandbox:
+        nowhere = {**ABSENT, "repo": "nowhere"}
+        job = {"operation": "contents.get", "items": [ABSENT, nowhere], "missing": "ok"}
+        audit = home.manifest(sandbox.base_url, {"owners": job})
+        assert home.run("run", str(audit), "--run-dir", "a").exit_code == 1
+        absent, unseen = map(json.loads, (tmp_path / "a" / "results.jsonl").read_text().splitlines())
+        if absent["index"]:
+            absent, unseen = unseen, absent
+        assert (absent["outcome"], absent["missing"], absent["result"]) == ("succeeded", True, None)
+        assert (unseen["outcome"], unseen["error"]["code"], "missing" in unseen) == ("failed", "not_found", False)
+        assert home.run("run", str(audit), "--run-dir", "b").exit_code == 1
+        asked = [line["status"] for line in sandbox.requests(path="hello-world")]
+        assert asked == [200, 304]
+        wrong = home.manifest(sandbox.base_url, {"hooks": {"operation": "webhook.list", "items": [], "missing": "ok"}})
+        refused = home.run("check", str(wrong))
+        assert refused.exit_code == 2
+        assert "webhook.list can't prove that something is not there; these can: contents.get" in refused.err

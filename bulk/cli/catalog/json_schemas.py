@@ -87,6 +87,7 @@ MORE: Mapping[str, str] = {
     "FieldDocumentation.is_required": "whether every item must have it",
     "JobDiff.added": "items that RUN_B alone has (count)",
     "JobDiff.changed": "items that differ (count)",
+    "JobDiff.lost_sight": "items that RUN_A has read and RUN_B could not (count)",
     "JobDiff.new_items": "items of RUN_B (count)",
     "JobDiff.old_items": "items of RUN_A (count)",
     "JobDiff.removed": "items that RUN_A alone has (count)",
@@ -118,6 +119,7 @@ MORE: Mapping[str, str] = {
     "RunStatus.waits": "what waits for what",
     "Summary.added": "items that RUN_B alone has (count)",
     "Summary.changed": "items that differ (count)",
+    "Summary.lost_sight": "items that RUN_A has read and RUN_B could not (count)",
     "Summary.removed": "items that RUN_A alone has (count)",
     "Summary.requests": "what an item costs, in words",
     "Summary.same": "items that are the same in both (count)",
@@ -135,6 +137,7 @@ class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
         request_id: the platform's own id of the request; null where there was none.
         result: what the operation gives, see `bulk operations NAME`; null where it failed.
         error: null where the item succeeded or was unchanged.
+        missing: it is proven not to be there, and its job says `missing: ok`; only there where that is so.
     """
 
     job: str
@@ -149,6 +152,7 @@ class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None
     result: Any
     error: "ItemErrorData | None"
+    missing: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class ItemErrorData(msgspec.Struct, frozen=True, kw_only=True):

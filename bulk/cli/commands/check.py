@@ -28,9 +28,15 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     from bulk.check import check_data, checking
     from bulk.manifest import reading
 
+    read = reading.read_manifest(manifest, overrides, os.environ)
+    if read.audit is not None:
+        from bulk.audit.audit import prepare
+        from bulk.clock import Clock
+
+        prepare(read, Clock().now())
     with tempfile.TemporaryDirectory(prefix="bulk-check-") as workspace:
         checked = checking.check(
-            reading.read_manifest(manifest, overrides, os.environ),
+            read,
             Path(workspace),
             stdin=sys.stdin.buffer if sys.stdin else None,
             progress=None,

@@ -7,6 +7,7 @@ import click
 from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import RunDirectory
+from bulk.exit_codes import ExitCode
 
 
 @click.command(cls=Command)
@@ -14,8 +15,14 @@ from bulk.cli.options import RunDirectory
 @click.argument("new", metavar="RUN_B", type=RunDirectory())
 @click.option("--all", "is_all", is_flag=True, help="List every change, not only the first of each kind.")
 @click.option("--ignore", metavar="FIELD", multiple=True, help="Don't compare it, as result.updated_at. Repeatable.")
+@click.option("--volatile", is_flag=True, help="Compare also what changes by itself, such as addresses.")
+@click.option(
+    "--exit-code", "is_told", is_flag=True, help="Exit 7 where something changed, 1 where items can't be read."
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON lines: the counts, then every change.")
-def diff(old: Path, new: Path, *, is_all: bool, ignore: tuple[str, ...], as_json: bool) -> int:
+def diff(
+    old: Path, new: Path, *, is_all: bool, ignore: tuple[str, ...], volatile: bool, is_told: bool, as_json: bool
+) -> int:
     """Say what changed from RUN_A to RUN_B.
 
     Items added, removed, and those whose outcome or result differs, field by field. They are matched by job and
@@ -26,11 +33,16 @@ def diff(old: Path, new: Path, *, is_all: bool, ignore: tuple[str, ...], as_json
     from bulk.report.diff import comparison as runs
     from bulk.report.diff import diff_text
 
-    comparison = runs.compare(LedgerView(old), LedgerView(new), now=Clock().now(), ignored=ignore)
+    comparison = runs.compare(LedgerView(old), LedgerView(new), now=Clock().now(), ignored=ignore, is_all=volatile)
     with comparison as found, output.binary_out() as stdout:
         if as_json:
             stdout.writelines(found.json_lines())
         else:
             lines = diff_text.lines(found, is_all=is_all, **output.look())
             stdout.writelines(f"{line}\n".encode("utf-8", "replace") for line in lines)
-    return 0
+        summary = found.summary
+    if not is_told:
+        return ExitCode.DONE
+    if summary.added or summary.removed or summary.changed:
+        return ExitCode.DIFFERENT
+    return ExitCode.UNSUCCESSFUL if summary.lost_sight else ExitCode.DONE

@@ -22,8 +22,9 @@ from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import SUCCESSFUL, OutcomeKind
+from bulk.operation import UnknownOperation, find
 from bulk.report.diff.diff_record import KINDS, Change, Ending, JobDiff, Side, Summary
-from bulk.report.diff.field_changes import FieldDifference, canonical, differences, without
+from bulk.report.diff.field_changes import FieldDifference, FieldRules, canonical, differences, rules_of, without
 from bulk.report.render.formatting import counted
 from bulk.report.run_state import Standing, stand
 
@@ -104,12 +105,15 @@ class Diff:
 
 
 @contextlib.contextmanager
-def compare(old: LedgerView, new: LedgerView, *, now: float, ignored: Collection[str] = ()) -> Iterator[Diff]:
+def compare(
+    old: LedgerView, new: LedgerView, *, now: float, ignored: Collection[str] = (), is_all: bool = False
+) -> Iterator[Diff]:
     """What changed from the run of `old` to the run of `new`.
 
     Args:
         now: UTC epoch seconds.
         ignored: names of fields that are not compared, as `result.updated_at`; in arrays it is that of every entry.
+        is_all: compare also the fields that change by themselves (`Returns.volatile`).
 
     Raises:
         RunDirectoryError: a run is still going or damaged, or the disk for temporary files is full.
@@ -126,7 +130,7 @@ def compare(old: LedgerView, new: LedgerView, *, now: float, ignored: Collection
                 connection.executescript(
                     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; BEGIN;" + _SCHEMA
                 )
-                comparison = _Comparison(connection, (old, new), frozenset(ignored))
+                comparison = _Comparison(connection, (old, new), frozenset(ignored), is_all=is_all)
                 yield Diff(comparison.run(standings), connection)
         except sqlite3.Error as error:
             raise RunDirectoryError(
@@ -147,13 +151,20 @@ class _Comparison:
     """The work of `compare`, in its temporary file."""
 
     def __init__(
-        self, connection: sqlite3.Connection, views: tuple[LedgerView, LedgerView], ignored: frozenset[str]
+        self,
+        connection: sqlite3.Connection,
+        views: tuple[LedgerView, LedgerView],
+        ignored: frozenset[str],
+        *,
+        is_all: bool,
     ) -> None:
         self._connection, self._views, self._ignored = connection, views, ignored
         self._decoder = msgspec.json.Decoder(_Line)
         self._identities = (views[0].identity(), views[1].identity())
         operations = {name: operation for each in self._identities for name, operation, _ in each.jobs}
         self._jobs = [JobDiff(name=name, operation=operation) for name, operation in operations.items()]
+        self._rules = [rules_of(name, is_all=is_all) for name in operations.values()]
+        self._reads = [_is_read(name) for name in operations.values()]
 
     def run(self, standings: tuple[Standing, Standing]) -> Summary:
         """Compare, and sum up."""
@@ -168,7 +179,7 @@ class _Comparison:
             self._tell(number)
             for kind, count in execute("SELECT kind, count(*) FROM changes WHERE job = ? GROUP BY kind", (number,)):
                 setattr(job, KINDS[kind], count)
-            job.same = job.old_items - job.removed - job.changed
+            job.same = job.old_items - job.removed - job.changed - job.lost_sight
         sides = self._side(0, standings[0]), self._side(1, standings[1])
         counts = {name: sum(getattr(job, name) for job in self._jobs) for name in ("same", *KINDS)}
         return Summary(
@@ -195,13 +206,14 @@ class _Comparison:
         view = self._views[run]
         for line in view.lines(job=self._jobs[job].name):
             try:
-                yield self._decoded(line), line
+                yield self._decoded(line, job), line
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 place = view.run_dir / RESULTS
                 raise RunDirectoryError(f"{place} is damaged: {error}; restore it from a copy") from error
 
-    def _decoded(self, line: bytes) -> _Line:
+    def _decoded(self, line: bytes, job: int) -> _Line:
         found = self._decoder.decode(line)
+        found.result = self._rules[job].steady(found.result)
         found.item.pop("id", None)
         if found.error is not None:
             found.error.pop("attempts", None)
@@ -246,8 +258,8 @@ class _Comparison:
             (job,),
         )
         for both in texts:
-            old, new = (None if text is None else self._decoded(text) for text in both)
-            change = self._change(self._jobs[job].name, old, new)
+            old, new = (None if text is None else self._decoded(text, job) for text in both)
+            change = self._change(job, old, new)
             if change is not None:
                 index = change.new_index if old is None else change.old_index
                 row = (KINDS.index(change.kind), job, index, msgspec.json.encode(change))
@@ -265,36 +277,44 @@ class _Comparison:
         if row is not None:
             raise RunDirectoryError(f"{self._views[run].run_dir} was changed while it was compared: compare it again")
 
-    def _change(self, job: str, old: _Line | None, new: _Line | None) -> Change | None:
+    def _change(self, number: int, old: _Line | None, new: _Line | None) -> Change | None:
         """Return what is said of an item of either run or of both; None where nothing of it differs."""
-        shown = new or old
+        shown, job = new or old, self._jobs[number].name
         assert shown is not None, "it is in one of them"
         if old is not None and new is not None:
-            fields = list(self._differences(old, new))
+            fields = list(self._differences(old, new, self._rules[number]))
             if not fields:
                 return None
+            is_lost = self._reads[number] and old.outcome in SUCCESSFUL and new.outcome not in SUCCESSFUL
             return Change(
-                kind="changed",
+                kind="lost_sight" if is_lost and "outcome" not in self._ignored else "changed",
                 job=job,
                 id=shown.id,
                 item=shown.item,
                 old_index=old.index,
                 new_index=new.index,
-                fields=fields,
+                fields=[field for field in fields if not is_lost or not field.field.startswith("result")],
             )
         ending = Ending(shown.outcome, shown.error, shown.result)
         if old is None:
             return Change(kind="added", job=job, id=shown.id, item=shown.item, new_index=shown.index, new=ending)
         return Change(kind="removed", job=job, id=shown.id, item=shown.item, old_index=shown.index, old=ending)
 
-    def _differences(self, old: _Line, new: _Line) -> Iterator[FieldDifference]:
+    def _differences(self, old: _Line, new: _Line, rules: FieldRules) -> Iterator[FieldDifference]:
         if old.id != new.id:
             yield FieldDifference("id", old.id, new.id)
         yield from differences(old.item, new.item, "item")
         if self._outcome(old) != self._outcome(new):
             yield FieldDifference("outcome", old.outcome, new.outcome)
         yield from differences(old.error or {}, new.error or {}, "error")
-        yield from differences(old.result, new.result, "result")
+        yield from differences(old.result, new.result, "result", rules)
+
+
+def _is_read(name: str) -> bool:
+    try:
+        return find(name).is_read
+    except UnknownOperation:
+        return False
 
 
 def _hash(value: Any) -> bytes:

@@ -10,8 +10,8 @@ import msgspec
 
 from bulk.report.diff.field_changes import FieldDifference
 
-KINDS = ("added", "removed", "changed")
-"""In the order in which they are shown."""
+KINDS = ("added", "removed", "changed", "lost_sight")
+"""In the order in which they are shown. An item that was read in RUN_A and can't be read in RUN_B is out of sight."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobDiff(msgspec.Struct, kw_only=True):
-    """One job of either run: items (counts). `old_items` is `same` + `removed` + `changed`."""
+    """One job of either run: items (counts). `old_items` is `same` + `removed` + `changed` + `lost_sight`."""
 
     name: str
     operation: str
@@ -35,6 +35,7 @@ class JobDiff(msgspec.Struct, kw_only=True):
     added: int = 0
     removed: int = 0
     changed: int = 0
+    lost_sight: int = 0
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     added: int
     removed: int
     changed: int
+    lost_sight: int = 0
     jobs: tuple[JobDiff, ...]
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -72,7 +74,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One item that was added or removed, or whose outcome or result differs: one line as JSON.
 
     Attributes:
-        kind: `added`, `removed` or `changed`.
+        kind: `added`, `removed`, `changed` or `lost_sight`.
         id: the user's own, in RUN_B where it is there.
         item: its fields, likewise.
         old_index, new_index: its place among the job's items in RUN_A and in RUN_B.

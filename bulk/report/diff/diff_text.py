@@ -12,7 +12,9 @@ from bulk.report.render.formatting import count, counted
 from bulk.report.render.terminal import Ink, aligned, cut, line_of, safe, wrapped
 from bulk.report.tally import label
 
-TONES = {"added": "good", "removed": "bad", "changed": "doubt"}
+TONES = {"added": "good", "removed": "bad", "changed": "doubt", "lost_sight": "doubt"}
+WORDS = {"lost_sight": "lost sight"}
+"""What people read; of the other kinds their names."""
 MOST_OF_A_KIND = 10
 MOST_FIELDS = 5
 _MOST_JOBS = 40
@@ -40,7 +42,7 @@ def lines(diff: Diff, *, is_all: bool = False, is_coloured: bool = False, column
         if not number:
             continue
         yield ""
-        yield ink("strong", kind.capitalize())
+        yield ink("strong", WORDS.get(kind, kind).capitalize())
         most = None if is_all else MOST_OF_A_KIND
         for change in diff.changes(kind, most):
             fields = [] if isinstance(change.fields, msgspec.UnsetType) else change.fields
@@ -68,7 +70,7 @@ def _head(summary: Summary, ink: Ink, columns: int) -> Iterator[str]:
     yield ink("strong", name) + first[len(name) :]
     yield from rest
     yield ""
-    counts = [f"{count(getattr(summary, kind))} {kind}" for kind in KINDS if getattr(summary, kind)]
+    counts = [f"{count(getattr(summary, kind))} {WORDS.get(kind, kind)}" for kind in KINDS if getattr(summary, kind)]
     said = f"{', '.join(counts)}, {count(summary.same)} the same" if counts else "nothing has changed"
     yield from wrapped(f"{counted(old.items, 'item')} before, {count(new.items)} now: {said}.", columns)
     if summary.ignored:
@@ -81,9 +83,9 @@ def _head(summary: Summary, ink: Ink, columns: int) -> Iterator[str]:
 
 def _jobs(summary: Summary, ink: Ink, columns: int) -> Iterator[str]:
     shown = summary.jobs[:_MOST_JOBS]
-    rows: list[tuple[str, ...]] = [("job", "before", "now", "same", *KINDS)]
+    rows: list[tuple[str, ...]] = [("job", "before", "now", "same", *(WORDS.get(kind, kind) for kind in KINDS))]
     for job in shown:
-        numbers = (job.old_items, job.new_items, job.same, job.added, job.removed, job.changed)
+        numbers = (job.old_items, job.new_items, job.same, job.added, job.removed, job.changed, job.lost_sight)
         rows.append((job.name, *(count(number) if number else "-" for number in numbers)))
     lines = aligned(rows, columns, right=range(1, len(rows[0])))
     yield ink("dim", line_of(next(lines)))

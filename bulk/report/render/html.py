@@ -26,7 +26,7 @@ from bulk.report.render import formatting, text
 from bulk.status import LIVE
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
     from bulk.report.exploration import Exploration
 
@@ -56,13 +56,13 @@ def render(report: Report, exploration: Exploration | None = None) -> str:
     """
     tone = _TONES.get(report.state) or {0: "good", 1: "bad", 6: "doubt"}.get(report.exit_code, "doubt")
     kinds = [kind for kind in OUTCOMES if report.outcomes.get(kind)]
-    css, script = _asset("report.css"), _asset("plot.js") + _asset("report.js")
+    css, script = asset("report.css"), asset("plot.js") + asset("report.js")
     causes = list(_causes(exploration)) if exploration is not None else []
     return _template().render(
         report=report,
         kinds=kinds,
         parts=bar_parts,
-        policy=_policy(css, script),
+        policy=content_policy(css, script),
         css=css,
         script=script,
         packed=exploration.packed() if exploration is not None else "",
@@ -81,7 +81,8 @@ def render(report: Report, exploration: Exploration | None = None) -> str:
     )
 
 
-def _policy(css: str, script: str) -> str:
+def content_policy(css: str, script: str) -> str:
+    """Return the content security policy of a page: its one style sheet and its one script, and nothing else."""
     digests = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (css, script))
     style, module = digests
     return (
@@ -91,16 +92,22 @@ def _policy(css: str, script: str) -> str:
 
 
 @functools.cache
-def _asset(name: str) -> str:
-    return resources.files("bulk.report.render").joinpath("templates", name).read_text(encoding="utf-8")
+def asset(name: str, package: str = "bulk.report.render") -> str:
+    """Return the text of a file beside the templates of a package."""
+    return resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _template() -> Template:
+    return environment("bulk.report.render").get_template("report.html.j2")
 
 
 @functools.cache
-def _template() -> Template:
+def environment(package: str) -> Environment:
+    """Return what renders the templates of a package: it escapes, and shows what would be obeyed or hidden."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("bulk.report.render"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,
@@ -114,7 +121,7 @@ def _template() -> Template:
         ms=lambda milliseconds: formatting.duration(milliseconds / 1000),
         utc=_utc,
     )
-    return environment.get_template("report.html.j2")
+    return environment
 
 
 def _finalized(value: Any) -> Any:

@@ -21,6 +21,9 @@ from bulk_jobs.shared.event_names import ALL_EVENTS
 
 MASK = "********"
 
+VOLATILE = frozenset({"url", "*_url"})
+"""Of a webhook: where it lies changes by itself; where its events go, `config.url`, is what it is."""
+
 _is_mask = re.compile(r"[*•]+").fullmatch
 _FORMS: Mapping[str, normal_forms.Form] = {
     "url": normal_forms.url,

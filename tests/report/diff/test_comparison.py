@@ -107,9 +107,9 @@ def test_ignored_fields_are_left_out_of_every_entry():
 def diff(new_run):
     """Compare runs of the given items: JSON lines, the summary first."""
 
-    def compared(old, new, ignored=(), **fields):
+    def compared(old, new, ignored=(), is_all=False, **fields):
         views = [view_of(new_run, items, **fields) for items in (old, new)]
-        with compare(*views, now=NOW, ignored=ignored) as found:
+        with compare(*views, now=NOW, ignored=ignored, is_all=is_all) as found:
             return [json.loads(line) for line in found.json_lines()]
 
     return compared
@@ -173,16 +173,40 @@ def test_what_makes_every_run_different_is_no_difference(diff):
     assert (counts(summary), changes) == ((2, 0, 0, 0), [])
 
 
+def test_what_can_not_be_read_any_more_is_no_change(diff):
+    """A read that fails now is out of sight: it has a kind of its own, and its result counts for nothing."""
+    (summary, lost) = diff([finished(0)], [finished(0, "failed", code="not_found")])
+    assert (counts(summary), summary["lost_sight"]) == ((0, 0, 0, 0), 1)
+    assert lost["kind"] == "lost_sight"
+    assert {field["field"] for field in lost["fields"]} == {
+        "outcome",
+        "error.code",
+        "error.message",
+        "error.http_status",
+    }
+
+
+def test_what_changes_by_itself_is_no_change(diff):
+    """Addresses change with the token that asks; `is_all` compares them too. What is missing differs from what is."""
+    old, new = ({"sha": "a", "download_url": f"https://x.example.com?for={token}"} for token in "xy")
+    (summary,) = diff([finished(0, result=old)], [finished(0, result=new)])
+    assert counts(summary) == (1, 0, 0, 0)
+    summary, changed = diff([finished(0, result=old)], [finished(0, result=new)], is_all=True)
+    assert [field["field"] for field in changed["fields"]] == ["result.download_url"]
+    summary, gone = diff([finished(0, result=old)], [finished(0, result=None, missing=True)])
+    assert (gone["kind"], [field["field"] for field in gone["fields"]]) == ("changed", ["result"])
+
+
 def test_another_outcome_is_a_change(diff):
     """Outcome and error are compared field by field, like the result."""
-    (summary, changed) = diff([finished(0)], [finished(0, "failed", code="forbidden", message="no")])
+    (summary, changed) = diff([finished(0, "failed", code="forbidden", message="no")], [finished(0)])
     assert counts(summary) == (0, 0, 0, 1)
     assert {field["field"]: (field.get("old"), field.get("new")) for field in changed["fields"]} == {
-        "outcome": ("succeeded", "failed"),
-        "error.code": (None, "forbidden"),
-        "error.message": (None, "no"),
-        "error.http_status": (None, 404),
-        "result": ({"size": 3}, None),
+        "outcome": ("failed", "succeeded"),
+        "error.code": ("forbidden", None),
+        "error.message": ("no", None),
+        "error.http_status": (404, None),
+        "result": (None, {"size": 3}),
     }
 
 

@@ -21,6 +21,9 @@ MOST_ENTRIES = 1_000
 
 INLINE_MOST = "above 1 MB a file comes only as raw bytes or, without its content, as an object"
 
+UNTABLED = frozenset({"content", "*.content", "download_url", "*.download_url"})
+"""Fields of files that no table holds: the bytes, whose blob is enough, and addresses that may hold a token."""
+
 MediaType = Annotated[
     Literal["json", "raw", "html", "object"],
     Meta(

@@ -4,7 +4,7 @@ A refused write is judged by what stands at the path now, not by the platform's 
 Source: specification, Repository contents; operations.md, PUT and DELETE contents; failures.md row 22.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from bulk.model import (
     failed,
     succeeded,
 )
+from bulk.operation import ItemFlaw
 from bulk.proof import Proof
 from bulk_jobs.shared import names
 from bulk_jobs.shared.files import blobs
@@ -148,3 +149,16 @@ def conflict(message: str, reply: Reply | None = None) -> Outcome:
 def _commit(reply: Reply) -> dict[str, Any]:
     commit = reply.body["commit"]
     return {"sha": commit["sha"], "html_url": commit.get("html_url")}
+
+
+def flaws_of_sha(sha: str | None, mode: str) -> Iterator[ItemFlaw]:
+    """Yield what is wrong with the blob that a write in this mode shall replace."""
+    if sha is None:
+        if mode == "replace":
+            yield ItemFlaw("sha", "expected the blob to be replaced, because mode is replace")
+    elif mode != "replace":
+        yield ItemFlaw("sha", f"only mode: replace compares it, and mode {mode} does not; leave it out or change mode")
+    else:
+        flaw = names.flaw_of_sha(sha)
+        if flaw:
+            yield ItemFlaw("sha", flaw)

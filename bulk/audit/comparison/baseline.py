@@ -1,0 +1,120 @@
+"""What each item was when it was last read: a SQLite file for each night, made from the one of the night before.
+
+A read that fails changes nothing here, so that what can't be seen for a while is not taken for gone, and what changed
+meanwhile is found when it is seen again. Results are kept as tables hold them: without what changes by itself, content
+and signed addresses.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.errors import RunDirectoryError
+from bulk.report.diff.field_changes import canonical
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS reads (
+    key BLOB PRIMARY KEY, job TEXT, operation TEXT, id TEXT, item BLOB, missing INTEGER, result BLOB,
+    read_at TEXT, -- when it was last read
+    run TEXT, -- the last one that has the item
+    lost INTEGER -- it could not be read since
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS reads_by_run ON reads (run);
+"""
+_HASH_BYTES = 16
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """One item as it was last read; `read_at` is RFC 3339."""
+
+    job: str
+    operation: str
+    id: str | None
+    item: dict[str, Any]
+    is_missing: bool
+    result: bytes
+    read_at: str
+    is_lost: bool = False
+
+
+def key_of(job: str, own_id: str | None, item: dict[str, Any]) -> bytes:
+    """Return what tells an item apart in each night: its own `id`, otherwise its fields."""
+    named = [job, own_id] if own_id is not None else [job, None, item]
+    return hashlib.blake2b(canonical(named), digest_size=_HASH_BYTES).digest()
+
+
+class Baseline:
+    """The reads of one file, open for this night."""
+
+    def __init__(self, connection: sqlite3.Connection, run: str) -> None:
+        self._connection, self._run = connection, run
+
+    def get(self, key: bytes) -> Read | None:
+        """Return an item as it was last read; None where it never was."""
+        query = "SELECT job, operation, id, item, missing, result, read_at, lost FROM reads WHERE key = ?"
+        row = self._connection.execute(query, (key,)).fetchone()
+        return None if row is None else _read(row)
+
+    def put(self, key: bytes, read: Read) -> None:
+        """Note how an item was read this night."""
+        values = (read.job, read.operation, read.id, canonical(read.item), read.is_missing, read.result, read.read_at)
+        query = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
+        self._connection.execute(query, (key, *values, self._run))
+
+    def lose(self, key: bytes) -> None:
+        """Note that an item could not be read this night; what it was stays."""
+        self._connection.execute("UPDATE reads SET run = ?, lost = 1 WHERE key = ?", (self._run, key))
+
+    def take_gone(self) -> Iterator[Read]:
+        """Take out the items that this night's run does not have any more."""
+        query = "SELECT job, operation, id, item, missing, result, read_at, lost FROM reads WHERE run != ?"
+        for row in self._connection.execute(query, (self._run,)):
+            yield _read(row)
+        self._connection.execute("DELETE FROM reads WHERE run != ?", (self._run,))
+
+
+@contextlib.contextmanager
+def next_baseline(before: Path | None, place: Path, run: str) -> Iterator[Baseline]:
+    """The baseline of a night, begun from the one `before`; it stands at `place` only when the block has ended.
+
+    Raises:
+        RunDirectoryError: the disk is full, or a file is damaged.
+    """
+    part = place.with_name(place.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        if before is not None:
+            shutil.copyfile(before, part)
+        with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as connection:
+            connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _SCHEMA)
+            connection.execute("BEGIN")
+            yield Baseline(connection, run)
+            connection.execute("COMMIT")
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(place)
+    except (sqlite3.Error, OSError) as error:
+        raise RunDirectoryError(f"{place}: {error}; free some space, or restore it from a copy") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _read(row: tuple[Any, ...]) -> Read:
+    job, operation, own_id, item, missing, result, read_at, lost = row
+    return Read(
+        job=job,
+        operation=operation,
+        id=own_id,
+        item=msgspec.json.decode(item),
+        is_missing=bool(missing),
+        result=result,
+        read_at=read_at,
+        is_lost=bool(lost),
+    )

@@ -1,0 +1,209 @@
+"""The folder of an audit: its nights, and which process works on it.
+
+    audits/NAME/runs/RUN/            run directories
+                tables/TABLE/RUN.parquet, changes/RUN.parquet, violations/RUN.parquet
+                judged/RUN.json      what the night found, for the next one
+                baseline/RUN.db      what each item was when it was last read
+                pages/RUN.html       the audit page
+                notified/            who was told, made before anything is sent
+                audit.json           the nights; renaming it makes a night count
+                audit.lock           held while an audit runs; the kernel frees it when its process ends
+
+Every other file is written beside its place and renamed, so that after a crash the same command goes on at the first
+step whose file is not there.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from bulk.clock import iso_utc
+from bulk.errors import RunDirectoryError
+from bulk.ledger.directory import unusable
+from bulk.storage.private_files import DIRECTORY_MODE, open_private, replacing
+
+NAME, LOCK = "audit.json", "audit.lock"
+RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED = "runs", "tables", "changes", "violations", "judged"
+BASELINES, PAGES, NOTIFIED = "baseline", "pages", "notified"
+VERSION = 1
+
+
+class Night(msgspec.Struct, frozen=True, kw_only=True):
+    """One night that counts.
+
+    Attributes:
+        run: name of its run directory and of its files.
+        at: when its run began (RFC 3339).
+        is_good: it was compared and judged; otherwise it was given up, and `why` says the reason.
+        exit_code: of the audit. items, units: read, and spent of the budget (counts).
+        drift, changes: items that changed, and their fields. new, known, fixed, waived: violations (counts).
+        verdict: `drift` and `violation`, where they are so.
+    """
+
+    run: str
+    at: str
+    is_good: bool = True
+    why: str = ""
+    exit_code: int = 0
+    items: int = 0
+    failed: int = 0
+    units: int = 0
+    drift: int = 0
+    changes: int = 0
+    lost_sight: int = 0
+    new: int = 0
+    known: int = 0
+    fixed: int = 0
+    waived: int = 0
+    verdict: tuple[str, ...] = ()
+
+
+class _Index(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = VERSION
+    name: str
+    nights: tuple[Night, ...] = ()
+
+
+class History:
+    """The nights of one audit, in `path`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        """Read them.
+
+        Raises:
+            RunDirectoryError: the folder can't be read, or is from a newer version or another audit.
+        """
+        self.path, self.name = path, name
+        self.nights = _nights(path / NAME, name)
+
+    @classmethod
+    def open(cls, path: Path) -> "History":
+        """Return the history in `path`, of whatever audit.
+
+        Raises:
+            RunDirectoryError: there is none.
+        """
+        if not (path / NAME).is_file():
+            raise RunDirectoryError(f"{path} is not the history of an audit: it has no {NAME}")
+        return cls(path, "")
+
+    def good(self) -> list[Night]:
+        """Return the nights that were compared, oldest first."""
+        return [night for night in self.nights if night.is_good]
+
+    def pending(self) -> list[Path]:
+        """Return run directories of nights that don't count yet, oldest first."""
+        known = {night.run for night in self.nights}
+        folder = self.path / RUNS
+        return [path for path in sorted(folder.iterdir()) if path.name not in known] if folder.is_dir() else []
+
+    def new_run_dir(self, at: float) -> Path:
+        """Make the run directory of a new night; `at`: UTC epoch seconds."""
+        safe = re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "audit"
+        stamp = iso_utc(at)[:19].replace("-", "").replace(":", "")
+        try:
+            (self.path / RUNS).mkdir(parents=True, exist_ok=True)
+            for number in range(1, 10_000):
+                path = self.path / RUNS / (f"{safe}-{stamp}" if number == 1 else f"{safe}-{stamp}-{number}")
+                with contextlib.suppress(FileExistsError):
+                    path.mkdir(mode=DIRECTORY_MODE)
+                    return path
+        except OSError as error:
+            raise unusable(self.path, error) from error
+        raise RunDirectoryError(f"{self.path / RUNS}: ten thousand runs began in one second")
+
+    def place(self, kind: str, run: str, suffix: str) -> Path:
+        """Return where a file of a night stands; its folder is made."""
+        folder = self.path / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{run}{suffix}"
+
+    def commit(self, night: Night) -> None:
+        """Make a night count.
+
+        Raises:
+            RunDirectoryError: the disk is full.
+        """
+        nights = (*(each for each in self.nights if each.run != night.run), night)
+        self._write(nights)
+
+    def prune(self, keep_runs: int, keep_tables_s: float, now: float) -> None:
+        """Remove run directories and tables that are older than what is kept; the last good night always stays."""
+        good = [night.run for night in self.good()]
+        kept = {*good[-1:], *(night.run for night in self.nights[-keep_runs:])}
+        for night in self.nights:
+            if night.run not in kept:
+                shutil.rmtree(self.path / RUNS / night.run, ignore_errors=True)
+        oldest = iso_utc(now - keep_tables_s)
+        gone = {night.run for night in self.nights if night.at < oldest and night.run not in good[-1:]}
+        folders = [*(self.path / TABLES).glob("*/"), *(self.path / kind for kind in (CHANGES, VIOLATIONS, PAGES))]
+        for folder in folders:
+            for run in gone:
+                for path in folder.glob(f"{run}.*"):
+                    path.unlink(missing_ok=True)
+        for kind, stays in ((BASELINES, {*good[-2:]}), (JUDGED, {*good[-2:], *kept})):
+            for path in (self.path / kind).glob("*"):
+                if path.stem not in stays:
+                    path.unlink(missing_ok=True)
+        if gone:
+            self._write(tuple(night for night in self.nights if night.run not in gone))
+
+    def _write(self, nights: tuple[Night, ...]) -> None:
+        index = _Index(name=self.name, nights=nights)
+        try:
+            with replacing(self.path / NAME) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(index), indent=1) + b"\n")
+        except OSError as error:
+            raise RunDirectoryError(f"{self.path / NAME}: {error.strerror}") from error
+        self.nights = nights
+
+
+def _nights(path: Path, name: str) -> tuple[Night, ...]:
+    try:
+        index = msgspec.json.decode(path.read_bytes(), type=_Index)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise RunDirectoryError(f"{path} can't be read: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise RunDirectoryError(f"{path} is damaged: {error}; restore a copy, or name another --history") from error
+    if index.version != VERSION:
+        raise RunDirectoryError(f"{path} is of version {index.version}, of a newer Bulk; this one reads {VERSION}")
+    if name and index.name != name:
+        raise RunDirectoryError(f"{path.parent} is the history of {index.name}, not of {name}: name another --history")
+    return index.nights
+
+
+@contextlib.contextmanager
+def holding(path: Path, *, waits: bool = False) -> Iterator[bool]:
+    """Hold the lock of a history; the block is given False where another process holds it.
+
+    Args:
+        waits: wait until that one has ended.
+
+    Raises:
+        RunDirectoryError: the folder can't be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        descriptor = open_private(path / LOCK, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise unusable(path, error) from error
+    try:
+        yield _locked(descriptor, waits=waits)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, *, waits: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,120 @@
+"""What a target is told of a night: names, counts and keys, and no values unless it asks for them. Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bulk.audit.history import Night
+from bulk.audit.policies.judging import FIXED, NEW
+from bulk.audit.result import AuditResult
+from bulk.exit_codes import COMPLETE, MEANINGS
+from bulk.manifest.audit_section import Target
+from bulk.report.tally import label
+
+MOST_KEYS = 10
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command gets as JSON, and what the text of other targets is made from.
+
+    Attributes:
+        events: why it is told: `drift`, `violation`, `failure`, `recovery`.
+        counts: items, changed, lost_sight, new, known, fixed, waived (counts).
+        new, fixed: the first ten violations of each, in their own words without values: policy and key.
+        changed: the first ten items that changed, and in which field.
+        details: old and new values of these, where the target asks for them; otherwise empty.
+        page: path of the audit page.
+    """
+
+    version: int = 1
+    name: str
+    run: str
+    at: str
+    events: tuple[str, ...]
+    exit_code: int
+    meaning: str
+    why: str
+    counts: dict[str, int]
+    new: tuple[str, ...]
+    fixed: tuple[str, ...]
+    changed: tuple[str, ...]
+    details: tuple[dict[str, Any], ...]
+    page: str
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        return f"{self.name}: {', '.join(self.events)} (exit {self.exit_code})"
+
+    @property
+    def text(self) -> str:
+        """A few lines for people."""
+        said = [self.why or self.meaning]
+        said.append(", ".join(f"{number:,} {word.replace('_', ' ')}" for word, number in self.counts.items() if number))
+        for word, listed in (("New", self.new), ("Fixed", self.fixed), ("Changed", self.changed)):
+            if listed:
+                said.append(f"{word}: " + "; ".join(listed))
+        if self.page:
+            said.append(self.page)
+        return "\n".join(line for line in said if line)
+
+
+def events_of(result: AuditResult, target: Target, before: Sequence[Night], told_s: float | None) -> tuple[str, ...]:
+    """Return why `target` is told of a night; nothing where it is not.
+
+    What is still violated is told again only after `remind`; that all is well again is told once.
+
+    Args:
+        before: the nights before it, oldest first.
+        told_s: seconds since this target was last told of anything; None: never.
+    """
+    night, found = result.night, list[str]()
+    last = before[-1] if before else None
+    if result.run_exit_code not in COMPLETE:
+        found.append("failure")
+    else:
+        is_reminded = target.remind_s is not None and (told_s is None or told_s >= target.remind_s)
+        if "drift" in night.verdict:
+            found.append("drift")
+        if "violation" in night.verdict and (night.new or is_reminded):
+            found.append("violation")
+        if last is not None and (last.verdict or not last.is_good) and not night.verdict:
+            found.append("recovery")
+    return tuple(event for event in found if event in target.on)
+
+
+def message_of(result: AuditResult, target: Target, events: tuple[str, ...], page: str) -> Message:
+    """Return what `target` is told."""
+    night = result.night
+    counts = {"items": night.items, "changed": night.drift}
+    counts |= {name: getattr(night, name) for name in ("lost_sight", "new", "known", "fixed", "waived")}
+    changes = [change for change in result.changes if change.kind == "changed"][:MOST_KEYS]
+    violations = result.judgement.violations
+    return Message(
+        name=result.name,
+        run=night.run,
+        at=night.at,
+        events=events,
+        exit_code=result.exit_code,
+        meaning=MEANINGS.get(result.exit_code, ""),
+        why=result.why,
+        counts=counts,
+        new=tuple(_key(each.policy, each.key) for each in violations if each.status == NEW)[:MOST_KEYS],
+        fixed=tuple(_key(each.policy, each.key) for each in violations if each.status == FIXED)[:MOST_KEYS],
+        changed=tuple(f"{label(each.item)} {each.field}" for each in changes),
+        details=tuple(
+            {"job": each.job, "item": each.item, "field": each.field, "old": each.old, "new": each.new}
+            for each in (changes if target.details else ())
+        ),
+        page=page,
+    )
+
+
+def again(events: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the events of a message that a person asks for again."""
+    return events or ("report",)
+
+
+def _key(policy: str, key: Any) -> str:
+    return f"{policy} {', '.join(f'{name} {value}' for name, value in key.items())}"

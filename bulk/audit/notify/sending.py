@@ -1,0 +1,169 @@
+"""Sends messages, each at most once: a file is made and synced before, and says afterwards what came of it.
+
+A process that is killed in between leaves `sending`: nobody knows whether it was sent, so it is not sent again.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from bulk.audit.history import NOTIFIED, PAGES, History
+from bulk.audit.notify.message import Message, again, events_of, message_of
+from bulk.audit.result import AuditResult
+from bulk.manifest.audit_section import Target
+from bulk.redaction import remember
+from bulk.storage.private_files import open_private, replacing, sync_directory
+
+COMMAND_S = 30.0
+"""How long a command may take (seconds)."""
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What the file of one message holds; `state`: `sending`, `sent` or `failed`, with `why`."""
+
+    state: str
+    at: float
+    events: tuple[str, ...]
+    why: str = ""
+
+
+def notify(
+    targets: tuple[Target, ...],
+    result: AuditResult,
+    history: History,
+    environ: Mapping[str, str],
+    folder: Path,
+    *,
+    now: float,
+    is_again: bool = False,
+) -> Iterator[str]:
+    """Tell every target that wants to know, and yield a warning for each that could not be told.
+
+    Args:
+        folder: the manifest's, where commands run.
+        now: UTC epoch seconds.
+        is_again: somebody asks for it: also what was sent or begun before.
+    """
+    before = [night for night in history.nights if night.run != result.night.run]
+    for number, target in enumerate(targets):
+        name = _name(number, target)
+        notes = _notes(history.path / NOTIFIED, name)
+        told = max((note.at for note in notes if note.state == "sent"), default=None)
+        events = events_of(result, target, before, None if told is None else now - told)
+        if is_again:
+            events = again(events)
+        if not events:
+            continue
+        mark = history.place(NOTIFIED, f"{result.night.run}-{name}", ".json")
+        if not _begin(mark, Note(state="sending", at=now, events=events), is_again=is_again):
+            continue
+        page = str((history.path / PAGES / f"{result.night.run}.html").absolute())
+        why = _send(target, message_of(result, target, events, page), environ, folder)
+        with replacing(mark) as file:
+            file.write(msgspec.json.encode(Note(state="failed" if why else "sent", at=now, events=events, why=why)))
+        if why:
+            yield f"{_shown(target)} was not told: {why}"
+
+
+def unsettled(history: History, run: str) -> list[str]:
+    """Return the messages of a night of which nobody knows whether they were sent."""
+    folder = history.path / NOTIFIED
+    marks = sorted(folder.glob(f"{run}-*.json")) if folder.is_dir() else []
+    return [mark.stem for mark in marks if _note(mark).state == "sending"]
+
+
+def _send(target: Target, message: Message, environ: Mapping[str, str], folder: Path) -> str:
+    """Return why it could not be sent; empty where it was."""
+    return _run(target.command, message, folder) if target.command else _post(target.source, message, environ)
+
+
+def _run(command: tuple[str, ...], message: Message, folder: Path) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            input=msgspec.json.encode(message) + b"\n",
+            cwd=folder,
+            capture_output=True,
+            timeout=COMMAND_S,
+            check=False,
+        )
+    except OSError as error:
+        return f"{command[0]} can't be started: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} took longer than {COMMAND_S:.0f} s, and was ended"
+    return f"{command[0]} ended with {done.returncode}" if done.returncode else ""
+
+
+def _post(source: str, message: Message, environ: Mapping[str, str]) -> str:
+    url, why = _url(source, environ)
+    if why:
+        return why
+    scheme = url.partition("://")[0]
+    try:
+        import apprise
+    except ImportError:
+        return "Apprise is missing: pip install 'bulkops[notify]'"
+    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it names addresses, which hold secrets
+    target = apprise.Apprise()
+    if not target.add(url):
+        return f"the address in {source} ({scheme}://…) is none that Apprise knows"
+    try:
+        is_sent = target.notify(title=message.title, body=message.text)
+    except (OSError, TypeError, ValueError) as error:
+        return f"{scheme}://…: {type(error).__name__}"
+    return "" if is_sent else f"{scheme}://… did not take it"
+
+
+def _url(source: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the address in a source, and why there is none."""
+    kind, _, rest = source.partition(":")
+    try:
+        url = environ.get(rest, "") if kind == "env" else Path(rest).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return "", f"{source} can't be read: {type(error).__name__}"
+    url = url.strip()
+    if not url:
+        return "", f"{source} is empty or not set"
+    remember(url)
+    return url, ""
+
+
+def _begin(mark: Path, note: Note, *, is_again: bool) -> bool:
+    """Return whether this process may send: nobody began before, or somebody asks for it again."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_again else os.O_EXCL)
+    try:
+        descriptor = open_private(mark, flags)
+    except FileExistsError:
+        return False
+    with open(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(note))
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(mark.parent)
+    return True
+
+
+def _notes(folder: Path, name: str) -> list[Note]:
+    return [_note(path) for path in folder.glob(f"*-{name}.json")] if folder.is_dir() else []
+
+
+def _note(path: Path) -> Note:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Note)
+    except (OSError, msgspec.MsgspecError):
+        return Note(state="sending", at=0.0, events=())
+
+
+def _name(number: int, target: Target) -> str:
+    text = json.dumps([target.source, target.command])
+    return f"{number}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _shown(target: Target) -> str:
+    return target.source or target.command[0]

@@ -1,0 +1,1 @@
+"""The audit page: one HTML file that opens from disk and asks nobody for anything. `page.py` renders the template."""

@@ -1,0 +1,252 @@
+"""Runs policies over tables, applies waivers, and says what is new since the night before."""
+
+import datetime
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bulk.audit.policies.policy import SEVERITIES, Policy
+from bulk.audit.policies.waivers import Waiver
+from bulk.audit.tables import asking, statements
+from bulk.audit.tables.asking import QueryFlaw
+from bulk.audit.tables.child import Query, Task
+from bulk.audit.tables.columns import COMMON, table_of
+from bulk.flaws import Flaws, unknown_name
+from bulk.manifest.manifest import Manifest
+from bulk.redaction import redact
+
+MOST_ROWS = 1_000_000
+"""Rows of one policy that are taken (count)."""
+
+NEW, KNOWN, WAIVED, FIXED = "new", "known", "waived", "fixed"
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a policy.
+
+    Attributes:
+        key: the columns of the policy's key and their values.
+        message: what is said of it, without secrets.
+        status: `new`, `known` since an earlier night, `waived`, or `fixed`: it was there the night before.
+        waiver: why it is waived, for people.
+        first_seen, last_seen: the nights in which it was found first and last (RFC 3339).
+        fingerprint: the same in each night (SHA-256, hexadecimal).
+    """
+
+    policy: str
+    severity: str
+    key: Mapping[str, Any]
+    message: str
+    status: str
+    first_seen: str
+    last_seen: str
+    fingerprint: str
+    waiver: str = ""
+
+
+class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one policy found: counts of its violations, and whether it fails.
+
+    Attributes:
+        allowed: violations that are not waived and make no failure (count).
+    """
+
+    name: str
+    severity: str
+    path: str
+    description: str
+    new: int
+    known: int
+    waived: int
+    fixed: int
+    allowed: float
+    is_failed: bool
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What all policies found; `notes`: waivers that have ended, and those that nothing fits."""
+
+    policies: tuple[PolicyResult, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether a policy of the severity `error` fails."""
+        return any(policy.is_failed and policy.severity == SEVERITIES[0] for policy in self.policies)
+
+    @property
+    def is_newly_violated(self) -> bool:
+        """Whether one of those has a violation that was not there the night before."""
+        failed = {policy.name for policy in self.policies if policy.is_failed and policy.severity == SEVERITIES[0]}
+        return any(violation.policy in failed and violation.status == NEW for violation in self.violations)
+
+
+def bind(policies: Sequence[Policy], manifest: Manifest) -> None:
+    """Refuse policies that could not be run over the tables of this manifest; nothing is read.
+
+    Raises:
+        ManifestError: a policy is not one SELECT, names what is not there, or lacks a column of its key or message.
+    """
+    if not policies:
+        return
+    operations = {job.operation.name: job.operation for job in manifest.jobs}
+    tables = {table.name: table.columns for table in map(table_of, operations.values())}
+    made = (
+        f"CREATE TABLE {statements.name(name)} AS {statements.empty(columns)}"
+        for name, columns in {**tables, **COMMON}.items()
+    )
+    flaws, left, setup = Flaws(), list(policies), tuple(made)
+    while left:
+        queries = tuple(Query(name=policy.name, sql=policy.sql, is_bound_only=True) for policy in left)
+        by_name = {policy.name: policy for policy in left}
+        try:
+            for line in asking.ask(Task(statements=setup, queries=queries)):
+                policy = by_name[line["query"]]
+                left.remove(policy)
+                for column in policy.columns:
+                    if column not in line["columns"]:
+                        flaws.add(policy.path, 1, column, unknown_name(column, line["columns"], "column"))
+        except QueryFlaw as flaw:
+            policy = by_name[flaw.query]
+            left.remove(policy)
+            flaws.add(policy.path, _line_of(str(flaw)), "", _told(str(flaw), tables))
+    flaws.raise_if_any()
+
+
+def judge(
+    policies: Sequence[Policy],
+    waivers: Sequence[Waiver],
+    task: Task,
+    before: Mapping[str, Violation],
+    *,
+    items: int,
+    at: str,
+) -> Judgement:
+    """Run the policies.
+
+    Args:
+        task: makes the tables; its queries are put in here.
+        before: violations of the night before that were not fixed then, by fingerprint.
+        items: of the run (count).
+        at: when the run began (RFC 3339).
+
+    Raises:
+        ManifestError: a policy can't be run.
+    """
+    if not policies:
+        return Judgement()
+    by_name = {policy.name: policy for policy in policies}
+    queries = tuple(Query(name=policy.name, sql=policy.sql, most=MOST_ROWS) for policy in policies)
+    found: dict[str, Violation] = {}
+    used: set[int] = set()
+    today = datetime.date.fromisoformat(at[:10])
+    try:
+        for policy, row in _rows(by_name, msgspec.structs.replace(task, queries=queries)):
+            violation = _violation(policy, row, waivers, used, before, at, today)
+            found.setdefault(violation.fingerprint, violation)
+    except QueryFlaw as flaw:
+        flaws = Flaws()
+        policy = by_name[flaw.query]
+        flaws.add(policy.path, _line_of(str(flaw)), "", str(flaw))
+        flaws.raise_if_any()
+    fixed = [
+        msgspec.structs.replace(old, status=FIXED)
+        for print_, old in before.items()
+        if print_ not in found and old.policy in by_name
+    ]
+    violations = (*found.values(), *fixed)
+    return Judgement(
+        policies=tuple(_result(policy, violations, items) for policy in policies),
+        violations=tuple(sorted(violations, key=lambda each: (SEVERITIES.index(each.severity), each.policy))),
+        notes=tuple(_notes(waivers, used, today)),
+    )
+
+
+def fingerprint(policy: str, key: Mapping[str, Any]) -> str:
+    """Return what tells a violation apart, in each night the same."""
+    return hashlib.sha256(msgspec.json.encode([policy, key], order="deterministic")).hexdigest()
+
+
+def _rows(policies: Mapping[str, Policy], task: Task) -> Iterator[tuple[Policy, dict[str, Any]]]:
+    policy, columns = None, list[str]()
+    for line in asking.ask(task):
+        if "row" not in line:
+            policy, columns = policies[line["query"]], line["columns"]
+            for column in policy.columns:
+                if column not in columns:
+                    raise QueryFlaw(policy.name, f"{column}: {unknown_name(column, columns, 'column')}")
+        elif policy is not None:
+            yield policy, dict(zip(columns, line["row"], strict=True))
+
+
+def _violation(
+    policy: Policy,
+    row: Mapping[str, Any],
+    waivers: Sequence[Waiver],
+    used: set[int],
+    before: Mapping[str, Violation],
+    at: str,
+    today: datetime.date,
+) -> Violation:
+    key = {name: row[name] for name in policy.key}
+    print_ = fingerprint(policy.name, key)
+    waiver = None
+    for number, each in enumerate(waivers):
+        if each.fits(policy.name, key):
+            used.add(number)
+            waiver = each if each.expires >= today else waiver
+    old = before.get(print_)
+    return Violation(
+        policy=policy.name,
+        severity=policy.severity,
+        key=key,
+        message=redact(policy.said(row)),
+        status=WAIVED if waiver is not None else NEW if old is None or old.status == WAIVED else KNOWN,
+        waiver="" if waiver is None else waiver.said,
+        first_seen=at if old is None else old.first_seen,
+        last_seen=at,
+        fingerprint=print_,
+    )
+
+
+def _result(policy: Policy, violations: Sequence[Violation], items: int) -> PolicyResult:
+    counts = dict.fromkeys((NEW, KNOWN, WAIVED, FIXED), 0)
+    for violation in violations:
+        if violation.policy == policy.name:
+            counts[violation.status] += 1
+    allowed = policy.allowed(items)
+    return PolicyResult(
+        name=policy.name,
+        severity=policy.severity,
+        path=policy.path,
+        description=policy.description,
+        allowed=allowed,
+        is_failed=counts[NEW] + counts[KNOWN] > allowed,
+        **counts,
+    )
+
+
+def _notes(waivers: Sequence[Waiver], used: set[int], today: datetime.date) -> Iterator[str]:
+    for number, waiver in enumerate(waivers):
+        key = ", ".join(f"{name} {value}" for name, value in waiver.key.items())
+        if waiver.expires < today:
+            yield f"The waiver of {waiver.policy} for {key} ended on {waiver.expires.isoformat()}; {waiver.by} gave it."
+        elif number not in used:
+            yield f"The waiver of {waiver.policy} for {key} fits nothing, and may go."
+
+
+def _line_of(message: str) -> int:
+    """Return the line that DuckDB names, else the first."""
+    place = message.find("LINE ")
+    digits = message[place + 5 :].partition(":")[0] if place >= 0 else ""
+    return int(digits) if digits.isdecimal() else 1
+
+
+def _told(message: str, tables: Mapping[str, Any]) -> str:
+    first = message.splitlines()[0]
+    if "does not exist" in first and "Table" in first:
+        return f"{first} The manifest's jobs have these: {', '.join(sorted(tables))}."
+    return first

@@ -1,0 +1,108 @@
+"""What policies found, as text, JSON, SARIF and JUnit. Pure."""
+
+import xml.sax.saxutils as escaping
+from collections.abc import Iterator
+
+import msgspec
+
+from bulk.audit.policies.judging import FIXED, KNOWN, NEW, WAIVED, Judgement, Violation
+from bulk.audit.policies.policy import SEVERITIES
+from bulk.report.render.formatting import count, counted
+
+FORMATS = ("text", "json", "sarif", "junit")
+MOST_SARIF = 25_000
+"""Results in one SARIF file (count): code hosts refuse more."""
+
+MOST_SHOWN = 10
+MOST_IN_CASE = 100
+_LEVELS = dict(zip(SEVERITIES, ("error", "warning", "note"), strict=True))
+
+
+def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
+    """Yield what is said of each policy, and the first of its violations that are not waived."""
+    for policy in judgement.policies:
+        counts = [(policy.new, NEW), (policy.known, KNOWN), (policy.fixed, FIXED), (policy.waived, WAIVED)]
+        said = ", ".join(f"{count(number)} {word}" for number, word in counts if number) or "nothing"
+        yield f"{'FAIL' if policy.is_failed else 'ok':4} {policy.name} ({policy.severity}): {said}"
+        open_ = [each for each in judgement.violations if each.policy == policy.name and each.status in (NEW, KNOWN)]
+        open_.sort(key=lambda each: each.status != NEW)
+        for violation in open_ if is_all else open_[:MOST_SHOWN]:
+            since = "" if violation.status == NEW else f" (since {violation.first_seen[:10]})"
+            yield f"       {violation.message}{since}"
+        if not is_all and len(open_) > MOST_SHOWN:
+            yield f"       and {counted(len(open_) - MOST_SHOWN, 'more violation')}"
+    yield from (f"Note: {note}" for note in judgement.notes)
+
+
+def sarif(judgement: Judgement, version: str) -> bytes:
+    """Return one SARIF run: the most severe results first, at most 25,000; the cut is said."""
+    open_ = [each for each in judgement.violations if each.status != FIXED]
+    places = {policy.name: policy.path for policy in judgement.policies}
+    notifications = [{"level": "note", "message": {"text": note}} for note in judgement.notes]
+    if len(open_) > MOST_SARIF:
+        text = f"{len(open_):,} results; the first {MOST_SARIF:,} are here, the most severe first"
+        notifications.append({"level": "warning", "message": {"text": text}})
+    run = {
+        "tool": {
+            "driver": {
+                "name": "bulk",
+                "version": version,
+                "rules": [
+                    {
+                        "id": policy.name,
+                        "shortDescription": {"text": policy.description or policy.name},
+                        "defaultConfiguration": {"level": _LEVELS[policy.severity]},
+                    }
+                    for policy in judgement.policies
+                ],
+            }
+        },
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
+        "results": [_sarif_result(each, places[each.policy]) for each in open_[:MOST_SARIF]],
+    }
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return _formatted({"$schema": schema, "version": "2.1.0", "runs": [run]})
+
+
+def _sarif_result(violation: Violation, place: str) -> dict[str, object]:
+    result: dict[str, object] = {
+        "ruleId": violation.policy,
+        "level": _LEVELS[violation.severity],
+        "message": {"text": violation.message},
+        "baselineState": "new" if violation.status == NEW else "unchanged",
+        "partialFingerprints": {"bulk/v1": violation.fingerprint},
+        "locations": [
+            {"physicalLocation": {"artifactLocation": {"uri": place}, "region": {"startLine": 1}}},
+        ],
+    }
+    if violation.status == WAIVED:
+        result["suppressions"] = [{"kind": "external", "justification": violation.waiver}]
+    return result
+
+
+def junit(judgement: Judgement, name: str) -> bytes:
+    """Return one test case for each policy."""
+    failures = sum(policy.is_failed for policy in judgement.policies)
+    head = f'name={escaping.quoteattr(name)} tests="{len(judgement.policies)}" failures="{failures}"'
+    parts = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite {head}>"]
+    for policy in judgement.policies:
+        case = f"<testcase classname={escaping.quoteattr(name)} name={escaping.quoteattr(policy.name)}"
+        open_ = [each for each in judgement.violations if each.policy == policy.name and each.status in (NEW, KNOWN)]
+        if not policy.is_failed:
+            parts.append(f"{case}/>")
+            continue
+        said = "\n".join(_for_xml(each.message) for each in open_[:MOST_IN_CASE])
+        more = f"\nand {len(open_) - MOST_IN_CASE:,} more" if len(open_) > MOST_IN_CASE else ""
+        message = escaping.quoteattr(counted(len(open_), "violation"))
+        parts.append(f"{case}><failure type={escaping.quoteattr(policy.severity)} message={message}>")
+        parts.append(f"{escaping.escape(said + more)}</failure></testcase>")
+    parts.append("</testsuite>")
+    return ("\n".join(parts) + "\n").encode()
+
+
+def _for_xml(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _formatted(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"

@@ -1,0 +1,116 @@
+"""Waivers: violations that are known and accepted, by whom, why, and until when.
+
+- policy: hooks-use-https
+  key: {org: acme-ops, id: 4001}
+  reason: The receiver moves in January.
+  by: ops@example.com
+  expires: 2027-01-31
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.audit.policies.policy import Policy
+from bulk.flaws import Flaws, shown, unknown_name
+from bulk.items.lines import SourceFlaw
+from bulk.items.yaml_text import Node, read_document
+from bulk.manifest.fields import Fields
+
+MOST_DAYS = 366
+"""Longest time from today to the end of a waiver (days)."""
+
+
+class Waiver(msgspec.Struct, frozen=True, kw_only=True):
+    """One waiver; `key`: the columns that a violation has to have with these values, all or some of the policy's key.
+
+    Attributes:
+        expires: its last day. line: in its file.
+    """
+
+    policy: str
+    key: Mapping[str, Any]
+    reason: str
+    by: str
+    expires: datetime.date
+    line: int = 0
+
+    def fits(self, policy: str, key: Mapping[str, Any]) -> bool:
+        """Return whether it is about this violation."""
+        return policy == self.policy and all(key.get(name) == value for name, value in self.key.items())
+
+    @property
+    def said(self) -> str:
+        """Why and until when, for people."""
+        return f"{self.reason} ({self.by}, until {self.expires.isoformat()})"
+
+
+def read_waivers(path: Path | None, policies: Sequence[Policy], today: datetime.date) -> list[Waiver]:
+    """Return the waivers in a file; none where there is no file.
+
+    Raises:
+        ManifestError: the file can't be used: with line and field.
+    """
+    if path is None:
+        return []
+    flaws, place = Flaws(), str(path)
+    try:
+        with path.open("rb") as file:
+            root, repeated = read_document(file.read)
+    except OSError as error:
+        flaws.add(place, 0, "", f"can't be read: {error.strerror}")
+        flaws.raise_if_any()
+    except SourceFlaw as flaw:
+        flaws.add(place, flaw.line, flaw.field, flaw.message)
+        flaws.raise_if_any()
+    for line, again in repeated:
+        flaws.add(place, line, again.field, again.message)
+    entries = [] if root is None or root.value is None else root.value
+    if not isinstance(entries, list):
+        flaws.add(place, 1, "", "expected a list of waivers, each with policy, key, reason, by and expires")
+        entries = []
+    known = {policy.name: policy for policy in policies}
+    found = [_waiver(Fields(place, node, f"[{number}]", flaws), known, today) for number, node in enumerate(entries)]
+    flaws.raise_if_any()
+    return [waiver for waiver in found if waiver is not None]
+
+
+def _waiver(fields: Fields, policies: Mapping[str, Policy], today: datetime.date) -> Waiver | None:
+    before = len(fields.flaws)
+    for name in ("policy", "key", "reason", "by", "expires"):
+        if fields.is_object and name not in fields:
+            fields.flaw(name, "is missing; a waiver says policy, key, reason, by and expires")
+    policy = fields.text("policy", "")
+    key = _key(fields, fields.node("key"))
+    reason, by = fields.text("reason", ""), fields.text("by", "")
+    expires = fields.scalar("expires", today, _date)
+    fields.finish()
+    if policy and policy not in policies:
+        fields.flaw("policy", f"{shown(policy)}: {unknown_name(policy, policies, 'policy')}")
+    elif policy:
+        for name in key:
+            if name not in policies[policy].key:
+                fields.flaw(f"key.{name}", unknown_name(name, policies[policy].key))
+    if (expires - today).days > MOST_DAYS:
+        fields.flaw("expires", "is more than a year ahead: look at it again within one")
+    if len(fields.flaws) > before:
+        return None
+    return Waiver(policy=policy, key=key, reason=reason, by=by, expires=expires, line=fields.line)
+
+
+def _key(fields: Fields, node: Node | None) -> dict[str, Any]:
+    value = node.plain() if node is not None else {}
+    if not isinstance(value, dict) or (node is not None and not value):
+        fields.flaw("key", "expected columns and their values, such as {org: acme, id: 4001}")
+        return {}
+    return value
+
+
+def _date(given: object) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(str(given))
+    except ValueError:
+        raise ValueError("expected a day such as 2027-01-31") from None

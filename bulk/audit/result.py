@@ -1,0 +1,41 @@
+"""What one night of an audit found: words, no logic. `judged/RUN.json` holds it."""
+
+import msgspec
+
+from bulk.audit.comparison.drift import Drift, ItemChange
+from bulk.audit.history import Night
+from bulk.audit.policies.judging import Judgement
+
+MOST_CHANGES = 10_000
+"""Changes that are kept beside the table (count)."""
+
+
+class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One night.
+
+    Attributes:
+        history: its folder, as it was named. run: name of the run directory below its `runs/`.
+        exit_code: of the audit (interface.md §4). run_exit_code: of its run.
+        why: why the run was not compared; empty where it was.
+        changes: the first 10,000; `drift.changes` says how many there are.
+        nights: this one and up to 29 before it, oldest first.
+        notes: what a person should know.
+    """
+
+    version: int = 1
+    name: str
+    history: str
+    night: Night
+    exit_code: int
+    run_exit_code: int
+    why: str = ""
+    drift: Drift = Drift()
+    changes: tuple[ItemChange, ...] = ()
+    judgement: Judgement = Judgement()
+    nights: tuple[Night, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the night was compared and judged."""
+        return not self.why

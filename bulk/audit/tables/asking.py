@@ -1,0 +1,124 @@
+"""Starts the process that holds DuckDB, gives it a task, and makes errors of what it could not do."""
+
+import importlib.util
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from bulk.audit.tables.child import Task
+from bulk.errors import RunDirectoryError, RunStopped, UsageError
+
+TIME_LIMIT_S = 60.0
+"""How long a query may take (seconds)."""
+
+WRITE_LIMIT_S = 3_600.0
+"""How long tables may take to be written (seconds)."""
+
+_CHILD = "bulk.audit.tables.child"
+_NOT_IN_PATHS = "*?[]{}"
+
+
+class QueryFlaw(UsageError):
+    """A query can't be answered.
+
+    Attributes:
+        query: its name.
+    """
+
+    def __init__(self, query: str, message: str) -> None:
+        super().__init__(message)
+        self.query = query
+
+
+def require_duckdb() -> None:
+    """Refuse to begin where DuckDB is not installed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if importlib.util.find_spec("duckdb") is None:
+        raise UsageError("tables need DuckDB: pip install 'bulkops[tables]'")
+
+
+def refuse_pattern(path: Path) -> Path:
+    """Return `path` where DuckDB would not take it for a pattern.
+
+    Raises:
+        UsageError: it holds a character of patterns.
+    """
+    found = [character for character in _NOT_IN_PATHS if character in str(path)]
+    if found:
+        raise UsageError(f"{path}: tables can't be made where a path holds {' or '.join(found)}; move it")
+    return path
+
+
+def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]]:
+    """Yield what the process says, line by line: `{"query", "columns", "types"}`, then a `{"row"}` for each row.
+
+    Args:
+        seconds: how long all of it may take.
+
+    Raises:
+        QueryFlaw: a query is not one SELECT, can't be understood, or takes too long.
+        RunDirectoryError: the disk is full, or a file can't be read or written. RunStopped: memory is short.
+    """
+    require_duckdb()
+    command = [sys.executable, "-m", _CHILD]
+    is_late = threading.Event()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+
+        def end() -> None:
+            is_late.set()
+            child.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            child.stdin.write(msgspec.json.encode(task))
+            child.stdin.close()
+            last = ""
+            for line in child.stdout:
+                found = orjson.loads(line)
+                if "done" in found:
+                    return
+                if "error" in found:
+                    raise _error(**found["error"])
+                last = found.get("query", last)
+                yield found
+            said = child.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        finally:
+            timer.cancel()
+            child.kill()
+        if is_late.is_set():
+            raise QueryFlaw(last, f"took longer than {seconds:.0f} s, and was ended")
+        child.wait()
+        raise RunStopped(f"the process for tables ended with {child.returncode}: {said[-1] if said else 'no message'}")
+
+
+def run(task: Task) -> None:
+    """Do a task that has no queries.
+
+    Raises:
+        RunDirectoryError: the disk is full, or a file can't be read or written. RunStopped: memory is short.
+    """
+    for _ in ask(task, seconds=WRITE_LIMIT_S):
+        pass
+
+
+def _error(kind: str, message: str, query: str) -> Exception:
+    text = message.replace("\n\nLINE", "\nLINE").strip()
+    if kind == "refused" or (query and kind not in ("OutOfMemoryException", "InternalException")):
+        return QueryFlaw(query, text)
+    if kind == "OutOfMemoryException":
+        return RunStopped(f"there is not enough memory for the tables: {text.splitlines()[0]}")
+    return RunDirectoryError(f"the tables can't be made: {text.splitlines()[0]}")

@@ -1,0 +1,129 @@
+"""The SQL that makes tables of a run's lines. Pure.
+
+Results are read as JSON and converted by their declared shape: a value of another type becomes NULL and is counted in
+`schema_drift`, where typed reading would fail for one bad value, and guessed types change from night to night.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bulk.audit.tables.columns import Shape, Table, column_of
+
+LINES = "lines"
+"""The view of the lines of a run."""
+
+LEAST_BUFFER_BYTES = 4 * 1024 * 1024
+
+_LINE = {
+    "job": "VARCHAR",
+    "index": "BIGINT",
+    "id": "VARCHAR",
+    "item": "JSON",
+    "outcome": "VARCHAR",
+    "http_status": "BIGINT",
+    "attempts": "BIGINT",
+    "started_at": "TIMESTAMP",
+    "elapsed_ms": "DOUBLE",
+    "result": "JSON",
+    "error": "JSON",
+    "missing": "BOOLEAN",
+}
+_ENVELOPE = """{run} AS run, job, "index" AS idx, id, outcome, coalesce(missing, false) AS missing,
+       started_at AS observed_at"""
+
+
+def text(value: str) -> str:
+    """Return a string as it stands in SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def name(value: str) -> str:
+    """Return a name as it stands in SQL."""
+    return '"' + value.replace('"', '""') + '"'
+
+
+def view_of_lines(path: str, longest: int) -> str:
+    """Return what makes the view of the lines of `results.jsonl`; `longest`: of one line (bytes).
+
+    Buffers are as large as the longest line asks for: DuckDB takes several of them for each thread.
+    """
+    columns = ", ".join(f"{name(field)}: {text(kind)}" for field, kind in _LINE.items())
+    return (
+        f"CREATE VIEW {LINES} AS SELECT * FROM read_json({text(path)}, format = 'newline_delimited', "
+        f"maximum_object_size = {max(longest + 1, LEAST_BUFFER_BYTES)}, columns = {{{columns}}})"
+    )
+
+
+def of_operation(table: Table, jobs: Sequence[str], run: str) -> str:
+    """Return the SELECT of the rows of one operation."""
+    result = "result"
+    if table.list_field:
+        wrapped = f"json_object({text(table.list_field)}, result)"
+        result = f"CASE WHEN json_type(result) = 'ARRAY' THEN {wrapped} ELSE result END"
+    fields = "".join(f", i.{name(field)} AS {name(column_of(field))}" for field in table.item)
+    item = f", {_converted('item', table.item)} AS i" if table.item else ""
+    converted = _converted(result, table.result)
+    return (
+        f"SELECT {_ENVELOPE.format(run=text(run))}{fields}, r AS result FROM "
+        f"(SELECT *, {converted} AS r{item} FROM {LINES} WHERE job IN ({_texts(jobs)}))"
+    )
+
+
+def of_items(operations: Mapping[str, str], run: str) -> str:
+    """Return the SELECT of all items; `operations` by job."""
+    cases = " ".join(f"WHEN {text(job)} THEN {text(operation)}" for job, operation in operations.items())
+    return (
+        f"SELECT {_ENVELOPE.format(run=text(run))}, CASE job {cases} END AS operation, item, http_status, attempts, "
+        f"elapsed_ms, error->>'code' AS error_code, error->>'message' AS error_message FROM {LINES}"
+    )
+
+
+def of_rows(columns: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return the SELECT of rows that are given, such as the one of `runs`."""
+    kinds = list(columns.values())
+    casts = ", ".join(f"CAST({name(column)} AS {kind}) AS {name(column)}" for column, kind in columns.items())
+    given = [", ".join(_literal(value) for value in row) for row in rows]
+    names = ", ".join(map(name, columns))
+    if not given:
+        return f"SELECT {casts} FROM (SELECT {', '.join('NULL' for _ in kinds)}) AS t({names}) WHERE false"
+    return f"SELECT {casts} FROM (VALUES {', '.join(f'({row})' for row in given)}) AS t({names})"
+
+
+def empty(columns: Mapping[str, str]) -> str:
+    """Return the SELECT of a table with these columns and no rows."""
+    return (
+        "SELECT "
+        + ", ".join(f"CAST(NULL AS {kind}) AS {name(column)}" for column, kind in columns.items())
+        + (" WHERE false")
+    )
+
+
+def of_structures(most: int) -> str:
+    """Return the SELECT of which structures results have, by job; of lines beyond `most` every fourth is looked at."""
+    return (
+        f"SELECT job, json_structure(result) AS structure, count(*) AS count FROM {LINES} "
+        f'WHERE result IS NOT NULL AND json_type(result) != \'NULL\' AND ("index" < {most} OR "index" % 4 = 0) '
+        "GROUP BY ALL"
+    )
+
+
+def copy(query: str, path: str) -> str:
+    """Return what writes a SELECT into a Parquet file."""
+    return f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd)"
+
+
+def _converted(value: str, shape: Shape) -> str:
+    return value if shape == "JSON" else f"from_json({value}, {text(json.dumps(shape))})"
+
+
+def _texts(values: Iterable[str]) -> str:
+    return ", ".join(map(text, values))
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    return text(value if isinstance(value, str) else json.dumps(value))

@@ -1,0 +1,170 @@
+"""Makes the tables of a run: one for each operation, and `items`, `runs` and `schema_drift`."""
+
+import contextlib
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bulk.audit.tables import asking, statements
+from bulk.audit.tables.child import Query, Task
+from bulk.audit.tables.columns import RUNS, SCHEMA_DRIFT, Table, table_of
+from bulk.audit.tables.drift import drift_rows
+from bulk.audit.tables.source import lines_of
+from bulk.clock import iso_utc
+from bulk.errors import RunDirectoryError, UsageError
+from bulk.ledger.view import LedgerView
+from bulk.model import OutcomeKind
+from bulk.operation import UnknownOperation, find
+from bulk.report.fold import fold
+
+MOST_LOOKED_AT = 250_000
+"""Of lines beyond this index every fourth is looked at for what types don't foresee (count)."""
+
+RUN, DRIFT = ALL = ("runs", "schema_drift")
+"""Tables that take time to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTables:
+    """The tables of one run, as SELECTs over its lines.
+
+    Attributes:
+        lines: the file of its lines. view: what makes the view of them.
+        queries: by the name of the table.
+    """
+
+    lines: Path
+    view: str
+    queries: Mapping[str, str]
+
+
+@contextlib.contextmanager
+def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Iterator[RunTables]:
+    """The SELECTs of all tables of a run, while its lines can be read.
+
+    Args:
+        run: what it is called in them.
+        wanted: names of the tables, `runs` and `schema_drift`, that take time to make; without them they are empty.
+
+    Raises:
+        UsageError: an operation of it is not installed. RunDirectoryError: its lines can't be read.
+    """
+    jobs = {name: operation for name, operation, _ in view.identity().jobs}
+    tables = {operation: _table(operation) for operation in jobs.values()}
+    with lines_of(view) as lines:
+        own = statements.view_of_lines(str(lines), view.longest_line())
+        queries = {
+            table.name: statements.of_operation(table, [job for job in jobs if jobs[job] == operation], run)
+            for operation, table in tables.items()
+        }
+        queries["items"] = statements.of_items(jobs, run)
+        queries[RUN] = statements.of_rows(RUNS, [_row_of_run(view, run)] if RUN in wanted else [])
+        by_job = {job: tables[operation] for job, operation in jobs.items()}
+        drift = _drift(own, lines, by_job, run) if DRIFT in wanted else []
+        queries[DRIFT] = statements.of_rows(SCHEMA_DRIFT, drift)
+        yield RunTables(lines, own, queries)
+
+
+def _drift(own: str, lines: Path, tables: Mapping[str, Table], run: str) -> list[list[Any]]:
+    query = Query(name=DRIFT, sql=statements.of_structures(MOST_LOOKED_AT))
+    task = Task(statements=(own,), allowed=(str(lines),), queries=(query,))
+    found = [line["row"] for line in asking.ask(task, seconds=asking.WRITE_LIMIT_S) if "row" in line]
+    return drift_rows(run, tables, ((job, structure, count) for job, structure, count in found))
+
+
+def write_parquet(tables: RunTables, places: Mapping[str, Path]) -> None:
+    """Write tables into files, each at the place that is named.
+
+    Raises:
+        RunDirectoryError: the disk is full, or a file can't be written.
+    """
+    copies = (statements.copy(tables.queries[name], str(path)) for name, path in places.items())
+    asking.run(Task(statements=(tables.view, *copies)))
+
+
+def export(view: LedgerView, kind: str, out: Path) -> list[str]:
+    """Write all tables of a run: `parquet` into a new folder, `duckdb` and `sqlite` into a new file.
+
+    Returns:
+        What was written, one line for people each.
+
+    Raises:
+        UsageError: something is there already. RunDirectoryError: it can't be written.
+    """
+    if out.exists() and not (kind == "parquet" and out.is_dir() and not any(out.iterdir())):
+        raise UsageError(f"--out {out}: is there already; name a new {'folder' if kind == 'parquet' else 'file'}")
+    run = view.run_dir.resolve().name
+    if kind == "sqlite":
+        from bulk.audit.tables.sqlite_tables import write_sqlite
+
+        return write_sqlite(view, run, out)
+    asking.require_duckdb()
+    place = asking.refuse_pattern(out.absolute())
+    try:
+        (place if kind == "parquet" else place.parent).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"{out}: {error.strerror}") from error
+    with tables_of(view, run) as tables:
+        if kind == "parquet":
+            places = {name: place / f"{name}.parquet" for name in tables.queries}
+            write_parquet(tables, places)
+            return [str(out / path.name) for path in places.values()]
+        _write_database(tables, place)
+        return [f"{out}: {', '.join(tables.queries)}"]
+
+
+def _write_database(tables: RunTables, place: Path) -> None:
+    made = (f"CREATE TABLE {statements.name(name)} AS {query}" for name, query in tables.queries.items())
+    try:
+        asking.run(Task(database=str(place), statements=(tables.view, *made, f"DROP VIEW {statements.LINES}")))
+    except BaseException:
+        place.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def answering(view: LedgerView, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
+    """Answer a SELECT over the tables of a run, straight from its lines.
+
+    Raises:
+        QueryFlaw: it is not one SELECT, or can't be answered.
+    """
+    asking.require_duckdb()
+    with tables_of(view, view.run_dir.resolve().name, wanted=sql) as tables:
+        views = (f"CREATE VIEW {statements.name(name)} AS {query}" for name, query in tables.queries.items())
+        query = Query(name="query", sql=sql)
+        yield asking.ask(Task(statements=(tables.view, *views), allowed=(str(tables.lines),), queries=(query,)))
+
+
+def _table(operation: str) -> Table:
+    try:
+        return table_of(find(operation))
+    except UnknownOperation as unknown:
+        raise UsageError(f"tables can't be made: {unknown}") from None
+
+
+def _row_of_run(view: LedgerView, run: str) -> list[Any]:
+    import bulk
+
+    report = fold(view)
+    return [
+        run,
+        report.name,
+        report.base_url,
+        bulk.__version__,
+        report.state,
+        report.exit_code,
+        _moment(report.started_at),
+        _moment(report.ended_at),
+        report.done,
+        *(report.outcomes.get(kind, 0) for kind in OutcomeKind),
+        report.requests,
+        sum(bucket.used for bucket in report.buckets),
+        report.not_modified,
+    ]
+
+
+def _moment(at: datetime) -> str:
+    return iso_utc(at.timestamp())[:-1]

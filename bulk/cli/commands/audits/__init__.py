@@ -1,0 +1,1 @@
+"""Commands about results as tables, and about audits."""

@@ -1,0 +1,222 @@
+"""`bulk audit`: one night of an audit; `bulk audit test` and `bulk audit notify`."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bulk.cli import errors, foreground, output
+from bulk.cli.logs import Command
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.errors import Interrupted, RunDirectoryError, UsageError
+from bulk.exit_codes import RESUMABLE, ExitCode
+
+if TYPE_CHECKING:
+    from bulk.audit.history import History
+    from bulk.audit.result import AuditResult
+    from bulk.engine.approval import Approve
+    from bulk.manifest.reading import Overrides
+    from bulk.report.fold import Report
+    from bulk.status import Display
+
+FORMATS = ("text", "json", "sarif", "junit")
+OVERLAPS = ("fail", "skip", "wait")
+
+
+class Audit(click.Group):
+    """`bulk audit MANIFEST` is the command `night`, which needs no name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the name in where a manifest or an option of the command comes first."""
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["night", *args]
+        return super().parse_args(ctx, args)
+
+
+def _rendering(command: Any) -> Any:
+    for option in (
+        click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it into this file."),
+        click.option("--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True, help="Form."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=Audit, subcommand_metavar="MANIFEST | night | test | notify")
+def audit() -> None:
+    """Run MANIFEST into a history, compare, judge, and tell people: bulk audit MANIFEST.
+
+    The options are those of bulk audit night.
+    """
+
+
+@audit.command(cls=Command)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option("--history", "place", metavar="DIR", type=click.Path(path_type=Path), help="Default: audits/NAME.")
+@click.option(
+    "--overlap", type=click.Choice(OVERLAPS), default="fail", show_default=True, help="While another one runs."
+)
+@click.option("--resume-within", metavar="DURATION", default="12h", show_default=True, help="Go on with younger runs.")
+@click.option("--no-notify", is_flag=True, help="Tell nobody.")
+@_rendering
+@overriding(*MANIFEST, *PLATFORM, *LIMITS)
+@click.option("--cache", metavar="DIR", type=click.Path(path_type=Path), help="Where reads are remembered.")
+@click.option("--no-cache", is_flag=True, help="Remember no reads.")
+@click.option(
+    "--progress", type=click.Choice(("auto", "rich", "plain", "json", "none")), default="auto", show_default=True
+)
+def night(
+    *,
+    manifest: Path,
+    place: Path | None,
+    overlap: str,
+    resume_within: str,
+    no_notify: bool,
+    kind: str,
+    out: Path | None,
+    overrides: "Overrides",
+    **showing: Any,
+) -> int:
+    """Run MANIFEST, which only reads, into a history; compare with what each item was when it was last read, evaluate
+    policies, write tables, tell people, and remove what is old.
+
+    A run that was interrupted is gone on with. Exit 7: something changed, or a policy is violated.
+    """
+    from bulk import quantities
+    from bulk.audit import audit as audits
+    from bulk.audit.history import History, holding
+    from bulk.clock import Clock
+    from bulk.manifest.reading import read_manifest
+
+    try:
+        within_s = quantities.duration_s(resume_within)
+    except ValueError as error:
+        raise UsageError(f"--resume-within: {error}") from None
+    now = Clock().now()
+    read = read_manifest(manifest, overrides, os.environ)
+    prepared = audits.prepare(read, now)
+    folder = place or Path("audits") / read.name
+    with holding(folder, waits=overlap == "wait") as is_held:
+        if not is_held:
+            return _overlapped(folder, overlap)
+        history = History(folder, read.name)
+        try:
+            result = audits.one_night(prepared, history, _runner(manifest, overrides, showing), now, within_s)
+        except KeyboardInterrupt:
+            exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED))
+            errors.say_how_to_go_on(_command(), exit_code)
+            return exit_code
+        _print(result, kind, out)
+        if not no_notify:
+            _tell(result, history, manifest.resolve().parent, prepared.settings.notify)
+        if result.is_compared:
+            history.prune(prepared.settings.keep_runs, prepared.settings.keep_tables_s, now)
+    if result.exit_code in RESUMABLE:
+        errors.say_how_to_go_on(_command(), result.exit_code)
+    return result.exit_code
+
+
+@audit.command(cls=Command)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("run", metavar="RUN", type=RunDirectory())
+@_rendering
+@overriding(*MANIFEST, *PLATFORM)
+def test(*, manifest: Path, run: Path, kind: str, out: Path | None, overrides: "Overrides") -> int:
+    """Evaluate the policies of MANIFEST over RUN, which has ended; nothing is sent, and no history is touched."""
+    from bulk.audit import audit as audits
+    from bulk.clock import Clock
+    from bulk.manifest.reading import read_manifest
+
+    now = Clock().now()
+    prepared = audits.prepare(read_manifest(manifest, overrides, os.environ), now)
+    result = audits.judge_run(prepared, run, now)
+    _print(result, kind, out)
+    return result.exit_code
+
+
+@audit.command(cls=Command)
+@click.argument("run", metavar="RUN", type=RunDirectory())
+@click.option("--again", is_flag=True, help="Also what was sent before, or may have been.")
+def notify(run: Path, *, again: bool) -> int:
+    """Tell people about the night of RUN, a run directory in the history of an audit."""
+    from bulk.audit import audit as audits
+    from bulk.audit.history import History
+    from bulk.engine.origin import Origin
+    from bulk.manifest.reading import Overrides, read_manifest
+
+    folder = run.resolve().parent.parent
+    origin = Origin.load(run)
+    history = History.open(folder)
+    result = audits.kept(history, run.resolve().name)
+    manifest = read_manifest(Path(origin.manifest), origin.overrides(Overrides()), os.environ)
+    targets = () if manifest.audit is None else manifest.audit.notify
+    if not targets:
+        raise UsageError(f"{origin.manifest} names nobody to tell: write audit.notify")
+    is_told = _tell(result, history, Path(origin.manifest).parent, targets, is_again=again)
+    return 0 if is_told else 1
+
+
+def _runner(manifest: Path, overrides: "Overrides", showing: dict[str, Any]) -> Any:
+    from bulk.engine import commands
+    from bulk.engine.surroundings import Surroundings
+
+    def run(run_dir: Path, approve: "Approve | None") -> "Report":
+        async def start(display: "Display", cache: Path | None) -> "Report":
+            return await commands.run_manifest(
+                manifest,
+                overrides=overrides,
+                run_dir=run_dir,
+                cache=cache,
+                display=display,
+                environ=os.environ,
+                surroundings=Surroundings(handles_signals=True, is_steered=True, approve=approve),
+            )
+
+        return foreground.report_of(start, **showing)
+
+    return run
+
+
+def _overlapped(folder: Path, overlap: str) -> int:
+    if overlap == "fail":
+        raise RunDirectoryError(f"{folder}: another audit runs there; --overlap skip passes it by, wait waits for it")
+    output.say(f"{folder}: another audit runs there; this one is skipped")
+    return 0
+
+
+def _print(result: "AuditResult", kind: str, out: Path | None) -> None:
+    from bulk.audit.output import rendered
+    from bulk.storage.private_files import replacing
+
+    content = rendered(result, kind)
+    if out is None:
+        with output.binary_out() as stdout:
+            stdout.write(content)
+        return
+    try:
+        with replacing(out) as file:
+            file.write(content)
+    except OSError as error:
+        raise RunDirectoryError(f"--out {out}: {error.strerror}") from error
+    with output.binary_out() as stdout:
+        stdout.write(rendered(result, "text"))
+
+
+def _tell(result: "AuditResult", history: "History", folder: Path, targets: Any, *, is_again: bool = False) -> bool:
+    from bulk.audit.notify.sending import notify as sending
+    from bulk.audit.notify.sending import unsettled
+    from bulk.clock import Clock
+
+    warnings = list(sending(targets, result, history, os.environ, folder, now=Clock().now(), is_again=is_again))
+    for warning in warnings:
+        output.say(f"warning: {warning}")
+    for name in unsettled(history, result.night.run):
+        output.say(f"note: nobody knows whether {name} was sent; `bulk audit notify RUN --again` sends it again")
+    return not warnings
+
+
+def _command() -> str:
+    import shlex
+
+    return shlex.join(["bulk", *(click.get_current_context().find_object(tuple) or ())])

@@ -1,0 +1,49 @@
+"""`bulk sql`: a question about a run, or about all nights of an audit, in SQL."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import RunDirectory, as_json
+
+
+@click.command(cls=Command)
+@click.argument("place", metavar="RUN_OR_HISTORY", type=RunDirectory())
+@click.argument("query")
+@as_json
+@click.option("--csv", "as_csv", is_flag=True, help="CSV instead of a table.")
+def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
+    """Answer QUERY, which is one SELECT, over the tables of a run, or of all nights of an audit.
+
+    Nothing else can be read, and nothing is written.
+    """
+    from bulk.audit.answering import answering
+
+    with answering(place, query) as lines:
+        head = next(lines)
+        rows = (line["row"] for line in lines)
+        if as_json:
+            for row in rows:
+                output.out(json.dumps(dict(zip(head["columns"], row, strict=True)), ensure_ascii=False))
+        elif as_csv:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(head["columns"])
+            writer.writerows(_cells(rows))
+        else:
+            output.out_table(head["columns"], _cells(rows))
+    return 0
+
+
+def _cells(rows: Iterator[list[Any]]) -> Iterator[list[str]]:
+    for row in rows:
+        yield [
+            value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+            for value in row
+        ]

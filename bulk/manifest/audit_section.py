@@ -1,0 +1,146 @@
+"""The part `audit` of a manifest: what `bulk audit` does beside the run. It is no part of a run's identity.
+
+Source: interface.md §2.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bulk import quantities
+from bulk.items.yaml_text import Node
+from bulk.manifest import platform_section
+from bulk.manifest.fields import Fields
+from bulk.quantities import Share, kind_of
+
+FAIL_ON = ("drift", "violation", "new-violation", "none")
+EVENTS = ("drift", "violation", "failure", "recovery")
+NONE: tuple[str, ...] = ()
+_DAYS = re.compile(r"([0-9]{1,5})d")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who is told.
+
+    Attributes:
+        source: where the Apprise URL is, `env:NAME` or `file:PATH`, never the URL itself; empty where a command is run.
+        command: program and arguments that get the message as JSON on standard input.
+        on: of what. details: also old and new values.
+        remind_s: what is still so is told again after this (seconds); None: never.
+    """
+
+    source: str = ""
+    command: tuple[str, ...] = ()
+    on: tuple[str, ...] = EVENTS
+    details: bool = False
+    remind_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """What is made of the results of each night.
+
+    Attributes:
+        policies: patterns of files, seen from the manifest's folder.
+        fail_on: what makes the exit code 7.
+        ignore: fields of results that are no drift, as `result.html_url`.
+        min_items: fewer items than this (of the last good night's) are refused; None: any number is fine.
+        keep_runs: nights whose run directories are kept (count). keep_tables_s: how long tables are kept (seconds).
+    """
+
+    policies: tuple[str, ...] = ()
+    waivers: Path | None = None
+    fail_on: tuple[str, ...] = ("drift", "violation")
+    ignore: tuple[str, ...] = ()
+    min_items: Share | None = None
+    keep_runs: int = 30
+    keep_tables_s: float = 400 * 86_400.0
+    notify: tuple[Target, ...] = ()
+
+
+def audit_of(part: Fields, folder: Path) -> AuditSettings:
+    """Return the settings; flaws are noted in `part`.
+
+    Args:
+        folder: the manifest's.
+    """
+    usual = AuditSettings()
+    waivers = part.text("waivers", None, str)
+    keep = part.inner("keep")
+    found = AuditSettings(
+        policies=part.scalar("policies", NONE, _texts),
+        waivers=None if waivers is None else platform_section.absolute(waivers, folder),
+        fail_on=part.scalar("fail_on", usual.fail_on, lambda given: _words(given, FAIL_ON)),
+        ignore=part.scalar("ignore", NONE, _fields),
+        min_items=part.scalar("min_items", None, quantities.share),
+        keep_runs=keep.scalar("runs", usual.keep_runs, lambda given: quantities.count(given, 1, 100_000)),
+        keep_tables_s=keep.scalar("tables", usual.keep_tables_s, _days_s),
+        notify=_targets(part, folder),
+    )
+    keep.finish()
+    part.finish()
+    return found
+
+
+def _targets(part: Fields, folder: Path) -> tuple[Target, ...]:
+    node = part.node("notify")
+    if node is None:
+        return ()
+    if not isinstance(node.value, list):
+        part.flaw("notify", f"expected a list of targets, got {kind_of(node.plain())}")
+        return ()
+    return tuple(_target(part, number, entry, folder) for number, entry in enumerate(node.value))
+
+
+def _target(part: Fields, number: int, node: Node, folder: Path) -> Target:
+    fields = Fields(part.path, node, f"{part.full_name('notify')}[{number}]", part.flaws)
+    command = fields.scalar("command", NONE, _texts)
+    found = Target(
+        source=fields.text("to", "", lambda text: _source(text, folder)),
+        command=command,
+        on=fields.scalar("on", EVENTS, lambda given: _words(given, EVENTS)),
+        details=fields.flag("details", False),
+        remind_s=fields.scalar("remind", None, _days_s),
+    )
+    if fields.is_object and ("to" in fields) == ("command" in fields):
+        fields.flaw("", "expected exactly one of to (env:NAME or file:PATH of an Apprise URL) and command")
+    fields.finish()
+    return found
+
+
+def _source(text: str, folder: Path) -> str:
+    kind, _, rest = text.partition(":")
+    if kind == "env" and rest:
+        return text
+    if kind == "file" and rest:
+        return f"file:{platform_section.absolute(rest, folder)}"
+    raise ValueError("expected env:NAME or file:PATH: the address of a target holds secrets, and stands in no manifest")
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) and each for each in given):
+        raise ValueError("expected a list of texts, such as [policies/*.sql]")
+    return tuple(given)
+
+
+def _words(given: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(each in known for each in given):
+        raise ValueError(f"expected a list of some of {', '.join(known)}")
+    return tuple(given)
+
+
+def _fields(given: Any) -> tuple[str, ...]:
+    names = _texts(given)
+    for name in names:
+        if not name.startswith("result."):
+            raise ValueError(f"expected fields of results, such as result.html_url, got {name[:60]!r}")
+    return names
+
+
+def _days_s(given: Any) -> float:
+    found = _DAYS.fullmatch(given) if isinstance(given, str) else None
+    if found is None or not int(found[1]):
+        raise ValueError("expected a number of days, such as 400d")
+    return int(found[1]) * 86_400.0

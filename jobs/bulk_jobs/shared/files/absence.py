@@ -1,0 +1,99 @@
+"""Whether a file or directory of a repository is proven not to be there: what a job with `missing: ok` asks.
+
+A 404 also means that there is no such repository or branch, or no permission. A listing of the folder proves absence,
+and one that has not changed costs nothing, while a 404 costs each time. So the folders are listed from the root on,
+and the path itself is asked for where the last listing shows it. Source: operations.md, 404 rule.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bulk import urls
+from bulk.model import ErrorCode, Outcome, Reply, Request, failed, missing
+from bulk.operation import Steps
+from bulk_jobs.shared import refusals
+from bulk_jobs.shared.files import file_proofs
+from bulk_jobs.shared.files.file_reads import MOST_ENTRIES
+from bulk_jobs.shared.files.standing import contents_url
+
+_SEEN = frozenset((200, 404))
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What a folder lists; None: it can't be listed. `is_cut`: it may hold more entries than are listed."""
+
+    entries: dict[str, str] | None
+    is_unchanged: bool
+
+    @property
+    def is_cut(self) -> bool:
+        return self.entries is not None and len(self.entries) >= MOST_ENTRIES
+
+
+def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Steps) -> Steps:
+    """Return how a read of `path` ends; where it is proven not to be there, that it is missing.
+
+    Args:
+        steps: the read itself.
+    """
+    *folders, name = path.split("/")
+    is_unchanged, is_proven = True, False
+    for depth, wanted in enumerate([*folders, name]) if path else ():
+        folder = yield from _list(owner, repo, "/".join(folders[:depth]), ref)
+        if folder.entries is None:
+            break
+        is_proven, is_unchanged = True, is_unchanged and folder.is_unchanged
+        kind = folder.entries.get(wanted)
+        if kind is None and not folder.is_cut:
+            steps.close()
+            return missing(is_unchanged=is_unchanged)
+        if kind != "dir":  # the file itself; a link, or what the listing may have left out
+            break
+    ended = yield from _read(steps)
+    if isinstance(ended, Outcome):
+        return ended
+    return missing(is_unchanged=False) if is_proven else _not_found(ended)
+
+
+def of_readme(owner: str, repo: str, ref: str | None, steps: Steps) -> Steps:
+    """Return how the read of a README ends: a 404 is absence where the root of the repository can be listed."""
+    ended = yield from _read(steps)
+    if isinstance(ended, Outcome):
+        return ended
+    folder = yield from _list(owner, repo, "", ref)
+    return _not_found(ended) if folder.entries is None else missing(is_unchanged=False)
+
+
+def _read(steps: Steps) -> Generator[Request, Reply, Outcome | Reply]:
+    """Return how `steps` end, or the 404 that they can't deal with themselves."""
+    try:
+        request = next(steps)
+        while True:
+            reply = yield replace(request, accept=request.accept | _SEEN)
+            if reply.status == 404 and 404 not in request.accept:
+                steps.close()
+                return reply
+            request = steps.send(reply)
+    except StopIteration as end:
+        ended: Outcome = end.value
+        return ended
+
+
+def _not_found(reply: Reply) -> Outcome:
+    return failed(ErrorCode.NOT_FOUND, refusals.message_of(reply), http_status=404)
+
+
+def _list(owner: str, repo: str, folder: str, ref: str | None) -> Generator[Request, Reply, _Folder]:
+    reply = yield Request(
+        method="GET",
+        path=contents_url(owner, repo, folder),
+        query=urls.query(ref=ref),
+        accept=_SEEN,
+        proof=file_proofs.of_directory(file_proofs.of_place(owner, repo, folder)),
+    )
+    body: Any = reply.body
+    if reply.status != 200 or not isinstance(body, list):
+        return _Folder(None, is_unchanged=False)
+    return _Folder({entry["name"]: entry.get("type", "") for entry in body}, reply.is_unchanged)

@@ -1,0 +1,57 @@
+"""Columns are stable: those of the last release are there, with the same types."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bulk.audit.tables.columns import COMMON, sql_type, table_of
+from bulk.audit.tables.drift import differences, drift_rows
+from bulk.operation import find, names
+
+RELEASED = Path(__file__).with_name("columns.json")
+"""Columns of each table as of the last release; a new one is added with `python -m tests.audit.tables.test_columns`."""
+
+
+def columns():
+    """Every table's columns and their types, objects flattened."""
+    tables = {table.name: table.columns for table in map(table_of, map(find, names()))}
+    return {name: dict(of) for name, of in {**tables, **COMMON}.items()}
+
+
+def test_no_column_of_the_last_release_is_gone_or_of_another_type():
+    """Columns are added, never renamed or retyped; a field is added to an object at its end or in its middle."""
+    now = columns()
+    for table, released in json.loads(RELEASED.read_text()).items():
+        for column, kind in released.items():
+            assert column in now[table], f"{table}.{column} is gone"
+            if not kind.startswith("STRUCT"):
+                assert now[table][column] == kind, f"{table}.{column} has another type"
+            else:
+                assert all(field in now[table][column] for field in kind.removeprefix("STRUCT").split(", "))
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_may_hold_a_secret_has_no_column(name):
+    """No column of content, signed addresses, secrets."""
+    text = " ".join([*table_of(find(name)).columns, *table_of(find(name)).columns.values()])
+    assert '"content"' not in text
+    assert "download_url" not in text
+    assert name != "webhook.update" or "secret" not in table_of(find(name)).item["config"]
+
+
+def test_what_the_types_do_not_foresee_is_counted():
+    """Unknown fields and values of other types are told with their type, never with their value."""
+    table = table_of(find("webhook.list"))
+    structure = json.dumps([{"id": "VARCHAR", "config": {"url": "VARCHAR", "extra": "BOOLEAN"}, "events": "NULL"}])
+    rows = drift_rows("night", {"hooks": table}, [("hooks", structure, 7), ("hooks", structure, 2)])
+    assert rows == [
+        ["night", "webhook.list", "result.config.extra", "unknown", 9, "BOOLEAN"],
+        ["night", "webhook.list", "result.id", "type", 9, "VARCHAR"],
+    ]
+    assert list(differences({"a": ["JSON"]}, {"a": ["BIGINT"]}, "r")) == [("r.a", "type", "JSON")]
+    assert sql_type([{"a": "BIGINT", "b": ["JSON"]}]) == 'STRUCT("a" BIGINT, "b" JSON[])[]'
+
+
+if __name__ == "__main__":
+    RELEASED.write_text(json.dumps(columns(), indent=1) + "\n")

@@ -1,0 +1,122 @@
+"""`bulk tables` and `bulk sql` over a real run: what they give, and what they refuse."""
+
+import json
+import sqlite3
+
+import duckdb
+import pytest
+
+from tests.e2e.support.platform import Home, served
+
+JOBS = {
+    "hooks": {"operation": "webhook.list", "items": [{"org": "acme-ops"}, {"org": "acme-eng"}]},
+    "readmes": {"operation": "readme.get", "items": [{"owner": "acme-eng", "repo": "hello-world"}]},
+    "owners": {
+        "operation": "contents.get",
+        "missing": "ok",
+        "items": [{"owner": "acme-eng", "repo": "hello-world", "path": path} for path in ("CODEOWNERS", "docs")],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A home with a finished run of reads, `night`."""
+    folder = tmp_path_factory.mktemp("tables")
+    home = Home(folder)
+    with served(folder / "sandbox") as sandbox:
+        manifest = home.manifest(sandbox.base_url, JOBS)
+        assert home.run("run", str(manifest), "--run-dir", "night").exit_code == 0
+    return home
+
+
+def asked(home, query):
+    """The rows of an answer as objects."""
+    ran = home.run("sql", "night", query, "--json")
+    assert (ran.exit_code, ran.err) == (0, "")
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+def test_a_run_is_asked_in_sql(home):
+    """Each operation has a table: the envelope, the item's fields, and the typed result; lists are unnested."""
+    hooks = asked(home, "SELECT org, h.id, h.config.url AS url FROM (SELECT org, unnest(result) h FROM webhook_list)")
+    assert {row["org"] for row in hooks} == {"acme-ops"}
+    assert all(row["url"].startswith("http") for row in hooks)
+    (readme,) = asked(home, "SELECT run, job, idx, repo, missing, result.sha, observed_at FROM readme_get")
+    assert (readme["run"], readme["job"], readme["idx"], readme["missing"]) == ("night", "readmes", 0, False)
+    assert len(readme["sha"]) == 40
+    owners = asked(home, "SELECT path, missing, len(result.entries) AS entries FROM contents_get ORDER BY idx")
+    assert owners[0] == {"path": "CODEOWNERS", "missing": True, "entries": None}
+    assert owners[1]["entries"] > 0
+    (run,) = asked(home, "SELECT items, failed, state, units FROM runs")
+    assert (run["items"], run["failed"], run["state"]) == (5, 0, "complete")
+
+
+def test_no_table_holds_content_or_signed_addresses(home):
+    """Content and `download_url` are in no table, in no form."""
+    assert asked(home, "SELECT * FROM schema_drift WHERE field LIKE '%download_url' OR field LIKE '%.content'") == []
+    for kind, out in (("parquet", "files"), ("duckdb", "all.duckdb"), ("sqlite", "all.sqlite")):
+        assert home.run("tables", "night", "--to", kind, "--out", out).exit_code == 0
+    texts = [path.read_bytes() for path in (home.folder / "files").iterdir()]
+    texts += [(home.folder / name).read_bytes() for name in ("all.duckdb", "all.sqlite")]
+    assert all(b"download_url" not in text and b"downloads/" not in text for text in texts)
+
+
+def test_tables_of_all_kinds_hold_the_same(home):
+    """Parquet, DuckDB and SQLite: the same rows; what is there already is never overwritten."""
+    for kind, out in (("parquet", "p"), ("duckdb", "d.duckdb"), ("sqlite", "s.sqlite")):
+        assert home.run("tables", "night", "--to", kind, "--out", out).exit_code == 0
+        again = home.run("tables", "night", "--to", kind, "--out", out)
+        assert (again.exit_code, "is there already" in again.err) == (2, True)
+    query = "SELECT repo, path, missing FROM {} ORDER BY idx"
+    parquet = duckdb.execute(query.format(f"'{home.folder}/p/contents_get.parquet'")).fetchall()
+    with duckdb.connect(home.folder / "d.duckdb", read_only=True) as connection:
+        assert connection.execute(query.format("contents_get")).fetchall() == parquet
+        assert connection.execute("SELECT count(*) FROM items").fetchall() == [(5,)]
+    with sqlite3.connect(home.folder / "s.sqlite") as rows:
+        assert rows.execute(query.format("contents_get")).fetchall() == [(*row[:2], int(row[2])) for row in parquet]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("SELECT 1; SELECT 2", "expected one SELECT, got 2 statements"),
+        ("COPY (SELECT 1) TO 'out.csv'", "expected a SELECT, got COPY"),
+        ("ATTACH 'out.db'", "expected a SELECT, got ATTACH"),
+        ("SET memory_limit = '9GB'", "expected a SELECT, got SET"),
+        ("CREATE TABLE t AS SELECT 1", "expected a SELECT, got CREATE"),
+        ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
+        ("SELECT * FROM read_csv('manifest.yaml')", "Permission Error"),
+        ("SELECT frm webhook_list", "Binder Error"),
+        ("SELECT urll FROM webhook_list", "urll"),
+        ("SELEC 1", "Parser Error"),
+        ("", "expected one SELECT, got 0 statements"),
+    ],
+)
+def test_nothing_but_one_select_is_answered(home, query, says):
+    """Whatever else is asked is refused with exit 2, says why, and writes nothing."""
+    before = sorted(path.name for path in home.folder.rglob("*"))
+    ran = home.run("sql", "night", query)
+    assert (ran.exit_code, ran.out) == (2, ""), ran.err
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+    assert sorted(path.name for path in home.folder.rglob("*")) == before
+
+
+def test_a_table_and_csv_are_for_people_and_sheets(home):
+    """Without an option aligned columns, with `--csv` a header and rows."""
+    query = "SELECT job, count(*) AS items FROM items GROUP BY job ORDER BY job"
+    assert home.run("sql", "night", query).out.splitlines()[:2] == ["job      items", "hooks    2"]
+    assert home.run("sql", "night", query, "--csv").out.splitlines() == [
+        "job,items",
+        "hooks,2",
+        "owners,2",
+        "readmes,1",
+    ]
+
+
+def test_a_path_that_is_a_pattern_is_refused(home):
+    """A folder whose name DuckDB would take for a pattern is refused before anything is made."""
+    ran = home.run("tables", "night", "--to", "parquet", "--out", "a[1]")
+    assert (ran.exit_code, "where a path holds [ or ]" in ran.err) == (2, True)
+    assert not (home.folder / "a[1]").exists()

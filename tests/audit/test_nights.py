@@ -1,0 +1,259 @@
+"""`bulk audit`, night after night: what is news, what is none, and what survives a kill."""
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+
+import pytest
+
+from tests.audit.nights import ABSENT, FILES, POLICY, VAULT, Nights
+from tests.e2e.support.platform import BULK, Home, served, wait_for
+
+
+SEED = {
+    "repositories": [
+        {"organization": "acme-eng", "name": "vault", "private": True, "files": {"README.md": "x", "docs/a.md": "y"}},
+        {"organization": "acme-fleet", "count": 400},
+    ]
+}
+
+
+@pytest.fixture
+def nights(tmp_path):
+    """An audit of three files."""
+    with served(tmp_path / "sandbox", seed=SEED) as sandbox:
+        found = Nights(Home(tmp_path), sandbox)
+        found.write()
+        yield found
+
+
+def test_only_what_changed_is_news(nights):
+    """Without change: exit 0, no unit, no row. A changed file: exit 7, its fields, when it was as before."""
+    code, first = nights.result()
+    assert (code, first["drift"]["is_first"], first["night"]["units"] > 0) == (0, True, True)
+    code, quiet = nights.result()
+    assert (code, quiet["night"]["units"], quiet["changes"]) == (0, 0, [])
+    nights.put(FILES[0], "Changed in the night.\n")
+    code, found = nights.result()
+    assert (code, found["night"]["verdict"], found["drift"]["items"]) == (7, ["drift"], 1)
+    assert {change["field"] for change in found["changes"]} == {"result.sha", "result.size"}
+    rows = nights.sql("SELECT field, before_at, first_seen, last_seen FROM changes WHERE field = 'result.sha'")
+    assert [row["before_at"] < row["first_seen"] for row in rows] == [True]
+    assert rows[0]["last_seen"] is None
+    nights.put(FILES[0], "And again.\n")
+    assert nights.result()[0] == 7
+    rows = nights.sql("SELECT first_seen, last_seen FROM changes WHERE field = 'result.sha' ORDER BY first_seen")
+    assert (rows[0]["last_seen"] >= rows[0]["first_seen"], rows[1]["last_seen"]) == (True, None)
+    page = (nights.folder / "audits/files/pages" / f"{nights.history().nights[-1].run}.html").read_text()
+    assert "result.sha" in page
+    assert "acme-eng/hello-world" in page
+
+
+def test_what_can_not_be_read_is_no_drift_and_is_compared_when_it_can(nights):
+    """Without permission all is out of sight and nothing missing; seen again, it is compared with its last read."""
+    nights.items = [{**VAULT, "path": path} for path in ("README.md", "docs/a.md", "CODEOWNERS")]
+    nights.write()
+    assert nights.result()[0] == 0
+    token = nights.home.token
+    nights.home.token = "sbx-read-only"
+    code, blind = nights.result("--no-cache")
+    drift = blind["drift"]
+    assert (code, drift["items"], drift["removed"]) == (1, 0, 0), blind
+    assert drift["lost_sight"] == 3
+    assert nights.sql("SELECT count(*) AS n FROM contents_get WHERE missing AND outcome != 'failed'")[0]["n"] == 1
+    nights.home.token = token
+    nights.put(nights.items[1], "Changed while nobody could see it.\n")
+    code, back = nights.result()
+    assert (code, back["drift"]["items"], back["drift"]["in_sight_again"]) == (7, 1, 3)
+
+
+def test_policies_are_judged_night_by_night(nights):
+    """New, then known, then waived and then fixed; the outputs for programs say the same."""
+    nights.items = [*FILES, ABSENT]
+    nights.home.write("policies/owners.sql", POLICY)
+    nights.write(policies=["policies/*.sql"])
+    code, first = nights.result()
+    assert (code, [each["status"] for each in first["judgement"]["violations"]]) == (7, ["new"])
+    code, second = nights.result("--format", "sarif")
+    (result,) = second["runs"][0]["results"]
+    assert (code, result["baselineState"], result["ruleId"]) == (7, "unchanged", "owners")
+    assert result["message"]["text"] == "acme-eng/hello-world has no CODEOWNERS"
+    waiver = {
+        "policy": "owners",
+        "key": {"repo": "hello-world"},
+        "reason": "Soon.",
+        "by": "ops",
+        "expires": "2027-01-31",
+    }
+    nights.home.write("waivers.yaml", json.dumps([waiver]))
+    nights.write(policies=["policies/*.sql"], waivers="waivers.yaml")
+    ran = nights.audit("--format", "junit", "--out", "junit.xml")
+    assert (ran.exit_code, "1 waived" in ran.out) == (0, True)
+    assert 'failures="0"' in (nights.folder / "junit.xml").read_text()
+    nights.put(ABSENT, "* @acme-eng/owners\n")
+    code, fixed = nights.result()
+    assert (code, [each["status"] for each in fixed["judgement"]["violations"]]) == (7, ["fixed"])
+    assert fixed["night"]["verdict"] == ["drift"]
+    run = f"audits/files/runs/{nights.history().nights[0].run}"
+    tested = nights.home.run("audit", "test", "files.yaml", run, "--format", "json")
+    assert (tested.exit_code, json.loads(tested.out)["night"]["waived"]) == (0, 0)
+
+
+def test_an_audit_that_was_killed_goes_on(nights):
+    """Killed while it reads, the next start goes on with the same run, and asks nothing twice."""
+    nights.items = [{"owner": "acme-fleet", "repo": f"repo-{number:05}", "path": "README.md"} for number in range(400)]
+    nights.write()
+    process = nights.home.start("audit", "files.yaml", "--progress", "none", "--concurrency", "4")
+    wait_for(lambda: len(nights.sandbox.requests(path="contents")) > 60, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    (pending,) = nights.folder.glob("audits/files/runs/*")
+    assert not (nights.folder / "audits/files/audit.json").exists()
+    ran = nights.audit()
+    assert ran.exit_code == 0, ran.err
+    (night,) = nights.history().nights
+    assert (night.run, night.items) == (pending.name, 400)
+    with sqlite3.connect(pending / "ledger.db") as ledger:
+        assert ledger.execute("SELECT count(*) FROM epochs").fetchone()[0] == 2
+
+
+@pytest.mark.parametrize("step", ["_tables", "compare_night", "judge", "_keep"])
+def test_a_kill_between_steps_loses_nothing(nights, step, tmp_path):
+    """Killed after any step, the same command ends the same night, with the tables that it would have had."""
+    nights.home.write("killed.py", KILLED.format(step=step))
+    killed = nights.home.run_any([sys.executable, str(tmp_path / "killed.py")])
+    assert killed.exit_code == -signal.SIGKILL, killed.err
+    asked = len(nights.sandbox.requests())
+    assert nights.audit().exit_code == 0
+    assert len(nights.sandbox.requests()) == asked
+    (night,) = nights.history().nights
+    assert [row["n"] for row in nights.sql("SELECT count(*) AS n FROM contents_get")] == [3]
+    assert night.is_good
+
+
+KILLED = """
+import os, signal, sys
+from bulk.audit import audit
+from bulk.cli import main
+
+step = getattr(audit, "{step}")
+
+def killing(*given, **named):
+    step(*given, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+audit.{step} = killing
+main(["audit", "files.yaml", "--progress", "none"])
+"""
+
+
+def test_audits_do_not_overlap(nights):
+    """While one runs, another is refused with exit 5, or passes it by with exit 0, and sends nothing."""
+    nights.items = [{"owner": "acme-fleet", "repo": f"repo-{number:05}", "path": "README.md"} for number in range(300)]
+    nights.write()
+    process = nights.home.start("audit", "files.yaml", "--progress", "none", "--concurrency", "2")
+    wait_for(lambda: len(nights.sandbox.requests(path="contents")) > 10, process)
+    refused, skipped = nights.audit(), nights.audit("--overlap", "skip")
+    assert (refused.exit_code, skipped.exit_code) == (5, 0), refused.err
+    assert "another audit runs there" in refused.err
+    assert "this one is skipped" in skipped.err
+    process.communicate()
+    assert process.returncode == 0
+    assert len(list(nights.folder.glob("audits/files/runs/*"))) == 1
+
+
+def test_people_are_told_once(nights):
+    """A command gets the message as JSON, without values; a target that can't be reached warns and changes no exit."""
+    tell = {"command": ["sh", "-c", "cat >> told.jsonl"], "on": ["drift", "recovery"]}
+    dead = {"to": "env:NOWHERE"}
+    nights.home.variables["NOWHERE"] = "json://user:canary-password@127.0.0.1:9/secret-path"
+    nights.write(notify=[tell, dead])
+    assert nights.result()[0] == 0
+    nights.put(FILES[0], "Changed.\n")
+    ran = nights.audit()
+    assert ran.exit_code == 7
+    assert "env:NOWHERE was not told: json://" in ran.err
+    assert "canary-password" not in ran.err + ran.out
+    assert "secret-path" not in ran.err
+    run = nights.history().nights[-1].run
+    again = nights.home.run("audit", "notify", f"audits/files/runs/{run}")
+    assert again.exit_code == 0, again.err
+    (told,) = map(json.loads, (nights.folder / "told.jsonl").read_text().splitlines())
+    assert (told["events"], told["exit_code"], told["counts"]["changed"]) == (["drift"], 7, 1)
+    assert (told["details"], "result.sha" in told["changed"][0]) == ([], True)
+    assert nights.home.run("audit", "notify", f"audits/files/runs/{run}", "--again").exit_code == 1
+    assert len((nights.folder / "told.jsonl").read_text().splitlines()) == 2
+    nights.audit()
+    last = json.loads((nights.folder / "told.jsonl").read_text().splitlines()[-1])
+    assert last["events"] == ["recovery"]
+
+
+def test_a_message_that_was_begun_is_not_sent_again(nights):
+    """Killed while it sends, nobody knows whether somebody was told: it is not told again, and said to be unknown."""
+    nights.home.write("told.sh", "cat >> told.jsonl; kill -9 $PPID")
+    nights.write(notify=[{"command": ["sh", "told.sh"]}])
+    assert nights.result("--no-notify")[0] == 0
+    nights.put(FILES[0], "Changed.\n")
+    killed = nights.home.run_any([*BULK, "audit", "files.yaml", "--progress", "none"])
+    assert killed.exit_code == -signal.SIGKILL
+    run = nights.history().nights[-1].run
+    ran = nights.home.run("audit", "notify", f"audits/files/runs/{run}")
+    assert "nobody knows whether" in ran.err
+    assert len((nights.folder / "told.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("audit", "says"),
+    [
+        ({"policies": ["policies/none.sql"]}, "no file fits this pattern"),
+        ({"policies": ["wrong.sql"]}, "wrong.sql:4"),
+        ({"policies": ["column.sql"]}, "column.sql:4: Binder Error"),
+        ({"policies": ["copy.sql"]}, "expected a SELECT, got COPY"),
+        ({"policies": ["head.sql"]}, "head.sql:2: severity: expected error or warning or note"),
+        ({"fail_on": ["drfit"]}, "expected a list of some of drift"),
+        ({"notify": [{"to": "https://x.example.com/secret"}]}, "expected env:NAME or file:PATH"),
+        ({"polices": []}, "did you mean policies?"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_sent(nights, audit, says):
+    """A bad policy, waiver or setting is exit 2 with its file and line, offline as well."""
+    head = "-- key: owner\n-- message: {owner}\n-- severity: error\n"
+    nights.home.write("wrong.sql", f"{head}SELEC owner FROM contents_get")
+    nights.home.write("column.sql", f"{head}SELECT ownr FROM contents_get")
+    nights.home.write("copy.sql", f"{head}COPY (SELECT 1) TO 'out.csv'")
+    nights.home.write("head.sql", "-- key: owner\n-- severity: bad\nSELECT owner FROM contents_get")
+    nights.write(**audit)
+    for command in ("check", "audit"):
+        ran = nights.home.run(command, "files.yaml")
+        assert ran.exit_code == 2, ran.out
+        assert says in ran.err
+        assert "Traceback" not in ran.err
+    assert nights.sandbox.requests() == []
+    assert not (nights.folder / "out.csv").exists()
+    assert not (nights.folder / "audits" / "files" / "runs").exists()
+
+
+def test_a_list_that_was_cut_short_is_refused(nights):
+    """`min_items` compares with the last good night; an audit that writes is refused as well."""
+    nights.write(min_items="90%")
+    assert nights.result()[0] == 0
+    nights.items = FILES[:1]
+    nights.write(min_items="90%")
+    ran = nights.audit()
+    assert (ran.exit_code, "audit.min_items wants 3 at least" in ran.err) == (2, True), ran.err
+    assert len(list(nights.folder.glob("audits/files/runs/*"))) == 1
+    item = {**FILES[0], "message": "x", "content": "eA=="}
+    nights.home.manifest(nights.sandbox.base_url, {"w": {"operation": "contents.put", "items": [item]}}, "files.yaml")
+    ran = nights.audit()
+    assert (ran.exit_code, "an audit only reads" in ran.err) == (2, True)
+
+
+def test_old_nights_go(nights):
+    """Run directories beyond `keep.runs` go, their tables stay; the last good night is never removed."""
+    nights.write(keep={"runs": 1, "tables": "400d"})
+    for _ in range(3):
+        assert nights.result()[0] == 0
+    assert len(list(nights.folder.glob("audits/files/runs/*"))) == 1
+    assert len(nights.sql("SELECT DISTINCT run FROM items")) == 3

@@ -1,0 +1,67 @@
+"""`missing: ok`: what is proven not to be there is no failure, and what can't be seen stays one."""
+
+import pytest
+
+from bulk.capabilities import ProvesAbsence, allowing_absence
+from bulk.model import OutcomeKind
+from bulk.operation import find
+from tests.jobs.driver import reply, run
+
+ITEM = {"owner": "acme", "repo": "api"}
+ROOT = "GET /repos/acme/api/contents"
+
+
+def entry(name, kind="file"):
+    return {"type": kind, "name": name, "path": name, "sha": "0" * 40, "size": 1}
+
+
+def allowing(name):
+    operation = find(name)
+    assert isinstance(operation, ProvesAbsence)
+    return allowing_absence(operation)
+
+
+def test_a_folder_that_lists_other_things_proves_absence():
+    """Each folder of the path is listed from the root on, and the first that lacks it decides, without a 404."""
+    get, item = allowing("contents.get"), {**ITEM, "path": ".github/CODEOWNERS"}
+    driven = run(get, item, reply(body=[entry("README.md")]))
+    assert (driven.shown(), driven.outcome.is_missing, driven.outcome.kind) == ([ROOT], True, OutcomeKind.SUCCEEDED)
+    driven = run(get, item, reply(body=[entry(".github", "dir")]), reply(body=[entry("x")], is_unchanged=True))
+    assert driven.shown() == [ROOT, f"{ROOT}/.github"]
+    assert (driven.outcome.is_missing, driven.outcome.result) == (True, None)
+    unchanged = run(get, item, reply(body=[entry("README.md")], is_unchanged=True))
+    assert unchanged.outcome.kind is OutcomeKind.UNCHANGED
+
+
+def test_what_is_there_is_read():
+    """A listing that shows it is followed by the read itself; without `missing: ok` the read is all."""
+    file = {**entry("CODEOWNERS"), "encoding": "base64", "content": "eA=="}
+    driven = run(allowing("contents.get"), {**ITEM, "path": "CODEOWNERS"}, reply(body=[file]), reply(body=file))
+    assert (driven.shown(), driven.outcome.result) == ([ROOT, f"{ROOT}/CODEOWNERS"], file)
+    assert not driven.outcome.is_missing
+
+
+def test_a_listing_that_may_be_cut_is_no_proof():
+    """Of 1,000 entries more may exist: the path is asked for as well, and its 404 is absence beside the listing."""
+    get, entries = allowing("contents.get"), [entry(str(number)) for number in range(1_000)]
+    driven = run(get, {**ITEM, "path": "CODEOWNERS"}, reply(body=entries), reply(404))
+    assert (len(driven.requests), driven.outcome.is_missing) == (2, True)
+
+
+@pytest.mark.parametrize(("name", "more"), [("contents.get", {"path": "CODEOWNERS"}), ("readme.get", {})])
+def test_what_cannot_be_seen_is_not_missing(name, more):
+    """Where the root can't be listed either, nobody knows whether it is there: `not_found`, a failure."""
+    driven = run(allowing(name), {**ITEM, **more}, reply(404), reply(404))
+    assert (driven.outcome.kind, driven.error.code) == (OutcomeKind.FAILED, "not_found")
+
+
+def test_a_repository_without_readme_and_a_webhook_that_is_gone_are_missing():
+    """A README is missing where the root can be listed, a webhook where the list of all lacks it."""
+    driven = run(allowing("readme.get"), ITEM, reply(404), reply(body=[entry("a")]))
+    assert driven.outcome.is_missing
+    hook = {"id": 7, "config": {"url": "https://x.example.com"}}
+    item = {"org": "acme", "hook_id": 8}
+    for name in ("webhook.get", "webhook.get-config"):
+        assert run(allowing(name), item, reply(body=[hook])).outcome.is_missing
+    found = run(allowing("webhook.get-config"), {**item, "hook_id": 7}, reply(body=[hook]))
+    assert found.outcome.result == hook["config"]
