@@ -101,9 +101,12 @@ def measure(scenario: Scenario, folder: Path, repositories: int) -> Told:
         least_at=_moment(plan["least_finish_at"]),
         most_at=_moment(plan["most_finish_at"]),
         lossy_at=_moment(plan["lossy_finish_at"]),
-        began_at=running[0]["started_at"],
-        ended_at=statuses[-1]["at"],
-        live=[(status["at"], status["finish_at"]) for status in running],
+        began_at=_moment(running[0]["started_at"]),
+        ended_at=_moment(statuses[-1]["at"]),
+        live=[
+            (_moment(status["at"]), None if status["finish_at"] is None else _moment(status["finish_at"]))
+            for status in running
+        ],
         waits=[(wait["count"], _left(status)) for status in running for wait in status["waits"]],
     )
 
