@@ -45,7 +45,7 @@ def _rendering(command: Any) -> Any:
 
 @click.group(cls=Audit, subcommand_metavar="MANIFEST | night | test | notify")
 def audit() -> None:
-    """Run MANIFEST into a history, compare, judge, and tell people: bulk audit MANIFEST.
+    """Run MANIFEST into a history, compare, judge, and notify.
 
     The options are those of bulk audit night.
     """

@@ -20,7 +20,7 @@ from bulk.cli.options import RunDirectory, as_json
 @as_json
 @click.option("--csv", "as_csv", is_flag=True, help="CSV instead of a table.")
 def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
-    """Answer QUERY, which is one SELECT, over the tables of a run, or of all nights of an audit.
+    """Answer QUERY, one SELECT, over the results of runs.
 
     Nothing else can be read, and nothing is written.
     """

@@ -16,7 +16,7 @@ KINDS = ("parquet", "duckdb", "sqlite")
 @click.option("--to", "kind", type=click.Choice(KINDS), required=True, help="Kind of tables.")
 @click.option("--out", "-o", metavar="PATH", type=click.Path(path_type=Path), required=True, help="New file or folder.")
 def tables(run: Path, kind: str, out: Path) -> int:
-    """Write the results of RUN as tables: one for each operation, and items, runs and schema_drift.
+    """Write the results of RUN as tables, one for each operation.
 
     Parquet makes a folder of files, DuckDB and SQLite one file.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @stored.in_store
 @as_json
 def runs(folder: Path | None, *, store: str | None, as_json: bool) -> int:
-    """List the runs below DIR (default: runs) or in a store, the oldest first."""
+    """List the runs below DIR (default: runs), the oldest first."""
     if store is not None and folder is not None:
         raise UsageError("give a folder or --store, not both")
     place = store or (RUNS if folder is None else folder)
