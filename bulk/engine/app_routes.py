@@ -5,56 +5,103 @@ installed get a queue of their own, whose items fail without being sent. Source:
 """
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from bulk.bundle.checked import Checked
-from bulk.bundle.streams import EntryStream
 from bulk.clock import Clock
-from bulk.engine.surroundings import Surroundings
-from bulk.errors import CredentialMissing
+from bulk.errors import BulkError, CredentialMissing
+from bulk.execute.job_streams import JobStreams
 from bulk.govern.governor import Governor
-from bulk.manifest.credential_specs import AppSpec
 from bulk.manifest.manifest import Job
+from bulk.model import Failure, Reply, Request
 from bulk.operation import owner_of
-from bulk.platform.auth.app import App, Send
-from bulk.platform.auth.app_keys import AppSigner
+from bulk.platform.auth.app import App
+from bulk.platform.auth.app_credential import AppCredential, apps_of
+from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.installations import Installation, Installations, InstallationSource, path_of
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.transport import Transport
+from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.queues import Stream
 from bulk.schedule.routed_job import RoutedJob
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
+from bulk.storage.disk_threads import Disk
 
 LOOK_AHEAD = 1_000
 """Items that are read together while owners are looked for (count)."""
+
+
+def scheduler_for(credentials: Mapping[str, Credential | AppCredential]) -> type[Scheduler]:
+    """Return the kind of scheduler that a run with these credentials needs."""
+    is_routed = any(spec.installation is None for spec, _ in apps_of(credentials).values())
+    return RoutedScheduler if is_routed else Scheduler
+
+
+def open_plain(
+    jobs: Sequence[Job],
+    progress: Sequence[JobProgress],
+    credentials: Mapping[str, Credential | AppCredential],
+    governor: Governor,
+) -> None:
+    """Open an account for every credential that is used and is no App; its token is read here (CredentialMissing)."""
+    needed: dict[str, set[str]] = {}
+    for job in jobs:
+        needed.setdefault(job.credential, set()).add(job.operation.category)
+    for name, categories in needed.items():
+        credential = credentials[name]
+        if isinstance(credential, Credential):
+            governor.open_account(credential, sorted(categories))
+    for job, found in zip(jobs, progress, strict=True):
+        if not found.is_known and isinstance(credentials[job.credential], Credential):
+            governor.queue(job.credential, job.operation.category).awaits_items = True
 
 
 class AppRoutes:
     """Opens the accounts of all Apps that a run uses.
 
     Args:
-        specs: the Apps by the names of their credentials; signers: what signs for each.
+        credentials: of the manifest, by name. streams: the items of its jobs.
     """
 
     def __init__(
         self,
         checked: Checked,
-        workspace: Path,
-        apps: Mapping[str, tuple[AppSpec, AppSigner]],
+        credentials: Mapping[str, Credential | AppCredential],
         governor: Governor,
         scheduler: Scheduler,
-        around: Surroundings,
+        streams: JobStreams,
+        disk: Disk,
     ) -> None:
-        self._checked, self._workspace, self._apps = checked, workspace, apps
-        self._governor, self._scheduler, self._disk = governor, scheduler, around.disk
+        self._checked, self._streams, self._apps = checked, streams, apps_of(credentials)
+        self._governor, self._scheduler, self._disk = governor, scheduler, disk
 
-    async def open(self, send: Send, clock: Clock) -> None:
+    async def open(self, transport: Transport, clock: Clock, stopped_by: Callable[[], BulkError | None]) -> None:
         """Ask each App where it is installed, and open an account for each installation that has items.
 
+        Args:
+            stopped_by: why the run stops; None: it goes on.
+
         Raises:
+            BulkError: the run was stopped meanwhile.
             CredentialMissing: a key can't be read, or an App can't serve what the manifest asks of it.
             CredentialRefused: the platform does not take an App.
         """
+        governor = self._governor
+
+        async def send(request: Request, token: Secret) -> Reply | Failure:
+            sent = clock.monotonic()
+            answer = await transport.send(request, token, None)
+            if isinstance(answer, Failure):
+                governor.unanswered(answer)
+            else:
+                governor.heard(answer, sent, clock.monotonic())
+            reason = stopped_by()
+            if reason is not None:
+                raise reason
+            return answer
+
         for name, (spec, signer) in self._apps.items():
             jobs = [job for job in self._checked.manifest.jobs if job.credential == name]
             if not jobs:
@@ -87,7 +134,7 @@ class AppRoutes:
                     f"credential {name!r}: job {job.name!r} makes its items from results, so that their owners are not "
                     "known before; give the App an installation: NUMBER"
                 )
-            owners = _Owners(job, partial(EntryStream, self._checked, job.number, self._workspace))
+            owners = _Owners(job, partial(self._streams.stream, job.number))
             await self._disk(partial(owners.look, self._checked.jobs[job.number].items))
             for owner, path in owners.paths.items():
                 if owner not in names:
@@ -125,7 +172,7 @@ class _Owners:
         account_of: for each item, the number of its owner.
     """
 
-    def __init__(self, job: Job, open_stream: Callable[[], EntryStream]) -> None:
+    def __init__(self, job: Job, open_stream: Callable[[], Stream]) -> None:
         self._job, self.open_stream = job, open_stream
         self.paths: dict[str, str] = {}
         self.account_of = array("I")

@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import anyio
-from anyio.abc import TaskGroup
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
-from bulk.engine.app_routes import AppRoutes
+from bulk.engine.app_routes import AppRoutes, open_plain, scheduler_for
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.time_limit import TimeLimit
@@ -35,7 +34,7 @@ from bulk.execute.recorder import CommitHooks, Recorder
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.unsent_items import UnsentItems
-from bulk.execute.worker_crew import WorkerCrew
+from bulk.execute.worker_crew import start_workers
 from bulk.execute.workers import Workers
 from bulk.execute.writes.settle import Settler
 from bulk.govern.governor import Governor
@@ -45,7 +44,7 @@ from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import Effect, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
-from bulk.platform.auth.app_credential import AppCredential, apps_of
+from bulk.platform.auth.app_credential import AppCredential
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
@@ -55,8 +54,6 @@ from bulk.platform.transport import Transport
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
 from bulk.schedule.remaining import work_left
-from bulk.schedule.routed_scheduler import RoutedScheduler
-from bulk.schedule.scheduler import Scheduler
 from bulk.status import Display, RunStatus
 
 __all__ = ["ASK_LIMITS", "Ended", "Run", "Surroundings"]
@@ -101,9 +98,7 @@ class Run:
         self._is_complete = False
         self._resume_state, self._progress = resume_state, resume_state.progress
         self._streams = JobStreams(checked, workspace)
-        self._apps = apps_of(credentials)
-        is_routed = any(spec.installation is None for spec, _ in self._apps.values())
-        self.scheduler = (RoutedScheduler if is_routed else Scheduler)(
+        self.scheduler = scheduler_for(credentials)(
             manifest.jobs, self._progress, self._streams.offered, self._streams.index, limits.concurrency
         )
         for number, check in enumerate(checked.jobs):
@@ -209,16 +204,7 @@ class Run:
             BulkError: the ledger can't be written any more.
         """
         limits = self.limits
-        needed: dict[str, set[str]] = {}
-        for job in self._manifest.jobs:
-            needed.setdefault(job.credential, set()).add(job.operation.category)
-        for name, categories in needed.items():
-            credential = self._credentials[name]
-            if not isinstance(credential, AppCredential):
-                self.governor.open_account(credential, sorted(categories))
-        for job, progress in zip(self._manifest.jobs, self._progress, strict=True):
-            if not progress.is_known and job.credential not in self._apps:
-                self.governor.queue(job.credential, job.operation.category).awaits_items = True
+        open_plain(self._manifest.jobs, self._progress, self._credentials, self.governor)
         self._body_reader.clear()
         stores = self._open_stores()
         try:
@@ -246,8 +232,9 @@ class Run:
         return {name: ValidatorStore(cache, platform, one.token) for name, one in self.governor.accounts.items()}
 
     async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
-        clock, around = self._clock, self._around
-        await self._open_apps(transport)
+        clock, around, checked = self._clock, self._around, self._checked
+        routes = AppRoutes(checked, self._credentials, self.governor, self.scheduler, self._streams, around.disk)
+        await routes.open(transport, clock, lambda: self._stopped_by)
         sender = RequestSender(transport, self.governor, stores, clock, around.dice, self._draining)
         settler = Settler(sender, clock, self.limits.settle_s)
         recorder = self._recorder = self._make_recorder(stores)
@@ -337,39 +324,8 @@ class Run:
                     self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()
                     group.start_soon(unsent_items.run)
-                    self._start_workers(group, workers)
+                    start_workers(group, workers, self.scheduler, self.governor.queue, self.limits.concurrency)
             services.cancel_scope.cancel()
-
-    async def _open_apps(self, transport: Transport) -> None:
-        """Open an account for each installation that has items; asks the platform where Apps are installed."""
-        if not self._apps:
-            return
-
-        async def send(request: Request, token: Secret) -> Reply | Failure:
-            sent = self._clock.monotonic()
-            answer = await transport.send(request, token, None)
-            if isinstance(answer, Failure):
-                self.governor.unanswered(answer)
-                if self._stopped_by is not None:
-                    raise self._stopped_by
-            else:
-                self.governor.heard(answer, sent, self._clock.monotonic())
-            return answer
-
-        routes = AppRoutes(self._checked, self._ledger.run_dir, self._apps, self.governor, self.scheduler, self._around)
-        await routes.open(send, self._clock)
-
-    def _start_workers(self, group: TaskGroup, workers: Workers) -> None:
-        scheduler, most = self.scheduler, self.limits.concurrency
-        apart = [queue for queue in scheduler.queues.values() if "@" in queue.credential]
-        for queue in scheduler.queues.values():
-            if queue not in apart:
-                permit_queue = self.governor.queue(queue.credential, queue.category)
-                for _ in range(most):
-                    group.start_soon(workers.work, queue, permit_queue)
-        if apart and isinstance(scheduler, RoutedScheduler):
-            crew = WorkerCrew(workers, scheduler, self.governor.queue, most, self._clock)
-            group.start_soon(crew.run, group, apart)
 
     async def _ask(self, transport: Transport, token: Secret) -> tuple[Reply, Verdict] | Failure:
         """`GET /rate_limit`: free, outside of all permits."""

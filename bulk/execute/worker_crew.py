@@ -6,13 +6,14 @@ only one.
 
 from collections.abc import Callable
 
-import anyio.abc
+import anyio
+from anyio.abc import TaskGroup
 
-from bulk.clock import Clock
 from bulk.execute.workers import Workers
 from bulk.govern.accounts import PermitQueue
 from bulk.schedule.queues import Queue
 from bulk.schedule.routed_scheduler import RoutedScheduler
+from bulk.schedule.scheduler import Scheduler
 
 LOOK_S = 0.25
 """How often it is looked whether a queue may have more workers (seconds)."""
@@ -20,6 +21,24 @@ FOR_EACH = 3
 """Workers in all for each request that may be in flight (count): most of them wait for a budget."""
 FEWEST = 4
 """Workers of a queue (count)."""
+
+
+def start_workers(
+    group: TaskGroup,
+    workers: Workers,
+    scheduler: Scheduler,
+    permit_queue: Callable[[str, str], PermitQueue],
+    concurrency: int,
+) -> None:
+    """Start the workers of all queues: `concurrency` (count) for each, or where there may be many queues a crew."""
+    many = scheduler.own_queues if isinstance(scheduler, RoutedScheduler) else []
+    for queue in scheduler.queues.values():
+        if queue not in many:
+            for _ in range(concurrency):
+                group.start_soon(workers.work, queue, permit_queue(queue.credential, queue.category))
+    if many and isinstance(scheduler, RoutedScheduler):
+        crew = WorkerCrew(workers, scheduler, permit_queue, concurrency)
+        group.start_soon(crew.run, group, many)
 
 
 class WorkerCrew:
@@ -35,13 +54,12 @@ class WorkerCrew:
         scheduler: RoutedScheduler,
         permit_queue: Callable[[str, str], PermitQueue],
         concurrency: int,
-        clock: Clock,
     ) -> None:
         self._workers, self._scheduler, self._permit_queue = workers, scheduler, permit_queue
-        self._concurrency, self._clock = concurrency, clock
+        self._concurrency = concurrency
         self._started: dict[tuple[str, str], int] = {}
 
-    async def run(self, group: anyio.abc.TaskGroup, queues: list[Queue]) -> None:
+    async def run(self, group: TaskGroup, queues: list[Queue]) -> None:
         """Start workers in `group` as they are of use, until nothing is left."""
         while True:
             left = {queue: self._scheduler.left_in(queue) for queue in queues if not queue.is_closed}
@@ -58,4 +76,4 @@ class WorkerCrew:
                     else:
                         group.start_soon(self._workers.work, queue, self._permit_queue(*key))
                 self._started[key] = max(wanted, self._started.get(key, 0))
-            await self._clock.sleep(LOOK_S)
+            await anyio.sleep(LOOK_S)

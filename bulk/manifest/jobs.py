@@ -20,6 +20,7 @@ from bulk.items.decoding import literal_secrets
 from bulk.items.sources import STDIN
 from bulk.items.yaml_text import Node
 from bulk.manifest import derived_jobs, platform_section
+from bulk.manifest.credential_specs import AppSpec, PoolSpec, spec_of
 from bulk.manifest.fields import Fields
 from bulk.manifest.manifest import Job
 from bulk.manifest.save_template import SaveFlaw, Template
@@ -82,6 +83,19 @@ class _JobReader:
         self._part, self._name, self._folder, self._credentials = part, name, folder, credentials
         self._fields = part.inner(name)
 
+    def _check_kind(self, fields: Fields, credential: str, operation: AnyOperation) -> None:
+        """Note where the platform takes no token of an App for an operation, or a pool may not be used for it."""
+        source, access = self._credentials[credential], operation.access
+        pool = spec_of(source, PoolSpec)
+        if pool is not None and not operation.is_read and not pool.writes:
+            why = f"{operation.name} writes, and the pool {credential!r} is for reads; insist with writes: true"
+            fields.flaw("credential", why)
+        if spec_of(source, AppSpec) and access is not None and (access.permission is None or not access.apps):
+            fields.flaw(
+                "credential" if "credential" in fields else "operation",
+                f"the platform takes no tokens of Apps for {operation.name}; name a credential with a classic token",
+            )
+
     def job(self) -> Job | None:
         """Return the job, or None where it can't be made."""
         fields = self._fields
@@ -92,6 +106,8 @@ class _JobReader:
         credential = fields.text("credential", "default")
         if credential not in self._credentials:
             fields.flaw("credential", unknown_name(credential, self._credentials, "credential"))
+        elif operation is not None:
+            self._check_kind(fields, credential, operation)
         needs = self._needs()
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
         priority = fields.scalar("priority", 0, _priority)

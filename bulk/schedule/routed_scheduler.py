@@ -25,6 +25,7 @@ class RoutedScheduler(Scheduler):
         super().__init__(jobs, progress, streams, index, window)
         self.routed: dict[int, RoutedJob] = {}
         self._queues_of: dict[int, list[Queue]] = {}
+        self._feeds: dict[tuple[int, int], tuple[Tier, Feed]] = {}
 
     def route(self, number: int, routed: RoutedJob) -> None:
         """The items of a job are apart by account, each of which has a queue of its own. Before `begin`."""
@@ -46,6 +47,11 @@ class RoutedScheduler(Scheduler):
                 if progress.is_done(index):
                     routed.note_done(index)
         self._queue_of[number], self._tier_of[number] = queues[0], queues[0].tiers[job.priority]
+
+    @property
+    def own_queues(self) -> list[Queue]:
+        """The queues of accounts."""
+        return [queue for queue in self.queues.values() if any(queue in each for each in self._queues_of.values())]
 
     def left_in(self, queue: Queue) -> int:
         """Return the items that such jobs still have for a queue (count)."""
@@ -80,7 +86,9 @@ class RoutedScheduler(Scheduler):
             self._place_all(number)
         for account, queue in enumerate(self._queues_of[number]):
             if stream is not None and not self.is_skipped[number]:
-                queue.tiers[priority].add(Feed(routed.stream(account), self.progress[number].next_offered))
+                tier, feed = queue.tiers[priority], Feed(routed.stream(account), self.progress[number].next_offered)
+                self._feeds[number, account] = tier, feed
+                tier.add(feed)
             queue.wake(routed.left[account])
 
     def _place_all(self, number: int) -> None:
@@ -96,4 +104,15 @@ class RoutedScheduler(Scheduler):
         """Count an outcome."""
         super().mark_ended(job, index, outcome)
         if job in self.routed:
-            self.routed[job].note_done(index)
+            routed = self.routed[job]
+            routed.note_done(index)
+            if not routed.left[routed.account(index)]:
+                self._drop(job, routed.account(index))
+
+    def _drop(self, job: int, account: int) -> None:
+        """An account has no items left: whoever waits for its budget waits for nothing."""
+        tier, feed = self._feeds.pop((job, account), (None, None))
+        if tier is not None and feed is not None:
+            for feeds in (tier.feeds, tier.later):
+                if feed in feeds:
+                    feeds.remove(feed)

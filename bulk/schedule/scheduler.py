@@ -191,8 +191,7 @@ class Scheduler:
         for tier in queue.tiers.values():
             work = self._take_from(tier)
             if work is not None:
-                items = work.items
-                self.in_flight += items
+                self.in_flight += (items := work.items)
                 self.progress[work.entry.job].in_flight += items
                 return work
         return None
@@ -292,8 +291,7 @@ class Scheduler:
         while not self.has_work(queue):
             if self.is_over(queue):
                 return False
-            event = anyio.Event()
-            queue.idle.append(event)
+            queue.idle.append(event := anyio.Event())
             try:
                 await event.wait()
             finally:

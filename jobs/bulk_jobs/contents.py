@@ -1,7 +1,7 @@
 """Files of a repository: read, write, delete. Writes of one repository go one at a time, the platform refuses overlaps.
 
-A file is known by its blob sha, so what is already as asked for is not sent, and what became of a lost answer can be
-read. Source: specification, Repository contents; operations.md, GET, PUT and DELETE contents.
+A file is known by its blob sha: what is as asked for is not sent, and what became of a lost answer can be read.
+Source: specification, Repository contents; operations.md, GET, PUT and DELETE contents.
 """
 
 from collections.abc import Generator, Iterator
@@ -26,10 +26,11 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import Item, ItemFlaw, Settling, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
-from bulk_jobs.shared import accesses, names, overwrites, refusals
+from bulk_jobs.shared import names, overwrites, refusals
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
-from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
+from bulk_jobs.shared.files.file_writes import FileWrite, LARGEST, conflict, file_result, flaw_of_content, flaws_of_sha
 from bulk_jobs.shared.files.standing import Standing, can_see, contents_url, look
 
 _NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
@@ -142,7 +143,6 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
     """
 
     name = "contents.put"
-    access = accesses.CONTENTS_WRITE
     Item = PutContentsItem
     is_read = False
     most_requests = 2
@@ -165,8 +165,7 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
 
     def check(self, item: PutContentsItem) -> Iterator[ItemFlaw]:
         yield from names.flaws_of_repository(item.owner, item.repo)
-        flaw = names.flaw_of_file(item.path)
-        if flaw:
+        if flaw := names.flaw_of_file(item.path):
             yield ItemFlaw("path", flaw)
         yield from names.flaws_of_commit(item.message, item.branch, item.committer, item.author)
         if (item.content is None) == (item.content_file is None):
@@ -264,7 +263,6 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten
     """
 
     name = "contents.delete"
-    access = accesses.CONTENTS_WRITE
     Item = DeleteContentsItem
     is_read = False
     most_requests = 2
@@ -282,8 +280,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten
 
     def check(self, item: DeleteContentsItem) -> Iterator[ItemFlaw]:
         yield from names.flaws_of_repository(item.owner, item.repo)
-        flaw = names.flaw_of_file(item.path)
-        if flaw:
+        if flaw := names.flaw_of_file(item.path):
             yield ItemFlaw("path", flaw)
         yield from names.flaws_of_commit(item.message, item.branch, item.committer, item.author)
         flaw = names.flaw_of_sha(item.sha) if item.sha is not None else ""
@@ -361,8 +358,7 @@ def _without_write(item: PutContentsItem, ours: str, found: Standing) -> Outcome
 def _after_refusal(
     item: PutContentsItem, ours: str, before: str | None, found: Standing, reply: Reply
 ) -> Outcome | None:
-    """Return how the item ends after a 409 or 422, by what stands there now; None where another write got in the
-    way."""
+    """Return how the item ends after a 409 or 422, by what stands there now; None: another write got in the way."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file", reply)
     if item.mode == "ensure" and found.sha == ours:

@@ -11,8 +11,9 @@ from msgspec import Meta
 from bulk.capabilities import Returns
 from bulk.model import Request, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Committers, License
-from bulk_jobs.shared import accesses, enterprises, pages, proofs
+from bulk_jobs.shared import enterprises, pages, proofs
 
 # a license without a limit says so in words
 LICENSE = proofs.entry({"seats": proofs.NUMBER, "seats_used": int})

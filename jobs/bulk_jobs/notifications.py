@@ -30,8 +30,9 @@ from bulk.model import (
 )
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Marked, MarkedThread, Thread
-from bulk_jobs.shared import accesses, names, pages, polling, proofs
+from bulk_jobs.shared import names, pages, polling, proofs
 
 PER_PAGE = 50
 """Most threads of a page (specification, Limits)."""

@@ -28,8 +28,9 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import Item, ItemFlaw, Settling, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, Renaming
-from bulk_jobs.shared import accesses, names, overwrites, proofs, refusals
+from bulk_jobs.shared import names, overwrites, proofs, refusals
 from bulk_jobs.shared.presence import can_see
 
 RENAME_MOST_S = 600.0

@@ -7,8 +7,8 @@ from bulk.capabilities import Returns
 from bulk.model import Reply, Request, succeeded
 from bulk.operation import Item, Operation, Steps
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Limit
-from bulk_jobs.shared import accesses
 
 
 class RateLimitItem(Item, frozen=True, kw_only=True):

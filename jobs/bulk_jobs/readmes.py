@@ -10,8 +10,9 @@ from bulk import urls
 from bulk.capabilities import ProvesAbsence, Returns, SavesContent
 from bulk.model import Outcome
 from bulk.operation import Item, ItemFlaw, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import FileContent
-from bulk_jobs.shared import accesses, names
+from bulk_jobs.shared import names
 from bulk_jobs.shared.files import absence, file_proofs, file_reads
 
 

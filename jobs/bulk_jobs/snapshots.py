@@ -18,8 +18,9 @@ from bulk import urls
 from bulk.capabilities import Conflict, DecidesState, FileError, Returns, TakesFiles
 from bulk.model import Effect, ErrorCode, Lost, Request, Undecided, failed, succeeded
 from bulk.operation import Item, ItemFlaw, Settling, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Snapshot
-from bulk_jobs.shared import accesses, names, proofs, refusals
+from bulk_jobs.shared import names, proofs, refusals
 
 GOOD_RESULTS = frozenset(("success", "accepted"))
 """Values of `result`, case folded, with which the platform says that it processed a snapshot, or will."""

@@ -12,8 +12,9 @@ from typing import ClassVar
 from bulk.capabilities import Combinable, CombinedSteps, Returns
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
-from bulk_jobs.shared import accesses, pages
+from bulk_jobs.shared import pages
 from bulk_jobs.shared import team_requests as teams
 from bulk_jobs.shared.team_requests import MOST_SLUGS, AssignmentItem, OrganizationsItem, TeamItem, by_login
 

@@ -17,8 +17,9 @@ from bulk.capabilities import HoldsSecrets, Returns
 from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Webhook, WebhookConfig
-from bulk_jobs.shared import accesses, event_names, hook_settings, proofs
+from bulk_jobs.shared import event_names, hook_settings, proofs
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
 _KEPT = "the platform kept the secret, which it should have removed"

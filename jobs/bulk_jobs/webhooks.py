@@ -29,8 +29,9 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Delivery, Numbered, Webhook, WebhookConfig
-from bulk_jobs.shared import accesses, creations, event_names, hook_settings, pages, proofs, refusals
+from bulk_jobs.shared import creations, event_names, hook_settings, pages, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
 _DELIVERIES = proofs.listing({})

@@ -29,11 +29,11 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
-from bulk_jobs import licenses
+from bulk_jobs import accesses, licenses
 from bulk_jobs.configurations.organization_configurations import REPOSITORIES, ConfigurationItem, lane_of
 from bulk_jobs.result_types import Attachment
-from bulk_jobs.shared import accesses, enterprises, names, pages, polling
 from bulk_jobs.shared import configuration_fields as fields
+from bulk_jobs.shared import enterprises, names, pages, polling
 
 LOOKS_STILL = 4
 """So many looks that show what was there before are taken for the end: nothing had to be changed."""

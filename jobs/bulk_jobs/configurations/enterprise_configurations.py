@@ -13,9 +13,10 @@ from bulk.capabilities import CreatesNames, Returns
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Configuration, DefaultConfiguration
-from bulk_jobs.shared import accesses, creations, enterprises, normal_forms, pages, proofs, refusals
 from bulk_jobs.shared import configuration_fields as fields
+from bulk_jobs.shared import creations, enterprises, normal_forms, pages, proofs, refusals
 
 _CREATED_OR_REFUSED = frozenset((201, 400, 409, 422))
 _DEFAULTS = proofs.listing({"default_for_new_repos": str})

@@ -17,8 +17,9 @@ from bulk.capabilities import Conflict, DecidesState, Returns
 from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.result_types import ProductEnablement, SecuritySettings
-from bulk_jobs.shared import accesses, enterprises, names, polling
+from bulk_jobs.shared import enterprises, names, polling
 
 LINK = "secret_scanning_push_protection_custom_link"
 UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"

@@ -15,9 +15,10 @@ from bulk.capabilities import Returns
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.result_types import AttachedRepository, Configuration, DefaultConfiguration, Numbered
-from bulk_jobs.shared import accesses, names, normal_forms, pages, presence, proofs
 from bulk_jobs.shared import configuration_fields as fields
+from bulk_jobs.shared import names, normal_forms, pages, presence, proofs
 
 _FOUND_OR_NOT = frozenset((200, 404))
 REPOSITORIES = proofs.listing({})

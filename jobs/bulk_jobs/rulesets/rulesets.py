@@ -17,6 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 from bulk.capabilities import CreatesNames, Returns
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
+from bulk_jobs import accesses
 from bulk_jobs.result_types import Ruleset, RulesetVersion
 from bulk_jobs.rulesets.ruleset_conditions import (
     BypassActor,
@@ -27,7 +28,7 @@ from bulk_jobs.rulesets.ruleset_conditions import (
     flaws_of_texts,
 )
 from bulk_jobs.rulesets.ruleset_rules import Rule
-from bulk_jobs.shared import accesses, creations, enterprises, names, normal_forms, pages, proofs, refusals
+from bulk_jobs.shared import creations, enterprises, names, normal_forms, pages, proofs, refusals
 from bulk_jobs.shared.presence import flaw_of_source, is_of_organization, rulesets_of, rulesets_path
 
 _are_targets = re.compile(r"[a-z_]+(?:,[a-z_]+)*").fullmatch

@@ -5,10 +5,13 @@ from typing import Any
 from bulk.capabilities import ComparesState, Conflict
 from bulk.model import SUCCESSFUL, Outcome
 from bulk.operation import ItemT
+from bulk_jobs import accesses
 
 
 class OneFile(ComparesState[ItemT]):
     """A write of one file. Items have owner, repo, path and branch."""
+
+    access = accesses.CONTENTS_WRITE
 
     def lanes(self, item: Any) -> tuple[str, ...]:
         return (f"{item.owner}/{item.repo}",)
