@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bulk.store import statements
-from bulk.store.connections import StoreConnection
+from bulk.store.database import statements
+from bulk.store.database.connections import StoreConnection
 
 _SQL = statements.load("leases")
 

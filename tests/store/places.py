@@ -9,8 +9,9 @@ import psycopg
 
 from bulk.clock import Clock
 from bulk.ledger.records import RunIdentity
-from bulk.store import address, runs
-from bulk.store.connections import StoreConnection
+from bulk.store import runs
+from bulk.store.database import address
+from bulk.store.database.connections import StoreConnection
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Kind, Lease, Leases, Shard
 from bulk.store.ledger import StoreLedger
