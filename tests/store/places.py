@@ -1,6 +1,7 @@
 """Runs in a store, as workers see them: claimed, worked on, given up."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import psycopg
 
 from bulk.clock import Clock
 from bulk.ledger.records import RunIdentity
-from bulk.store import address, runs
-from bulk.store.connections import StoreConnection
+from bulk.store import runs
+from bulk.store.database import address
+from bulk.store.database.connections import StoreConnection
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Kind, Lease, Leases, Shard
 from bulk.store.ledger import StoreLedger
@@ -77,7 +79,7 @@ class StorePlace:
 
     def leases(self, **more: Any) -> Leases:
         """Another worker."""
-        made = Leases(connection_to(self.text), "worker", ENGINE, Clock().monotonic, **more)
+        made = Leases(connection_to(self.text), "worker", ENGINE, Clock().boottime, **more)
         self.in_use.append(made)
         return made
 
@@ -117,3 +119,14 @@ def hold(holding: Holding, shard: Shard) -> Lease:
     """Tell that a shard of a range was claimed."""
     holding.hold(shard.no, shard.epoch, [Span(shard.job_group, shard.first, shard.behind)])
     return Lease(shard.run, shard.no, shard.epoch)
+
+
+def comes_true(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Whether the condition is met within that time."""
+    tick, clock = threading.Event(), Clock()
+    until = clock.monotonic() + seconds
+    while not condition():
+        if clock.monotonic() > until:
+            return False
+        tick.wait(0.02)
+    return True

@@ -17,7 +17,7 @@ NUMBERS = count(1)
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of its superuser's own database."""
-    from bulk.store.private_server import shared_server
+    from bulk.store.database.private_server import shared_server
 
     folder = tmp_path_factory.getbasetemp()
     with shared_server(common(folder) / "postgres", is_durable=False) as place:
@@ -53,8 +53,8 @@ def new_database(postgres: str) -> str:
 
 def new_store(postgres: str) -> str:
     """The address of a new database that holds a store."""
-    from bulk.store import address, schema
-    from bulk.store.connections import StoreConnection
+    from bulk.store.database import address, schema
+    from bulk.store.database.connections import StoreConnection
 
     text = new_database(postgres)
     with StoreConnection(address.read(text), "tests") as store:

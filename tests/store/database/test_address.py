@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.errors import UsageError
-from bulk.store import address
+from bulk.store.database import address
 from tests.canaries import STORE_PASSWORD as SECRET
 
 
