@@ -21,6 +21,7 @@ from bulk.cli.commands import (
     retry,
     run,
     sandbox,
+    serve,
     status,
 )
 from bulk.cli.commands.steering import pause, resume, runs, stop, watch
@@ -76,6 +77,7 @@ for command in (
     report.report,
     runs.runs,
     watch.watch,
+    serve.serve,
     pause.pause,
     resume.resume,
     stop.stop,

@@ -59,17 +59,23 @@ class Steering:
     def _state(self) -> str:
         return "checking" if self._run is None else self._run.state
 
+    @property
+    def _in_force(self) -> Limits:
+        return self._limits if self._run is None else self._run.limits
+
     def answer(self, ask: Ask, who: str) -> Answer:
         """Do what is asked; see `control.server.Steered`."""
-        if ask.verb in ("status", "watch"):
+        if ask.verb == "watch":
             return self._said(status=self._status())
+        if ask.verb == "status":
+            return self._said(status=self._status(), in_force=in_force(self._in_force))
         try:
-            in_force = self._done(ask)
+            changed = self._done(ask)
         except Refused as refused:
             self._note(ask, who, str(refused))
             raise
         self._note(ask, who, self._state)
-        return self._said(in_force=in_force)
+        return self._said(in_force=changed)
 
     def refusal(self, refused: Refused) -> Answer:
         """See `control.server.Steered`."""
@@ -122,8 +128,7 @@ class Steering:
             self._run.stop(self._stop)
 
     def _set(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        limits = self._limits if self._run is None else self._run.limits
-        changed = limits
+        changed = self._in_force
         for name, given in args.items():
             try:
                 changed = self._changed(changed, name, given)
