@@ -21,10 +21,9 @@ from bulk.cli.commands import (
     retry,
     run,
     sandbox,
-    serve,
     status,
 )
-from bulk.cli.commands.steering import pause, resume, runs, stop, watch
+from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
 EPILOG = """\b

@@ -4,6 +4,7 @@ All but looking is remembered in the table `actions`. One Steering lives as long
 what is asked while the manifest is being checked is done as soon as the run begins. Source: interface.md §5.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,9 @@ import msgspec
 
 from bulk import quantities
 from bulk.clock import Clock, iso_utc
+from bulk.control.place import user_name
 from bulk.control.protocol import Answer, Ask, Refused
+from bulk.engine.again import Again
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunStopped
 from bulk.exit_codes import ExitCode
@@ -97,6 +100,10 @@ class Steering:
             self._actions.append(action)
         else:
             self._run.note_action(action)
+
+    def note_start(self, again: Again) -> None:
+        """A person had the run gone on with, or items of it run again, in this very process."""
+        self._note(Ask(verb=again.verb, args=again.args), f"{user_name(os.getuid())} ({again.by[:40]})", self._state)
 
     def _done(self, ask: Ask) -> Mapping[str, Any] | None:
         match ask.verb:

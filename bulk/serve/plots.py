@@ -64,7 +64,7 @@ def _spans(standing: Standing, samples: Sequence[Sample], now: float) -> Iterato
 
 
 def merged(samples: Sequence[Sample]) -> Sample:
-    """Return one sample for several that follow each other: sums of what happened, means of what waited, what stood last."""
+    """Return one sample for several that follow each other: sums, means of what waited, and how it stood last."""
     outcomes: dict[int, list[int]] = {}
     waits: dict[str, int] = {}
     latencies: list[int] = []

@@ -108,7 +108,11 @@ class Steer:
         return Done(state=answer.state, in_force=answer.in_force)
 
     def _start(self, verb: str, run_dir: Path, options: list[str], now: float) -> Done:
-        if is_held(run_dir):
+        for _ in range(STARTING_LOOKS):  # one that has just ended writes its reports first
+            if not is_held(run_dir):
+                break
+            self._pause(LOOK_S)
+        else:
             raise NotDone("a process drives it already")
         place = str(run_dir.absolute())
         command = [*self._command, verb, place, *options, "--progress", "none", "--by", WHO]
@@ -117,17 +121,16 @@ class Steer:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
             )
+            state = "checking"
             for _ in range(STARTING_LOOKS):
                 with contextlib.suppress(client.Unreached, client.Silent):
-                    answer = client.ask(run_dir, "status", who=WHO)
-                    self._children.append(child)
-                    return Done(state=answer.state)
-                if child.poll() is not None:
+                    state = client.ask(run_dir, "status", who=WHO).state
+                if state != "checking" or child.poll() is not None:
                     break
                 self._pause(LOOK_S)
             if child.poll() is None:
                 self._children.append(child)
-                return Done(state="checking")
+                return Done(state=state)
             if child.returncode in (0, 1, 6):  # it was over before it could be looked at
                 return Done(state="complete")
             said.seek(max(0, os.fstat(said.fileno()).st_size - _SAID_BYTES))

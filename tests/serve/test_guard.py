@@ -122,8 +122,8 @@ def test_no_address_of_an_item_names_anything_else(asker: Asker, item: str) -> N
 
 @pytest.mark.parametrize("path", [*PAGES, *DATA, "/nothing", "/api/nothing", "/api/runs/small/items/readmes/0"])
 def test_every_answer_is_locked_down(asker: Asker, path: str) -> None:
-    """Whatever is answered, errors included, runs no script but the page's own, is framed, sniffed and kept by nobody, and
-    sends no address on.
+    """Whatever is answered, errors included, runs no script but the page's own, is framed, sniffed and kept by nobody,
+    and sends no address on.
     """
     for headers in ({}, asker.key):
         answer = asker.send("GET", path, {**headers})
