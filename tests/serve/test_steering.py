@@ -1,6 +1,7 @@
 """Steering from the page: the same control socket as the commands have, with who and when, and children that retry."""
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ def until(asker: Asker, is_so: Callable[[dict[str, Any]], object], seconds: floa
         answer = asker.get("/runs/run")
         if answer.status == 200 and is_so(answer.data):
             return dict(answer.data)
-        time.sleep(0.05)
+        threading.Event().wait(0.05)
     raise AssertionError(f"it never was: {answer.body!r}")
 
 
@@ -75,8 +76,8 @@ def actions(home: Home) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def test_a_run_is_paused_set_and_resumed_from_the_page(home: Home, sandbox: Sandbox) -> None:
-    """Paused, nothing is sent; what is set is in force; resumed, it ends with every effect once. The report says who did
-    what.
+    """Paused, nothing is sent; what is set is in force; resumed, it ends with every effect once. The report says who it
+    was.
     """
     with serving(home) as asker, home.running("run", "manifest.yaml", "--run-dir", "run") as process:
         until(asker, lambda page: done(page) >= 5)
@@ -175,7 +176,7 @@ def test_what_cannot_be_served_is_said(home: Home) -> None:
 
 
 def test_the_same_can_be_retried_from_the_command_line(home: Home, sandbox: Sandbox) -> None:
-    """`bulk retry --only --code --job` takes those items alone; what names nothing is refused before anything is sent."""
+    """`bulk retry --only --code --job` takes those items alone; what names nothing is refused, and nothing is sent."""
     home.run("run", "manifest.yaml", "--run-dir", "run")
     before = len(sandbox.requests())
     for options, words in (

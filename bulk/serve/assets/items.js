@@ -14,7 +14,7 @@ function itemsView(page, query) {
   const chosen = (name, values) => h("label", {}, {job: "Job", outcome: "Outcome", code: "Code"}[name], h("select", {name, "data-key": values.join()}, h("option", {value: ""}, "all"),
     ...values.map(value => h("option", {value, selected: value === query.get(name)}, shown(value)))));
   const codes = [...new Set([...page.failures.map(each => each.code), query.get("code") ?? ""])].filter(Boolean);
-  const found = list.count === null ? `${count(list.rows.length)}${list.next ? " or more" : ""} items found` : `${count(list.rows.length)} of ${several(list.count, "item")}`;
+  const found = list.count === null ? `${list.next ? `${count(list.rows.length)} or more items` : several(list.rows.length, "item")} found` : `${count(list.rows.length)} of ${several(list.count, "item")}`;
   const isSearching = list.indexed !== null && list.indexed < 1;
   const canRetry = !page.is_read_only && page.run.state === "complete" && list.count && !query.get("q") && !["succeeded", "unchanged"].includes(query.get("outcome")) && (query.get("outcome") || query.get("code"));
   const retried = {job: query.get("job") ?? "", outcome: query.get("outcome") ?? "", code: query.get("code") ?? ""};
