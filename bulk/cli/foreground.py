@@ -11,7 +11,7 @@ import click
 
 from bulk.cli import errors, event_loop, logs, output
 from bulk.cli.options import DISPLAYS
-from bulk.errors import BulkError, Interrupted
+from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ _SHOWING = (
     click.option("--no-cache", is_flag=True, help="Remember no reads."),
     click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
+    click.option(
+        "--metrics",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Keep figures for a collector of metrics in FILE, written anew every 15 seconds.",
+    ),
 )
 
 
@@ -58,6 +64,7 @@ def run(
     no_cache: bool,
     progress: str,
     as_json: bool,
+    metrics: Path | None = None,
 ) -> int:
     """Run it, and give the exit code.
 
@@ -72,6 +79,9 @@ def run(
     where = None if no_cache else cache or platformdirs.user_cache_path("bulk")
     try:
         with contextlib.ExitStack() as stack:
+            stack.enter_context(logs.about_run(run_dir))
+            if metrics is not None:
+                stack.enter_context(_kept(metrics, run_dir))
             shown = stack.enter_context(display(progress, sys.stderr))
             if progress in ("auto", "rich") and terminal.is_terminal(sys.stderr):
                 stack.enter_context(logs.noted_by(shown.note))
@@ -87,6 +97,20 @@ def run(
         exit_code = report.exit_code
     errors.say_how_to_go_on(_way_on(run_dir), exit_code)
     return exit_code
+
+
+def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object]:
+    """Keep the file of `--metrics` up to date.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    from bulk.clock import Clock
+    from bulk.serve.metrics_file import MetricsFile
+
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--metrics: {path.parent} is not a folder")
+    return MetricsFile(path, run_dir, Clock(), output.say)
 
 
 def _way_on(run_dir: Path) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -30,6 +31,8 @@ GROW_S, FIND_S = 0.12, 0.2
 """How long one answer takes in what is new, and searches (seconds); the page asks again for the rest."""
 MOST_LOOKS = 20
 _RESULT = b',"result":'
+_INDEX_NAME = re.compile(r"[0-9a-f]{32}")
+"""What the folders of indexes are called; nothing else is ever removed."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +170,7 @@ class Items:
             return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bulk-serve-")))
         for folder in cache.iterdir():
             place = place_of(folder)
-            if folder.is_dir() and (place is None or not place.is_dir()):
+            if _INDEX_NAME.fullmatch(folder.name) and (place is None or not place.is_dir()):
                 shutil.rmtree(folder, ignore_errors=True)
         return cache
 

@@ -1,28 +1,21 @@
-"""The figures of runs from their ledgers and processes, and the text file that a run keeps up to date. Blocking."""
+"""The figures of runs from their ledgers and processes. Blocking."""
 
 import contextlib
-import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
 
-from bulk.clock import Clock
 from bulk.errors import BulkError
 from bulk.govern.concurrency.adaptive_limit import LATENCIES_S
 from bulk.ledger.records import Minute
 from bulk.ledger.view import LedgerView
 from bulk.redaction import redact
-from bulk.report.run_state import Standing, stand
+from bulk.report.run_state import Standing
 from bulk.report.timeline import read_minutes
 from bulk.serve import metrics
 from bulk.serve.fleet import FleetRun
 from bulk.serve.metrics import Figures
-from bulk.status import Display, RunStatus
 
-EVERY_S = 15.0
-"""How often the file is written anew (seconds)."""
 _CLASSES = len(LATENCIES_S) + 1
 _MOST_RUNS = 100
 
@@ -81,53 +74,3 @@ def _told(runs: Iterable[FleetRun], now: float, latencies: Latencies) -> Iterato
         if run.look is not None and metrics.is_told(run.look.standing, now):
             with contextlib.suppress(BulkError):
                 yield figures(run.name, run.look.standing, LedgerView(run.run_dir), latencies)
-
-
-class MetricsFile:
-    """A display that also keeps a file of metrics, which is replaced as a whole every `EVERY_S` and at the end.
-
-    It is written in a thread, so that a slow disk does not hold up the run. What can't be written is said once.
-    """
-
-    def __init__(self, display: Display, path: Path, run_dir: Path, clock: Clock) -> None:
-        self._display, self._path, self._run_dir, self._clock = display, path, run_dir, clock
-        self._latencies = Latencies()
-        self._worker = ThreadPoolExecutor(1)
-        self._writing: Future[None] | None = None
-        self._due = float("-inf")
-        self._is_broken = False
-
-    def __enter__(self) -> Self:
-        self._display.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._worker.shutdown(wait=True)
-        self._write(None)
-        self._display.__exit__(*error)
-
-    def update(self, status: RunStatus) -> None:
-        """Show it, and write the file where that is due."""
-        self._display.update(status)
-        now = self._clock.monotonic()
-        if now >= self._due and (self._writing is None or self._writing.done()):
-            self._due = now + EVERY_S
-            self._writing = self._worker.submit(self._write, status)
-
-    def note(self, text: str) -> None:
-        """Say it."""
-        self._display.note(text)
-
-    def _write(self, status: RunStatus | None) -> None:
-        part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
-        try:
-            view = LedgerView(self._run_dir)
-            found = figures(self._run_dir.name, stand(view, self._clock.now(), status), view, self._latencies)
-            part.write_text(redact(metrics.text([found], is_classic=True)), encoding="utf-8")
-            part.replace(self._path)
-        except BulkError:
-            return  # the run has no ledger yet
-        except OSError as flaw:
-            if not self._is_broken:
-                self._is_broken = True
-                self._display.note(f"--metrics: {self._path} can't be written: {flaw.strerror}")

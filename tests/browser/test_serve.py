@@ -147,7 +147,7 @@ def test_runs_are_found_and_opened(tabs: Tabs) -> None:
 
 
 def test_failures_are_one_click_away(tabs: Tabs) -> None:
-    """A cause leads to exactly its items; the filter is the address; a search finds a request id; one is shown whole."""
+    """A cause leads to exactly its items; the filter is the address; a search finds request ids; one is shown whole."""
     seen = tabs.open("/run/small")
     assert sum(int(text) for text in seen.page.locator("#failures td[data-head=Items]").all_inner_texts()) == FAILED
     seen.page.get_by_role("link", name="Show the 10 items with forbidden in readmes").click()

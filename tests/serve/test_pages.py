@@ -133,9 +133,10 @@ def test_the_index_is_found_again_and_made_anew_where_the_results_were(tmp_path:
             ledger.reopen({OutcomeKind.FAILED})
             ledger.finish(1, "", status(START + 1))
     assert len([each for each in (tmp_path / "cache").iterdir() if each.is_dir()]) == 1
+    (tmp_path / "cache" / "else").mkdir()
     (tmp_path / "run").rename(tmp_path / "gone")
     Items(tmp_path / "cache", Clock()).close()
-    assert [each for each in (tmp_path / "cache").iterdir() if each.is_dir()] == []
+    assert [each.name for each in (tmp_path / "cache").iterdir() if each.is_dir()] == ["else"]
 
 
 def test_two_servers_never_share_an_index(tmp_path: Path) -> None:
