@@ -3,7 +3,7 @@
 import contextlib
 import shlex
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,9 @@ from bulk.exit_codes import ExitCode
 if TYPE_CHECKING:
     from bulk.report.fold import Report
     from bulk.status import Display
+
+STARTED_BY = "BULK_STARTED_BY"
+"""The variable in which a program that starts a command says what it is."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +57,12 @@ def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
     if showing["cache"] is not None or showing["no_cache"] or cache == "":
         return showing
     return {**showing, "cache": cache and Path(cache), "no_cache": cache is None}
+
+
+def started_by(environ: Mapping[str, str]) -> str:
+    """Return what had the command started, in one word, for the table of actions: `cli` where nothing says so."""
+    word = environ.get(STARTED_BY, "")
+    return word if word.isascii() and word.isalpha() else "cli"
 
 
 def run(

@@ -36,8 +36,8 @@ class Again:
     @property
     def args(self) -> Mapping[str, Any]:
         """What the table of actions says that it was given."""
-        given = {"jobs": list(self.jobs), "only": list(self.outcomes), "codes": list(self.codes)}
-        return {name: words for name, words in given.items() if words}
+        given = {"job": self.jobs, "only": self.outcomes, "code": self.codes}
+        return {name: ",".join(words) for name, words in given.items() if words}
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse what names no job of the run, whose jobs are `names`.

@@ -115,11 +115,16 @@ class Steer:
         else:
             raise NotDone("a process drives it already")
         place = str(run_dir.absolute())
-        command = [*self._command, verb, place, *options, "--progress", "none", "--by", WHO]
+        command = [*self._command, verb, place, *options, "--progress", "none"]
         shown = _way_on(run_dir, now)
         with tempfile.TemporaryFile() as said:
             child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+                env={**os.environ, "BULK_STARTED_BY": WHO},
             )
             state = "checking"
             for _ in range(STARTING_LOOKS):

@@ -23,6 +23,8 @@ ASKED = {"migration", "snapshots", "audit", "notebooks", "private-ca", "proxy", 
     "github-actions",
     "systemd",
     "kubernetes",
+    "monitoring",
+    "web-page",
 }
 
 

@@ -1,22 +1,26 @@
 """Who may ask: nobody but the page itself, with the key; and nothing that was refused has changed anything."""
 
+import contextlib
 import itertools
+import socket
 from pathlib import Path
 
 import pytest
 
+from bulk.cli.app import commands
 from tests.serve.conftest import Asker, asking
 
 FOREIGN = ("evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}", "", None)
 OTHERS = ("http://evil.example", "https://127.0.0.1:{port}", "http://127.0.0.1:1", "null", "http://localhost:{port}")
 PAGES = ("/", "/run/small", "/run/small/items", "/page.js", "/page.css", "/icon.svg")
 DATA = ("/api/runs", "/api/budgets", "/api/runs/small", "/api/runs/small/plots", "/api/runs/small/items")
+TABS = 300
 VERBS = ("pause", "resume", "stop", "set", "retry")
 
 
 @pytest.mark.parametrize(("host", "path"), list(itertools.product(FOREIGN, ("/", "/api/runs", "/metrics"))))
 def test_another_name_of_this_address_is_refused(asker: Asker, host: str | None, path: str) -> None:
-    """DNS rebinding: a name that was pointed at loopback reads nothing, not even with the key."""
+    """DNS rebinding: a name that was pointed at loopback reads nothing, not even with the key (failures.md row 70)."""
     name = None if host is None else host.format(port=asker.port)
     answer = asker.send("GET", path, {**asker.key, "Host": name})
     assert answer.status in (400, 421)
@@ -25,7 +29,9 @@ def test_another_name_of_this_address_is_refused(asker: Asker, host: str | None,
 
 @pytest.mark.parametrize("origin", OTHERS)
 def test_another_page_may_neither_ask_nor_tell(asker: Asker, origin: str) -> None:
-    """Another site's fetch and its form are refused, with the key and without it; so is a page without an origin."""
+    """Another site's fetch and its form are refused, with the key and without it; so is a page without an origin
+    (failures.md row 70).
+    """
     origin = origin.format(port=asker.port)
     for key in ({}, asker.key):
         headers: dict[str, str | None] = {**key, "Origin": origin}
@@ -156,3 +162,22 @@ def test_an_error_repeats_nothing_that_was_sent(asker: Asker) -> None:
     assert answer.status == 404
     assert b"script" not in answer.body
     assert b"told-to-nobody" not in answer.body
+
+
+def test_it_listens_on_loopback_alone(asker: Asker) -> None:
+    """No other address of the machine answers, and no option makes one (failures.md row 69)."""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", asker.port), timeout=5)
+    assert not any("--host" in parameter.opts for parameter in commands.commands["serve"].params)
+
+
+def test_who_reads_slowly_holds_nobody_up(asker: Asker) -> None:
+    """Three hundred tabs that ask and never read take no answer from anybody else (failures.md row 71)."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(TABS):
+            slow = stack.enter_context(socket.create_connection(("127.0.0.1", asker.port), timeout=10))
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            request = f"GET /page.js HTTP/1.1\r\nHost: 127.0.0.1:{asker.port}\r\n\r\n"
+            slow.sendall(request.encode() * 4)
+        for path in ("/runs", "/runs/small", "/runs/small/plots"):
+            assert asker.get(path).status == 200

@@ -207,7 +207,7 @@ def test_an_item_is_told_whole(asker: Asker) -> None:
 
 
 def test_a_hostile_name_is_data(asker: Asker) -> None:
-    """Names are JSON text wherever they stand, and are found by what they hold."""
+    """Names are JSON text wherever they stand, and are found by what they hold (failures.md row 68)."""
     told = asker.get("/runs/hostile/items?q=%3Cscript%3Ealert").data
     assert [row["job"] for row in told["rows"]] == [HOSTILE] * 2
     assert told["rows"][0]["message"] == HOSTILE

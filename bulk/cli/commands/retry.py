@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 @click.option("--only", metavar="OUTCOME,…", help="Only these items: failed, skipped, unknown.")
 @click.option("--code", "codes", metavar="CODE", multiple=True, help="Only items with this error. Repeatable.")
 @click.option("--job", "selected", metavar="NAME", multiple=True, help="Only items of this job. Repeatable.")
-@click.option("--by", default="cli", hidden=True)
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
 def retry(
@@ -38,7 +37,6 @@ def retry(
     only: str | None,
     codes: tuple[str, ...],
     selected: tuple[str, ...],
-    by: str,
     overrides: "Overrides",
     **showing: Any,
 ) -> int:
@@ -59,7 +57,14 @@ def retry(
         output.say(f"There is nothing to retry in {run_dir}: every item succeeded or was unchanged.")
         return standing.exit_code
     showing = foreground.remembered(run_dir, showing)
-    again = Again(is_retry=True, jobs=selected, outcomes=outcomes, codes=_codes(codes), overwrites=overwrites, by=by)
+    again = Again(
+        is_retry=True,
+        jobs=selected,
+        outcomes=outcomes,
+        codes=_codes(codes),
+        overwrites=overwrites,
+        by=foreground.started_by(os.environ),
+    )
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         return await commands.retry_run(

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
-@click.option("--by", default="cli", hidden=True)
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
-def resume(*, run_dir: Path, by: str, overrides: "Overrides", **showing: Any) -> int:
+def resume(*, run_dir: Path, overrides: "Overrides", **showing: Any) -> int:
     """Go on with RUN, as it was started, or after `bulk pause`.
 
     The manifest, the platform, the sources of credentials and the limits are those that it was started with; an option
@@ -41,7 +40,12 @@ def resume(*, run_dir: Path, by: str, overrides: "Overrides", **showing: Any) ->
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         return await commands.resume_run(
-            run_dir, overrides=overrides, cache=cache, display=display, environ=os.environ, by=by
+            run_dir,
+            overrides=overrides,
+            cache=cache,
+            display=display,
+            environ=os.environ,
+            by=foreground.started_by(os.environ),
         )
 
     return foreground.run(start, run_dir, **showing)

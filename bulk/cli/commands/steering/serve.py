@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bulk.serve.server import Settings
 
 PORT = 8422
+CONNECTIONS = 4_000
+"""Connections that there is room for, where the system lets it (count): more than there are tabs."""
 SHORTEST_KEY = 16
 
 
@@ -46,6 +48,7 @@ def serve(folders: tuple[Path, ...], *, port: int, is_read_only: bool, metrics_k
     """
     import platformdirs
 
+    from bulk.platform.environment import room_for_connections
     from bulk.serve.server import Settings
 
     for folder in folders:
@@ -58,6 +61,7 @@ def serve(folders: tuple[Path, ...], *, port: int, is_read_only: bool, metrics_k
         is_read_only=is_read_only,
         metrics_key="" if metrics_key is None else _kept_key(metrics_key),
     )
+    room_for_connections(CONNECTIONS)  # raises the limit of open files
     try:
         event_loop.run(lambda: _served(settings, has_key_file=metrics_key is not None))
     except OSError as error:
