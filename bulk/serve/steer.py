@@ -25,7 +25,7 @@ VERBS = ("pause", "resume", "stop", "set", "retry")
 SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
 RETRIED = tuple(str(kind) for kind in OutcomeKind if kind not in SUCCESSFUL)
 STARTING_LOOKS, LOOK_S = 80, 0.05
-"""How often a child is looked at until it drives the run, and how long apart (seconds)."""
+"""How often a child is looked at until it sends something, or has ended, and how long apart (seconds)."""
 WHO = "web"
 _SAID_BYTES = 2_000
 
@@ -129,8 +129,11 @@ class Steer:
             state = "checking"
             for _ in range(STARTING_LOOKS):
                 with contextlib.suppress(client.Unreached, client.Silent):
-                    state = client.ask(run_dir, "status", who=WHO).state
-                if state != "checking" or child.poll() is not None:
+                    answer = client.ask(run_dir, "status", who=WHO)
+                    state = answer.state
+                    if answer.status is not None and answer.status.requests:
+                        break
+                if child.poll() is not None:
                     break
                 self._pause(LOOK_S)
             if child.poll() is None:
