@@ -25,7 +25,7 @@ from bulk.cli.commands import (
 )
 from bulk.cli.commands.audits import audit, sql, tables
 from bulk.cli.commands.cluster import export, forget, store
-from bulk.cli.commands.steering import pause, resume, runs, stop, watch
+from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
 EPILOG = """\b
@@ -79,6 +79,7 @@ for command in (
     report.report,
     runs.runs,
     watch.watch,
+    serve.serve,
     pause.pause,
     resume.resume,
     stop.stop,

@@ -3,7 +3,7 @@
 import contextlib
 import shlex
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,12 +11,15 @@ import click
 
 from bulk.cli import errors, event_loop, logs, output
 from bulk.cli.options import DISPLAYS
-from bulk.errors import BulkError, Interrupted
+from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from bulk.report.fold import Report
     from bulk.status import Display
+
+STARTED_BY = "BULK_STARTED_BY"
+"""The variable in which a program that starts a command says what it is."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,6 +29,12 @@ _SHOWING = (
     click.option("--no-cache", is_flag=True, help="Remember no reads."),
     click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
+    click.option(
+        "--metrics",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Keep figures for a collector of metrics in FILE, written anew every 15 seconds.",
+    ),
 )
 
 
@@ -50,6 +59,12 @@ def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
     return {**showing, "cache": cache and Path(cache), "no_cache": cache is None}
 
 
+def started_by(environ: Mapping[str, str]) -> str:
+    """Return what had the command started, in one word, for the table of actions: `cli` where nothing says so."""
+    word = environ.get(STARTED_BY, "")
+    return word if word.isascii() and word.isalpha() else "cli"
+
+
 def run(
     start: "Callable[[Display, Path | None], Awaitable[Report]]",
     run_dir: Path,
@@ -58,6 +73,7 @@ def run(
     no_cache: bool,
     progress: str,
     as_json: bool,
+    metrics: Path | None = None,
 ) -> int:
     """Run it, and give the exit code.
 
@@ -65,7 +81,7 @@ def run(
         start: begins the run and gives its report at the end. run_dir: where it lives.
     """
     try:
-        report = report_of(start, cache=cache, no_cache=no_cache, progress=progress)
+        report = report_of(start, run_dir, cache=cache, no_cache=no_cache, progress=progress, metrics=metrics)
     except KeyboardInterrupt:
         exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED), is_json=as_json)
     except Exception as error:
@@ -80,7 +96,13 @@ def run(
 
 
 def report_of(
-    start: "Callable[[Display, Path | None], Awaitable[Report]]", *, cache: Path | None, no_cache: bool, progress: str
+    start: "Callable[[Display, Path | None], Awaitable[Report]]",
+    run_dir: Path,
+    *,
+    cache: Path | None,
+    no_cache: bool,
+    progress: str,
+    metrics: Path | None = None,
 ) -> "Report":
     """Run it with its progress shown, and return its report.
 
@@ -94,10 +116,27 @@ def report_of(
 
     where = None if no_cache else cache or platformdirs.user_cache_path("bulk")
     with contextlib.ExitStack() as stack:
+        stack.enter_context(logs.about_run(run_dir))
+        if metrics is not None:
+            stack.enter_context(_kept(metrics, run_dir))
         shown = stack.enter_context(display(progress, sys.stderr))
         if progress in ("auto", "rich") and terminal.is_terminal(sys.stderr):
             stack.enter_context(logs.noted_by(shown.note))
         return event_loop.run(lambda: start(shown, where))
+
+
+def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object]:
+    """Keep the file of `--metrics` up to date.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    from bulk.clock import Clock
+    from bulk.serve.metrics_file import MetricsFile
+
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--metrics: {path.parent} is not a folder")
+    return MetricsFile(path, run_dir, Clock(), output.say)
 
 
 def _way_on(run_dir: Path) -> str:

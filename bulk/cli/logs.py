@@ -4,10 +4,12 @@ Every command has `--log-level` and `--log-format`; this file adds them and sets
 """
 
 import contextlib
+import functools
 import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -52,18 +54,29 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """`{"at","level","logger","message"}`, and `traceback` where there is one."""
+    """`{"at","level","logger","message"}`, `run`, `job` and `item` where it is about them, and a `traceback`.
+
+    Attributes:
+        run_dir: of the run that this process drives; None: it drives none.
+    """
+
+    run_dir: Path | None = None
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one record on one line."""
         from bulk.clock import iso_utc
 
-        line = {
+        line: dict[str, str | int | None] = {
             "at": iso_utc(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if self.run_dir is not None:
+            line["run"] = output.redacted(self.run_dir.name)
+            number, item = getattr(record, "job_number", -1), getattr(record, "item", -1)
+            if number >= 0:
+                line["job"], line["item"] = _job_name(self.run_dir, number), item
         if record.exc_text:
             line["traceback"] = record.exc_text
         return json.dumps(line)
@@ -81,6 +94,31 @@ class Log(logging.StreamHandler[TextIO]):
             return
         for line in self.format(record).split("\n"):
             self.note(line)
+
+
+@functools.lru_cache(maxsize=100)
+def _job_name(run_dir: Path, number: int) -> str:
+    """Return the name of a job by its number in the ledger; the number where that can't be read."""
+    from bulk.errors import BulkError
+    from bulk.ledger.view import LedgerView
+
+    try:
+        return output.redacted(LedgerView(run_dir).identity().jobs[number][0])
+    except (BulkError, IndexError):
+        return str(number)
+
+
+@contextlib.contextmanager
+def about_run(run_dir: Path) -> Iterator[None]:
+    """Within the block, lines of the log are about the run in `run_dir`."""
+    forms = [each.formatter for each in logging.getLogger().handlers if isinstance(each.formatter, JsonFormat)]
+    for form in forms:
+        form.run_dir = run_dir
+    try:
+        yield
+    finally:
+        for form in forms:
+            form.run_dir = None
 
 
 @contextlib.contextmanager

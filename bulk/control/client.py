@@ -26,14 +26,17 @@ class Silent(Exception):
     """Somebody listens, and does not answer in time."""
 
 
-def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> Answer:
+def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None, *, who: str = "cli") -> Answer:
     """Return what the process that drives the run in `run_dir` says.
+
+    Args:
+        who: what asks, in one word.
 
     Raises:
         Unreached, Silent: nothing.
     """
     with _connected(run_dir) as connection:
-        return next(_answers(connection, Ask(verb=verb, args=args or {}, who="cli")))
+        return next(_answers(connection, Ask(verb=verb, args=args or {}, who=who)))
 
 
 def watch(run_dir: Path) -> Iterator[RunStatus]:

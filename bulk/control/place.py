@@ -6,6 +6,7 @@ where the system has `/proc`.
 
 import contextlib
 import os
+import pwd
 import socket
 import struct
 from collections.abc import Iterator
@@ -51,3 +52,11 @@ def peer_uid(connection: socket.socket) -> int:
         return int(struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, 12))[1])
     # xucred of the BSDs: version, user, groups
     return int(struct.unpack("2I", connection.getsockopt(0, _LOCAL_PEERCRED, 76)[:8])[1])
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user; the number where there is none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -65,7 +65,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         ok: it was done, and is in force.
         state: of the run, afterwards (`status.STATES`).
         at: when (RFC 3339, UTC, milliseconds).
-        in_force: of `set`: all that can be set, as it is now.
+        in_force: of `set` and `status`: all that can be set, as it is now.
         status: of `status` and `watch`.
         error: why it was not done, for people; `exit`: what a command exits with then.
     """

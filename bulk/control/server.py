@@ -7,7 +7,6 @@ lines that are not taken are left out.
 import contextlib
 import logging
 import os
-import pwd
 import socket
 from pathlib import Path
 from typing import Protocol, Self
@@ -15,7 +14,7 @@ from typing import Protocol, Self
 import anyio
 
 from bulk.clock import Clock
-from bulk.control.place import NAME, peer_uid, reachable
+from bulk.control.place import NAME, peer_uid, reachable, user_name
 from bulk.control.protocol import (
     CONNECTIONS_MOST,
     IDLE_S,
@@ -134,10 +133,7 @@ class ControlServer:
         uid = peer_uid(connection)
         if uid != self._user:
             raise Refused("the run belongs to another user", 5)
-        try:
-            return pwd.getpwuid(uid).pw_name
-        except KeyError:
-            return str(uid)
+        return user_name(uid)
 
     async def _converse(self, connection: socket.socket, user: str) -> None:
         pending = b""

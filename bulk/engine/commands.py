@@ -16,6 +16,7 @@ from typing import BinaryIO
 from bulk.bundle.checked import source_path
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
+from bulk.engine.again import Again
 from bulk.engine.execution import MANIFEST, beside, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
 from bulk.engine.run import ASK_LIMITS
@@ -96,15 +97,19 @@ async def resume_run(
     display: Display,
     environ: Mapping[str, str],
     surroundings: Surroundings | None = None,
+    by: str = "cli",
 ) -> Report:
     """Go on with a run that was stopped or killed, from its directory alone: as it was started, with `overrides`.
 
     Where the manifest is gone, its copy in the run directory is read; its items files must be where they were.
 
+    Args:
+        by: what asks for it, in one word.
+
     Raises:
         BulkError: there is no such run, its manifest or its items changed, or it is in use.
     """
-    return await _again(run_dir, overrides, cache, display, environ, surroundings)
+    return await _again(run_dir, overrides, cache, display, environ, surroundings, Again(by=by))
 
 
 async def retry_run(
@@ -115,7 +120,7 @@ async def retry_run(
     display: Display,
     environ: Mapping[str, str],
     surroundings: Surroundings | None = None,
-    overwrites: bool = False,
+    again: Again | None = None,
 ) -> Report:
     """Run the failed, skipped and unknown items of a run again, in the same run directory.
 
@@ -123,12 +128,13 @@ async def retry_run(
     somebody else may have written it since: it stays, and the item stays unknown.
 
     Args:
-        overwrites: write it all the same.
+        again: which of them, and whether it is written all the same; None: all of them.
 
     Raises:
         BulkError: there is no such run, its manifest is gone or was edited, or it is in use.
     """
-    return await _again(run_dir, overrides, cache, display, environ, surroundings, is_retry=True, overwrites=overwrites)
+    again = again or Again(is_retry=True)
+    return await _again(run_dir, overrides, cache, display, environ, surroundings, again)
 
 
 async def _again(
@@ -138,9 +144,7 @@ async def _again(
     display: Display,
     environ: Mapping[str, str],
     surroundings: Surroundings | None,
-    *,
-    is_retry: bool = False,
-    overwrites: bool = False,
+    again: Again,
 ) -> Report:
     around = surroundings or Surroundings(handles_signals=True, is_steered=True)
     around.cache = cache
@@ -155,8 +159,9 @@ async def _again(
         return manifest
 
     manifest = await beside(around.disk, read)
+    again.require([job.name for job in manifest.jobs])
     used = Origin.of(manifest, overridden, cache)
-    return await execute(manifest, used, run_dir, display, environ, around, is_retry=is_retry, overwrites=overwrites)
+    return await execute(manifest, used, run_dir, display, environ, around, again=again)
 
 
 def _refuse_unread_stdin(manifest: Manifest, run_dir: Path) -> None:

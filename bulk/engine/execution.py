@@ -17,6 +17,7 @@ from bulk.bundle.checked import Checked, load_checked
 from bulk.check.checking import check
 from bulk.clock import Clock
 from bulk.control.server import ControlServer
+from bulk.engine.again import Again
 from bulk.engine.approval import require_approval
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
@@ -31,7 +32,6 @@ from bulk.ledger.directory import Claim, unusable
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import RunIdentity
 from bulk.manifest.manifest import Manifest
-from bulk.model import OutcomeKind
 from bulk.platform.auth.app_credential import AppCredential
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.making import made
@@ -51,8 +51,6 @@ MANIFEST = "manifest.yaml"
 UNKNOWN_ITEMS = -1
 """Items of a job in the ledger while they are not known, because they are made from another job's results."""
 
-RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
-
 
 async def execute(
     manifest: Manifest,
@@ -63,8 +61,7 @@ async def execute(
     around: Surroundings,
     *,
     stdin: BinaryIO | None = None,
-    is_retry: bool = False,
-    overwrites: bool = False,
+    again: Again | None = None,
 ) -> Report:
     """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest.
 
@@ -78,7 +75,7 @@ async def execute(
         held = _Held(manifest, origin, claim, display, around, steering, server)
 
         async def body() -> Report:
-            return await held.run(credentials, stdin, is_retry=is_retry, overwrites=overwrites)
+            return await held.run(credentials, stdin, again)
 
         return await _served(server, body) if around.is_steered else await body()
 
@@ -114,12 +111,7 @@ class _Held:
     server: ControlServer
 
     async def run(
-        self,
-        credentials: Mapping[str, Credential | AppCredential],
-        stdin: BinaryIO | None,
-        *,
-        is_retry: bool,
-        overwrites: bool,
+        self, credentials: Mapping[str, Credential | AppCredential], stdin: BinaryIO | None, again: Again | None
     ) -> Report:
         manifest, claim, around = self.manifest, self.claim, self.around
         run_dir = claim.path
@@ -130,23 +122,17 @@ class _Held:
         ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
         with ledger:
             try:
-                return await self._in(ledger, checked, credentials, is_retry=is_retry, overwrites=overwrites)
+                return await self._in(ledger, checked, credentials, again or Again())
             finally:
                 self.server.close()  # before the ledger lets the next process in, which makes its own
 
     async def _in(
-        self,
-        ledger: Ledger,
-        checked: Checked,
-        credentials: Mapping[str, Credential | AppCredential],
-        *,
-        is_retry: bool,
-        overwrites: bool,
+        self, ledger: Ledger, checked: Checked, credentials: Mapping[str, Credential | AppCredential], again: Again
     ) -> Report:
         settle_s, clock, around = checked.manifest.limits.settle_s, self.around.clock, self.around
         await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest))
-        if is_retry:
-            ledger.reopen(RETRIED, below=self.manifest.limit)
+        if again.is_retry:
+            again.reopen(ledger, [job.name for job in self.manifest.jobs], self.manifest.limit)
         resume_state, tally = await beside(
             around.disk,
             lambda: (
@@ -154,10 +140,12 @@ class _Held:
                 tally_of_a_running(ledger.view(), clock.now()),
             ),
         )
-        if overwrites:
+        if again.overwrites:
             resume_state = resume_state.without_comparing()
         run = Run(checked, ledger, resume_state, credentials, self.display, around, tally)
         self.steering.attach(run)
+        if again.is_retry or again.by != "cli":
+            self.steering.note_start(again)
         ended, failure = await _to_its_end(run)
         last, minute, actions = run.last_status, run.last_minute, run.actions
         await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, last, minute, actions))

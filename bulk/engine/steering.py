@@ -4,6 +4,7 @@ All but looking is remembered in the table `actions`. One Steering lives as long
 what is asked while the manifest is being checked is done as soon as the run begins. Source: interface.md §5.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,9 @@ import msgspec
 
 from bulk import quantities
 from bulk.clock import Clock, iso_utc
+from bulk.control.place import user_name
 from bulk.control.protocol import Answer, Ask, Refused
+from bulk.engine.again import Again
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunStopped
 from bulk.exit_codes import ExitCode
@@ -59,17 +62,23 @@ class Steering:
     def _state(self) -> str:
         return "checking" if self._run is None else self._run.state
 
+    @property
+    def _in_force(self) -> Limits:
+        return self._limits if self._run is None else self._run.limits
+
     def answer(self, ask: Ask, who: str) -> Answer:
         """Do what is asked; see `control.server.Steered`."""
-        if ask.verb in ("status", "watch"):
+        if ask.verb == "watch":
             return self._said(status=self._status())
+        if ask.verb == "status":
+            return self._said(status=self._status(), in_force=in_force(self._in_force))
         try:
-            in_force = self._done(ask)
+            changed = self._done(ask)
         except Refused as refused:
             self._note(ask, who, str(refused))
             raise
         self._note(ask, who, self._state)
-        return self._said(in_force=in_force)
+        return self._said(in_force=changed)
 
     def refusal(self, refused: Refused) -> Answer:
         """See `control.server.Steered`."""
@@ -91,6 +100,10 @@ class Steering:
             self._actions.append(action)
         else:
             self._run.note_action(action)
+
+    def note_start(self, again: Again) -> None:
+        """A person had the run gone on with, or items of it run again, in this very process."""
+        self._note(Ask(verb=again.verb, args=again.args), f"{user_name(os.getuid())} ({again.by[:40]})", self._state)
 
     def _done(self, ask: Ask) -> Mapping[str, Any] | None:
         match ask.verb:
@@ -122,8 +135,7 @@ class Steering:
             self._run.stop(self._stop)
 
     def _set(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        limits = self._limits if self._run is None else self._run.limits
-        changed = limits
+        changed = self._in_force
         for name, given in args.items():
             try:
                 changed = self._changed(changed, name, given)

@@ -76,7 +76,8 @@ class CombinedRun:
         except FileError:
             return nothing
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
-            log.warning("%s can't combine %d items", operation.name, len(entries), exc_info=flaw)
+            about = {"job_number": first.job, "item": first.index}
+            log.warning("%s can't combine %d items", operation.name, len(entries), exc_info=flaw, extra=about)
             if written is not None:
                 self._lost_write(written, entries, context.tally.http_status)
             return nothing

@@ -209,7 +209,7 @@ class ItemRun:
         settler.under_way[key] = self._lost_write.since + settler.settle_s
         try:
             outcome = await settler.settle(
-                self._operation, self._item, self._lost_write, self._context, refusal, stale_until
+                self._operation, self._item, self._lost_write, self._context, refusal, stale_until, self._owner
             )
         finally:
             settler.under_way.pop(key, None)
@@ -266,7 +266,10 @@ class ItemRun:
                     return shared.sender.note_result(request, reply, self._context)
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
-            log.warning("%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw)
+            about = {"job_number": self._entry.job, "item": self._entry.index}
+            log.warning(
+                "%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw, extra=about
+            )
             if written is not None:
                 return self._lost(written, self._tally.http_status)
             message = f"the answer can't be used ({flaw})"

@@ -217,15 +217,20 @@ class Ledger:
         codes_not: AbstractSet[ErrorCode] = frozenset((ErrorCode.SUPERSEDED,)),
         *,
         below: int | None = None,
+        codes: AbstractSet[ErrorCode] = frozenset(),
+        jobs: AbstractSet[int] = frozenset(),
     ) -> int:
         """Delete their outcomes; their lines leave `results.jsonl` at the next `finish`."""
         numbers = [self._words[kind] for kind in kinds]
         spared = [self._words[code] for code in codes_not]
         chosen = f"outcome IN ({rows.marks(numbers)}) AND code NOT IN ({rows.marks(spared)})"
+        only = [*(self._words[code] for code in codes), *jobs]
+        chosen += f" AND code IN ({rows.marks(only[: len(codes)])})" if codes else ""
+        chosen += f" AND job IN ({rows.marks(only[len(codes) :])})" if jobs else ""
         with self._lock:
             self._check_presence()
             with self._transaction() as connection:
-                words = (*numbers, *spared)
+                words = (*numbers, *spared, *only)
                 limited, limit = ("", ()) if below is None else (" AND idx < ?", (below,))
                 reopened = connection.execute(
                     f"DELETE FROM outcomes WHERE {chosen}{limited}", (*words, *limit)

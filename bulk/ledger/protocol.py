@@ -111,9 +111,17 @@ class RunLedger(Protocol):
         out."""
 
     def reopen(
-        self, kinds: AbstractSet[OutcomeKind], codes_not: AbstractSet[ErrorCode] = ..., *, below: int | None = None
+        self,
+        kinds: AbstractSet[OutcomeKind],
+        codes_not: AbstractSet[ErrorCode] = ...,
+        *,
+        below: int | None = None,
+        codes: AbstractSet[ErrorCode] = ...,
+        jobs: AbstractSet[int] = ...,
     ) -> int:
         """Make items to-do again that ended so, as for a retry; returns how many.
+
+        Where `codes` or `jobs` (numbers) are given, only those.
 
         Their lines are no longer current from now on, and leave the results at the next `finish`. The open intents of
         unknown items appear in `open_intents`. Where `below` is given, only items before that index are.

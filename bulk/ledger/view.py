@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
@@ -28,6 +28,29 @@ from bulk.status import RunStatus
 
 PAGE_ROWS = 5_000
 """Lines that are looked up at once."""
+CUT_BYTES = 32 * 1024
+"""So much of a line is read where many are shown."""
+
+_PLACES = "SELECT job, idx, position, length FROM outcomes"
+
+
+class Appended(NamedTuple):
+    """Lines of `results.jsonl`: of which generation of the file, their first byte, what they are, and its length."""
+
+    generation: int
+    start: int
+    lines: bytes
+    end: int
+
+
+class Cut(NamedTuple):
+    """An item that has ended: the number of its job, its place in it, and the first `CUT_BYTES` of its line of `length`
+    bytes."""
+
+    job: int
+    place: int
+    line: bytes
+    length: int
 
 
 class LedgerView:
@@ -76,6 +99,11 @@ class LedgerView:
         epochs = [(*row, _status(data)) for *row, data in rows]
         return [Epoch(*fields) for fields in epochs]
 
+    def began_at(self) -> float:
+        """Return when its first process opened the run (UTC epoch seconds); 0.0 before that."""
+        with open_reader(self._path) as connection:
+            return float(connection.execute("SELECT coalesce(min(started_at), 0.0) FROM epochs").fetchone()[0])
+
     def actions(self) -> list[Action]:
         """Return what people did to the run while it went on, oldest first."""
         with open_reader(self._path) as connection:
@@ -105,13 +133,15 @@ class LedgerView:
         kept = {job: tally.items for job, tally in found.items()}
         return found if all(kept.get(job, 0) == items for job, items in counts.items()) else None
 
-    def timeline(self, *, newest: bool = False) -> list[Minute]:
-        """Figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute."""
+    def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
+        """Figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute; `since`:
+        those from that minute on."""
         with open_reader(self._path) as connection:
             if not has_table(connection, "timeline"):
                 return []
             order = "DESC LIMIT 1" if newest else ""
-            found = connection.execute(f"SELECT minute, data FROM timeline ORDER BY minute {order}")
+            query = f"SELECT minute, data FROM timeline WHERE minute >= ? ORDER BY minute {order}"
+            found = connection.execute(query, (since,))
             return [Minute(*row) for row in found]
 
     def error_counts(self) -> list[tuple[str, str, int]]:
@@ -120,6 +150,17 @@ class LedgerView:
             return connection.execute(
                 "SELECT j.name, w.word, sum(c.items) FROM counts c JOIN jobs j ON j.number = c.job "
                 "JOIN words w ON w.number = c.code GROUP BY c.job, c.code ORDER BY c.job, sum(c.items) DESC, w.word"
+            ).fetchall()
+
+    def sums(self) -> list[tuple[int, str, str, int]]:
+        """Return how many items of which job ended how and with which code.
+
+        Job number, outcome, code (empty: no error), count.
+        """
+        with open_reader(self._path) as connection:
+            return connection.execute(
+                "SELECT c.job, o.word, coalesce(w.word, ''), c.items FROM counts c "
+                "JOIN words o ON o.number = c.outcome LEFT JOIN words w ON w.number = c.code WHERE c.items > 0"
             ).fetchall()
 
     def finished(
@@ -194,6 +235,57 @@ class LedgerView:
         with open_reader(self._path) as connection:
             (found,) = connection.execute("SELECT coalesce(max(length), 0) FROM outcomes").fetchone()
             return int(found)
+
+    def appended(self, generation: int, start: int, most_bytes: int) -> Appended:
+        """Return whole lines of `results.jsonl` from byte `start` on, about `most_bytes` of them, as committed.
+
+        Among them may be lines that others have replaced since. Where the file is no longer of that `generation`, it
+        was written anew, and they are those from its beginning.
+        """
+        with open_reader(self._path) as connection, self._results(connection) as (fd, end):
+            (found,) = connection.execute("SELECT generation FROM meta").fetchone()
+            if found != generation:
+                start = 0
+            size = most_bytes
+            while True:
+                data = os.pread(fd, min(size, end - start), start)
+                whole = data.rfind(b"\n") + 1
+                if whole or len(data) < size:
+                    return Appended(found, start, data[:whole], end)
+                size *= 2
+
+    def page(self, after: tuple[int, int], most: int, *, job: str = "", outcome: str = "", code: str = "") -> list[Cut]:
+        """Return up to `most` items that have ended, in the order of jobs and items.
+
+        Args:
+            after: job number and index of the item that they come after.
+            job, outcome, code: only items of that job, that ended so, with that code of an error; empty: any.
+        """
+        with open_reader(self._path) as connection:
+            words = read_words(connection)
+            wheres, values = ["(job, idx) > (?, ?)"], [*after]
+            if job:
+                number = connection.execute("SELECT number FROM jobs WHERE name = ?", (job,)).fetchone()
+                wheres.append("job = ?")
+                values.append(-1 if number is None else number[0])
+            for column, word in (("outcome", outcome), ("code", code)):
+                if word:
+                    wheres.append(f"{column} = ?")
+                    values.append(words.get(word, -1))
+            query = f"{_PLACES} WHERE {' AND '.join(wheres)} ORDER BY job, idx LIMIT ?"
+            return self._cut(connection, connection.execute(query, (*values, most)).fetchall())
+
+    def current(self, places: Iterable[tuple[int, int, int]]) -> list[Cut]:
+        """Return items by their job number, index and the place of their line; one that has another line now is left
+        out."""
+        query = f"{_PLACES} WHERE job = ? AND idx = ? AND position = ?"
+        with open_reader(self._path) as connection:
+            rows = [row for place in places for row in connection.execute(query, place)]
+            return self._cut(connection, rows)
+
+    def _cut(self, connection: sqlite3.Connection, rows: Iterable[tuple[int, int, int, int]]) -> list[Cut]:
+        with self._results(connection) as (fd, _):
+            return [Cut(job, index, os.pread(fd, min(size, CUT_BYTES), at), size) for job, index, at, size in rows]
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
         """Return the end of `results.jsonl`, in one read."""

@@ -181,16 +181,19 @@ class StoreLedger:
         codes_not: AbstractSet[ErrorCode] = frozenset((ErrorCode.SUPERSEDED,)),
         *,
         below: int | None = None,
+        codes: AbstractSet[ErrorCode] = frozenset(),
+        jobs: AbstractSet[int] = frozenset(),
     ) -> int:
         """Of the shards that this worker holds; a whole run is reopened by `runs.reopen`."""
         shards = self.holding.shards()
         epochs = [self.holding.epoch_of(shard) for shard in shards]
         numbers = [self._words[kind] for kind in kinds]
         spared = [self._words[code] for code in codes_not]
+        only = (array([self._words[code] for code in codes]) if codes else None, array(list(jobs)) if jobs else None)
         with self._lock, self._store.using() as connection:
             self._ensure_link(connection)
             found = connection.execute(
-                _SQL["reopen"], (self.run, array(shards), array(epochs), array(numbers), array(spared), below)
+                _SQL["reopen"], (self.run, array(shards), array(epochs), array(numbers), array(spared), below, *only)
             ).fetchone()
             assert found is not None
             self._open.update(connection.execute(_SQL["open_keys"], (self.run, shards)))

@@ -30,7 +30,7 @@ from bulk_jobs import accesses
 from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
 from bulk_jobs.shared import names, overwrites, refusals
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
-from bulk_jobs.shared.files.file_writes import FileWrite, LARGEST, conflict, file_result, flaw_of_content, flaws_of_sha
+from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
 from bulk_jobs.shared.files.standing import Standing, can_see, contents_url, look
 
 _NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"

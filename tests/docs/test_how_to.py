@@ -24,6 +24,8 @@ ASKED = {"migration", "snapshots", "audit", "notebooks", "private-ca", "proxy", 
     "systemd",
     "kubernetes",
     "store",
+    "monitoring",
+    "web-page",
 }
 
 

@@ -24,6 +24,7 @@ import anyio.to_thread
 from anyio._backends._asyncio import CancelScope
 
 from bulk.engine import commands, execution, run
+from bulk.engine.again import Again
 from bulk.engine.run import Ended, Run, Surroundings
 from bulk.finished import Finished
 from bulk.manifest.reading import Overrides
@@ -257,7 +258,7 @@ class World:
                 display=self.display(),
                 environ=self.environ,
                 surroundings=around,
-                overwrites=overwrites,
+                again=Again(is_retry=True, overwrites=overwrites),
             ),
         )
 

@@ -1,7 +1,8 @@
-"""A worker without an engine, for tests that kill it: `python -m tests.store.killed_worker STORE RUN JOURNAL [freeze [careless]]`.
+"""A worker without an engine, for tests that kill it: `python -m tests.store.killed_worker STORE RUN JOURNAL [MODE…]`.
 
 Its platform is a file to which each write adds a line. A lost write is settled by reading that file. With `freeze` it
-stands still once, between the intent of a write and the look at its lease, until somebody wakes it up; with `careless` it does not look.
+stands still once, between the intent of a write and the look at its lease, until somebody wakes it up; with
+`careless` it does not look.
 """
 
 import os

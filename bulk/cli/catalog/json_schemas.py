@@ -27,6 +27,7 @@ from bulk.report.record import Report
 from bulk.report.render.json_data import MOMENT, is_moment
 from bulk.report.render.status_data import BucketLeft, StatusData
 from bulk.report.run_list import ListedRun
+from bulk.serve.events import ActionEvent, AgainEvent, EndEvent, ItemEvent
 from bulk.status import RunStatus
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -183,6 +184,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
         at: when it was logged.
         level: `debug`, `info`, `warning`, `error` or `critical`.
         logger: which part of Bulk says it.
+        run: name of the run directory, where a run is driven. job, item: where it is about an item: its job and index.
         traceback: of an exception, where there was one.
     """
 
@@ -190,6 +192,9 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     level: str
     logger: str
     message: str
+    run: str | msgspec.UnsetType = msgspec.UNSET
+    job: str | msgspec.UnsetType = msgspec.UNSET
+    item: int | msgspec.UnsetType = msgspec.UNSET
     traceback: str | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -204,6 +209,7 @@ class Output:
 OUTPUTS: Mapping[str, Output] = {
     "check": Output("bulk check --json", (CheckData,)),
     "diff": Output("A line of bulk diff --json: the summary first, then the changes", (DiffSummary, Change)),
+    "events": Output("A line of bulk watch --events", (ItemEvent, ActionEvent, AgainEvent, EndEvent)),
     "errors": Output("What any command prints with --json where it could not do its work", (ErrorsData,)),
     "log": Output("A line of the log with --log-format json", (LogLine,)),
     "operation": Output("bulk operations NAME --json", (OperationDocumentation,)),

@@ -9,6 +9,7 @@ import click
 from bulk.cli import foreground, output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
+from bulk.errors import UsageError
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -24,9 +25,21 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Write files all the same that somebody else seems to have written since an answer was lost.",
 )
+@click.option("--only", metavar="OUTCOME,…", help="Only these items: failed, skipped, unknown.")
+@click.option("--code", "codes", metavar="CODE", multiple=True, help="Only items with this error. Repeatable.")
+@click.option("--job", "selected", metavar="NAME", multiple=True, help="Only items of this job. Repeatable.")
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
-def retry(*, run_dir: Path, overwrites: bool, overrides: "Overrides", **showing: Any) -> int:
+def retry(
+    *,
+    run_dir: Path,
+    overwrites: bool,
+    only: str | None,
+    codes: tuple[str, ...],
+    selected: tuple[str, ...],
+    overrides: "Overrides",
+    **showing: Any,
+) -> int:
     """Run again what did not succeed in RUN.
 
     That is what failed, was skipped or is unknown; new lines replace the old ones in the same run directory. What is
@@ -34,14 +47,24 @@ def retry(*, run_dir: Path, overwrites: bool, overrides: "Overrides", **showing:
     """
     from bulk.clock import Clock
     from bulk.engine import commands
+    from bulk.engine.again import Again
     from bulk.ledger.view import LedgerView
     from bulk.report.run_state import stand
 
+    outcomes = _outcomes(only)
     standing = stand(LedgerView(run_dir), Clock().now())
     if standing.state == "complete" and not standing.is_to_retry:
         output.say(f"There is nothing to retry in {run_dir}: every item succeeded or was unchanged.")
         return standing.exit_code
     showing = foreground.remembered(run_dir, showing)
+    again = Again(
+        is_retry=True,
+        jobs=selected,
+        outcomes=outcomes,
+        codes=_codes(codes),
+        overwrites=overwrites,
+        by=foreground.started_by(os.environ),
+    )
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         return await commands.retry_run(
@@ -50,7 +73,35 @@ def retry(*, run_dir: Path, overwrites: bool, overrides: "Overrides", **showing:
             cache=cache,
             display=display,
             environ=os.environ,
-            overwrites=overwrites,
+            again=again,
         )
 
     return foreground.run(start, run_dir, **showing)
+
+
+def _outcomes(only: str | None) -> tuple[str, ...]:
+    """Return the outcomes that `--only` names."""
+    from bulk.engine.again import RETRIED
+
+    known = [str(kind) for kind in RETRIED]
+    found = tuple(dict.fromkeys(word.strip() for word in (only or "").split(",") if word.strip()))
+    for word in found:
+        if word not in known:
+            raise UsageError(f"--only: {word!r} items can't be run again; expected {', '.join(known)}")
+    if only is not None and not found:
+        raise UsageError(f"--only: name some of {', '.join(known)}")
+    return found
+
+
+def _codes(codes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the codes that `--code` names."""
+    import difflib
+
+    from bulk.model import ErrorCode
+
+    for code in codes:
+        if code not in tuple(ErrorCode):
+            close = difflib.get_close_matches(code, tuple(ErrorCode), 1)
+            meant = f" (did you mean {close[0]}?)" if close else f"; expected one of {', '.join(ErrorCode)}"
+            raise UsageError(f"--code: there is no code {code!r}{meant}")
+    return codes

@@ -74,6 +74,7 @@ class Settler:
         context: RequestContext,
         refusal: Outcome | None = None,
         stale_until: float = 0.0,
+        owner: tuple[int, int] = (-1, -1),
     ) -> Outcome | None:
         """Return the outcome, or None: it was not applied, start over.
 
@@ -81,10 +82,11 @@ class Settler:
             refusal: how a repeat of the write was refused; it is the outcome if no trace is found.
             stale_until: until then (monotonic seconds) a read may show what was there before an earlier write of this
                 run, which can look as if this one was applied.
+            owner: number of the item's job, and its index, for the log.
         """
         context.is_settling = True
         try:
-            return await self._found(operation, item, lost_write, context, refusal, stale_until)
+            return await self._found(operation, item, lost_write, context, refusal, stale_until, owner)
         finally:
             context.is_settling = False
 
@@ -96,13 +98,14 @@ class Settler:
         context: RequestContext,
         refusal: Outcome | None,
         stale_until: float,
+        owner: tuple[int, int],
     ) -> Outcome | None:
         pause_s, readings = PAUSE_FIRST_S, 0
         # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
         may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
         while True:
             began = self._clock.monotonic()
-            found = await self._read_back(operation, item, lost_write.lost, context)
+            found = await self._read_back(operation, item, lost_write.lost, context, owner)
             readings += 1
             # all of its requests count: a bucket may have held the second one up
             is_believed = readings >= READINGS and began - lost_write.since >= self.settle_s
@@ -130,7 +133,7 @@ class Settler:
             pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
 
     async def _read_back(
-        self, operation: AnyOperation, item: Item, lost: Lost, context: RequestContext
+        self, operation: AnyOperation, item: Item, lost: Lost, context: RequestContext, owner: tuple[int, int]
     ) -> Outcome | NotApplied | Undecided:
         reading = operation.settle(item, lost)
         try:
@@ -147,7 +150,8 @@ class Settler:
                 request = advance(reading, reply, (Outcome, NotApplied, Undecided))
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
-            log.warning("%s can't read back", operation.name, exc_info=flaw)
+            about = {"job_number": owner[0], "item": owner[1]}
+            log.warning("%s #%d can't read back", operation.name, owner[1], exc_info=flaw, extra=about)
             return Undecided(f"reading back failed ({flaw})")
 
 

@@ -34,6 +34,8 @@ MOST_CAUSES = 30
 """Causes that are shown as a table; the items of all are in the list."""
 
 _TONES = {**dict.fromkeys(LIVE, "same"), "lost": "doubt", "stopped": "doubt"}
+SCRIPTS = ("plot.js", "curves.js", "report.js")
+"""What the page's one script is put together from."""
 _SPAN = 1000
 _NEUTRAL = frozenset((ErrorCode.SUPERSEDED, ""))
 
@@ -56,7 +58,7 @@ def render(report: Report, exploration: Exploration | None = None) -> str:
     """
     tone = _TONES.get(report.state) or {0: "good", 1: "bad", 6: "doubt"}.get(report.exit_code, "doubt")
     kinds = [kind for kind in OUTCOMES if report.outcomes.get(kind)]
-    css, script = asset("report.css"), asset("plot.js") + asset("report.js")
+    css, script = asset("report.css"), "".join(map(asset, SCRIPTS))
     causes = list(_causes(exploration)) if exploration is not None else []
     return _template().render(
         report=report,

@@ -173,7 +173,7 @@ def _runner(manifest: Path, overrides: "Overrides", showing: dict[str, Any]) -> 
                 surroundings=Surroundings(handles_signals=True, is_steered=True, approve=approve),
             )
 
-        return foreground.report_of(start, **showing)
+        return foreground.report_of(start, run_dir, **showing)
 
     return run
 

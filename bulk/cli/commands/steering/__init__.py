@@ -1,1 +1,1 @@
-"""Commands about a run that was started before: list, watch, pause, stop, set, resume."""
+"""Commands about a run that was started before: list, watch, a page of them, pause, stop, set, resume."""

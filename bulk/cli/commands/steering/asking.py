@@ -96,9 +96,9 @@ def standing_of(run_dir: Path) -> "Standing | None":
     return stand(LedgerView(run_dir), Clock().now(), client.status(run_dir))
 
 
-def pause() -> None:
+def pause(seconds: float = LOOK_S) -> None:
     """Wait a moment before the next look."""
-    threading.Event().wait(LOOK_S)
+    threading.Event().wait(seconds)
 
 
 def told_until(run_dir: Path, state: str) -> str:

@@ -39,7 +39,14 @@ def resume(*, run_dir: Path, overrides: "Overrides", **showing: Any) -> int:
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
-        return await commands.resume_run(run_dir, overrides=overrides, cache=cache, display=display, environ=os.environ)
+        return await commands.resume_run(
+            run_dir,
+            overrides=overrides,
+            cache=cache,
+            display=display,
+            environ=os.environ,
+            by=foreground.started_by(os.environ),
+        )
 
     return foreground.run(start, run_dir, **showing)
 

@@ -10,20 +10,31 @@ import click
 from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS, RunDirectory
+from bulk.errors import UsageError
 
 if TYPE_CHECKING:
     from bulk.report.run_state import Standing
     from bulk.status import RunStatus
 
 
+EVENTS_S = 0.25
+"""How often it is looked for new events (seconds)."""
+
+
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
 @click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
-def watch(run_dir: Path, *, progress: str) -> int:
+@click.option("--events", "is_events", is_flag=True, help="Print items that end and actions as JSON lines instead.")
+@click.option("--after", metavar="POSITION", help="With --events: only what came after that line's position.")
+def watch(run_dir: Path, *, progress: str, is_events: bool, after: str | None) -> int:
     """Show RUN while another process drives it.
 
     Ctrl-C detaches, and the run goes on. When the run has ended, the command exits with its exit code.
     """
+    if is_events:
+        return _tell_events(run_dir, after)
+    if after is not None:
+        raise UsageError("--after goes with --events")
     from bulk.cli.commands.steering import asking
     from bulk.cli.progress.painter import display
     from bulk.report.render.text import verdict
@@ -45,6 +56,37 @@ def watch(run_dir: Path, *, progress: str) -> int:
     if command:
         output.say(command)
     return standing.exit_code
+
+
+def _tell_events(run_dir: Path, after: str | None) -> int:
+    """Print what happened and what happens, until the run has ended."""
+    from bulk.cli.commands.steering import asking
+    from bulk.ledger.directory import is_held
+    from bulk.ledger.view import LedgerView
+    from bulk.serve import events
+
+    try:
+        position = events.Position() if after is None else events.Position.from_text(after)
+    except ValueError:
+        raise UsageError(f"--after: {after!r} is no position; it stands in each line of --events") from None
+    try:
+        while True:
+            standing = asking.standing_of(run_dir)  # before the look at what happened, so that nothing is missed
+            if standing is not None:
+                with output.binary_out() as out:
+                    for line, told in events.since(LedgerView(run_dir), position):
+                        out.write(line)
+                        position = told
+                    if not standing.is_live:
+                        state, code = standing.state, standing.exit_code
+                        end = events.EndEvent(kind="end", position=str(position), state=state, exit_code=code)
+                        out.write(events.encoded(end))
+                        return code
+            elif not is_held(run_dir):
+                raise asking.nobody(run_dir, "watch")
+            asking.pause(EVENTS_S)
+    except KeyboardInterrupt:
+        return 0
 
 
 def _statuses(run_dir: Path) -> "Iterator[RunStatus]":

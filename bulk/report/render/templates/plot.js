@@ -140,21 +140,31 @@ function table(heads, rows) {
   return scroll;
 }
 
+// A figure; `redraw` of it shows newer figures of the same plot.
 function figure(plot) {
-  const legend = element("div", {className: "legend"}, ...(plot.legend ?? []).map(([name, className]) =>
-    element("span", {}, element("i", {className: `dot ${className}`}), name)));
-  const canvas = element("div", {className: "canvas"});
+  const legend = element("div", {className: "legend"}), canvas = element("div", {className: "canvas"});
   const details = element("details", {}, element("summary", {textContent: `Figures: ${plot.title}`}));
-  details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) details.append(table(plot.heads, plot.figures()));
-  });
   const found = element("figure", {}, element("figcaption", {textContent: plot.title}), legend, canvas, details);
   let drawn = 0;
-  new ResizeObserver(() => {
+  function tabulate() {
+    if (details.open) details.replaceChildren(details.firstChild, table(plot.heads, plot.figures()));
+  }
+  function draw() {
     const width = Math.round(canvas.clientWidth);
     if (!width || width === drawn) return;
     drawn = width;
     canvas.replaceChildren(plot.draw(width, plot));
-  }).observe(canvas);
+  }
+  found.redraw = fresh => {
+    plot = fresh;
+    drawn = 0;
+    legend.replaceChildren(...(plot.legend ?? []).map(([name, className]) =>
+      element("span", {}, element("i", {className: `dot ${className}`}), name)));
+    tabulate();
+    draw();
+  };
+  found.redraw(plot);
+  details.addEventListener("toggle", tabulate);
+  new ResizeObserver(draw).observe(canvas);
   return found;
 }

@@ -149,7 +149,8 @@ END $$;
 -- Makes items to-do again that ended so, of shards that nobody works on, or (`held` is not NULL) of those that this
 -- worker holds. Their lines stay where they are, and nothing points to them.
 CREATE OR REPLACE FUNCTION reopen(
-    of_run bigint, held int[], epochs int[], outcomes smallint[], codes_not smallint[], below bigint
+    of_run bigint, held int[], epochs int[], outcomes smallint[], codes_not smallint[], below bigint, codes smallint[],
+    jobs int[]
 ) RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     reopened bigint;
@@ -169,6 +170,7 @@ BEGIN
     WITH deleted AS (
         DELETE FROM outcome o WHERE o.run = of_run AND o.shard = ANY (chosen) AND o.outcome = ANY (outcomes)
             AND o.code <> ALL (codes_not) AND (below IS NULL OR o.idx < below)
+            AND (codes IS NULL OR o.code = ANY (codes)) AND (jobs IS NULL OR o.job = ANY (jobs))
         RETURNING o.shard, o.job, o.outcome, o.code
     ), noted AS (
         SELECT d.shard, d.job, d.outcome, d.code, count(*) AS items FROM deleted d GROUP BY 1, 2, 3, 4

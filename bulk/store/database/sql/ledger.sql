@@ -39,7 +39,7 @@ SELECT idx FROM outcome WHERE run = %s AND job = %s AND idx >= %s AND idx < %s
 SELECT idx FROM outcome WHERE run = %s AND job = %s AND idx = ANY (%s::bigint[])
 
 -- name: reopen
-SELECT reopen(%s, %s::int[], %s::int[], %s::smallint[], %s::smallint[], %s)
+SELECT reopen(%s, %s::int[], %s::int[], %s::smallint[], %s::smallint[], %s, %s::smallint[], %s::int[])
 
 -- name: finish
 UPDATE participant SET ended_at = clock_timestamp(), exit_code = %s, why = %s, status = %s

@@ -1,0 +1,107 @@
+"""`bulk serve`: the page for the fleet, on loopback."""
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.cli import event_loop, output
+from bulk.cli.logs import Command
+from bulk.cli.options import RUNS
+from bulk.errors import UsageError
+
+if TYPE_CHECKING:
+    from bulk.serve.server import Settings
+
+PORT = 8422
+CONNECTIONS = 4_000
+"""Connections that there is room for, where the system lets it (count): more than there are tabs."""
+SHORTEST_KEY = 16
+
+
+@click.command(cls=Command)
+@click.option(
+    "--runs",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A run directory, or a folder of some. Repeatable. Default: runs.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="TCP port; 0 takes any free one."
+)
+@click.option("--read-only", "is_read_only", is_flag=True, help="Nothing can be paused, stopped, set or run again.")
+@click.option(
+    "--metrics-key",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Where the key of /metrics is kept; it is made where it is missing.",
+)
+def serve(folders: tuple[Path, ...], *, port: int, is_read_only: bool, metrics_key: Path | None) -> int:
+    """Serve a page that shows every run below DIR, and steers them.
+
+    It listens on loopback only. The first line on standard output is the address, with the key that opens it; each
+    start has a new one. Runs are only read: this command may end at any time. Ctrl-C ends it.
+    """
+    import platformdirs
+
+    from bulk.platform.environment import room_for_connections
+    from bulk.serve.server import Settings
+
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"--runs: {folder} is not a folder")
+    settings = Settings(
+        folders=folders or (RUNS,),
+        cache=platformdirs.user_cache_path("bulk") / "serve",
+        port=port,
+        is_read_only=is_read_only,
+        metrics_key="" if metrics_key is None else _kept_key(metrics_key),
+    )
+    room_for_connections(CONNECTIONS)  # raises the limit of open files
+    try:
+        event_loop.run(lambda: _served(settings, has_key_file=metrics_key is not None))
+    except OSError as error:
+        raise UsageError(f"port {port} can't be used: {error.strerror or error}; --port 0 takes any free one") from None
+    return 0
+
+
+async def _served(settings: "Settings", *, has_key_file: bool) -> None:
+    import anyio
+
+    from bulk.clock import Clock
+    from bulk.serve.server import serving
+
+    async with serving(settings, Clock()) as served:
+        output.out(served.address)
+        output.say("This address holds the key: give it to nobody who may not see the runs. Ctrl-C ends the page.")
+        if not has_key_file:
+            output.say("For collectors of metrics name a key of their own with --metrics-key FILE.")
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                break
+
+
+def _kept_key(path: Path) -> str:
+    """Return the key in the file; where there is none, a new one that is kept there."""
+    import secrets
+
+    from bulk.storage.private_files import open_private
+
+    try:
+        key = path.read_text("utf-8").strip()
+    except FileNotFoundError:
+        key = secrets.token_urlsafe(32)
+        try:
+            with open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
+                file.write(key + "\n")
+        except OSError as error:
+            raise UsageError(f"--metrics-key: {path} can't be written: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--metrics-key: {path} can't be read: {error}") from None
+    if len(key) < SHORTEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(f"--metrics-key: {path} holds no key: at least {SHORTEST_KEY} characters without spaces")
+    return key

@@ -1,0 +1,87 @@
+// What a person does to a run: each is asked once, in a dialog, and then sent.
+
+const LIMITS = {
+  concurrency: ["Most requests in flight", "a count, up to what the run was started with"],
+  reserve: ["Left of each budget for others", "a count or a share, such as 500 or 10%"],
+  failures: ["Failed items after which the run stops", "a count, a share, or none"],
+  max_duration: ["How long the run may take", "such as 90s or 2h, or none"],
+};
+
+// Asks, and sends what was agreed to. fields: nodes of the form; args: what is sent, from the form; null: nothing is.
+function confirm({title, says, fields = [], yes, isDanger = false, path, args}) {
+  const dialog = byId("ask"), error = h("p", {class: "error", role: "alert"});
+  const send = h("button", {type: "submit", class: isDanger ? "danger" : "main"}, yes);
+  const cancel = h("button", {type: "button"}, "Cancel");
+  const form = h("form", {method: "dialog"}, h("h2", {id: "ask-title"}, title), ...says.map(words => h("p", {}, words)), ...fields, error, h("div", {class: "buttons"}, cancel, send));
+  cancel.addEventListener("click", () => dialog.close());
+  form.addEventListener("submit", async event => {
+    event.preventDefault();
+    const wanted = args(form);
+    if (wanted === null) return dialog.close();
+    send.disabled = true;
+    try {
+      const done = await tell(path, wanted);
+      dialog.close();
+      said(`Done: the run is ${done.state}.`);
+      wake();
+    } catch (refused) {
+      error.replaceChildren(text(refused.message), ...(refused.command ? [h("br"), "In a terminal: ", h("code", {}, shown(refused.command))] : []));
+      send.disabled = false;
+    }
+  });
+  dialog.replaceChildren(form);
+  dialog.showModal();
+  (fields.length ? form.querySelector("input") : cancel).focus();
+}
+
+const steps = {
+  pause: (page, path) => confirm({
+    title: `Pause ${shown(page.run.name)}?`, yes: "Pause", path: `${path}/pause`, args: () => ({}),
+    says: ["Nothing new is sent until it is resumed. What is in flight ends first. The process stays, and its time limit goes on."],
+  }),
+  resume: (page, path) => confirm({
+    title: `Resume ${shown(page.run.name)}?`, yes: "Resume", path: `${path}/resume`, args: () => ({}),
+    says: [page.run.state === "paused" || page.run.state === "pausing" ? "It goes on where it was paused." : `A new process goes on with it: ${several(page.run.left, "item")} are left. Nothing is done twice.`],
+  }),
+  stop: (page, path) => confirm({
+    title: `Stop ${shown(page.run.name)}?`, yes: "Stop", isDanger: true, path: `${path}/stop`,
+    args: form => form.elements.now.checked ? {now: true} : {},
+    fields: [h("label", {class: "check"}, h("input", {type: "checkbox", name: "now"}), "Don't wait for what is in flight; the next process settles it")],
+    says: ["What is in flight ends first, then its process ends with exit code 3. It can be resumed."],
+  }),
+  set: (page, path) => {
+    const before = Object.fromEntries(Object.keys(LIMITS).map(name => [name, String(page.limits[name] ?? "none")]));
+    confirm({
+      title: `Limits of ${shown(page.run.name)}`, yes: "Set", path: `${path}/set`,
+      args: form => {
+        const changed = Object.keys(LIMITS).filter(name => form.elements[name].value.trim() !== before[name]);
+        return changed.length ? Object.fromEntries(changed.map(name => [name, form.elements[name].value.trim()])) : null;
+      },
+      fields: Object.entries(LIMITS).map(([name, [label, hint]]) => h("label", {}, `${label} `, h("span", {class: "soft"}, `(${hint})`), h("input", {name, value: before[name], autocomplete: "off"}))),
+      says: ["They are in force at once. When the run is resumed, it begins with the old ones again."],
+    });
+  },
+  retry: (page, path, chosen, items) => {
+    const words = Object.values(chosen).filter(Boolean).map(shown).join(", ");
+    confirm({
+      title: "Run them again?", yes: `Retry ${count(items)}`, path: `${path}/retry`, args: () => chosen,
+      says: [`${several(items, "item")}${words ? ` (${words})` : " that did not succeed"} of ${shown(page.run.name)} are run again by a new process. What is unknown is looked at first; new lines replace the old ones.`],
+    });
+  },
+};
+
+function buttons(page) {
+  if (page.is_read_only) return null;
+  const {state} = page.run, isLive = ["checking", "running", "pausing", "paused", "draining"].includes(state);
+  const button = (step, words, className = "") => h("button", {type: "button", class: className, "data-step": step, "data-key": step}, words);
+  const made = [];
+  if (state === "running" || state === "checking") made.push(button("pause", "Pause"));
+  if (["paused", "pausing", "stopped", "lost"].includes(state)) made.push(button("resume", "Resume", "main"));
+  if (isLive && state !== "draining") made.push(button("set", "Limits"));
+  if (isLive) made.push(button("stop", "Stop", "danger"));
+  const wrong = wrongOf(page.run);
+  if (state === "complete" && wrong) made.push(button("retry", `Retry ${count(wrong)}`, "main"));
+  return h("div", {class: "buttons", role: "group", "aria-label": "Steer the run"}, ...made);
+}
+
+const wrongOf = run => (run.outcomes.failed ?? 0) + (run.outcomes.skipped ?? 0) + (run.outcomes.unknown ?? 0) - run.superseded;

@@ -1,0 +1,151 @@
+"""Which runs there are, and where each of them stands. All of it blocks: it is called in threads.
+
+A run has a name here, by which alone it is found: the name of its folder, and for those of the second folder on its
+number before it (`2:nightly`). So no address of a page can name a path. Where a run without a process stands is read
+again only when its files have changed; one that is driven is asked through its control socket.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bulk.clock import Clock
+from bulk.control import client
+from bulk.control.place import NAME as SOCKET
+from bulk.errors import BulkError
+from bulk.ledger.database import LEDGER
+from bulk.ledger.view import LedgerView
+from bulk.report.run_list import ListedRun, runs_below
+from bulk.report.run_state import Standing, stand
+from bulk.status import RunStatus
+
+FRESH_S = 0.4
+"""A look at all runs serves whoever asks within this time (seconds)."""
+_FILES = (LEDGER, f"{LEDGER}-wal", SOCKET)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where a run stands now.
+
+    Attributes:
+        in_force: its limits that can be set, where its process says them.
+        is_silent: a process drives it and does not answer.
+    """
+
+    standing: Standing
+    in_force: Mapping[str, Any] = field(default_factory=dict)
+    is_silent: bool = False
+
+    @property
+    def live(self) -> RunStatus | None:
+        """What its process says; None where none drives it."""
+        return self.standing.last if self.standing.is_live else None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRun:
+    """One run: its name here, its place, and where it stands (`look` is None where it has no ledger that can be
+    read)."""
+
+    name: str
+    run_dir: Path
+    listed: ListedRun
+    look: Look | None
+
+
+class Fleet:
+    """The runs below some folders.
+
+    Args:
+        folders: each is a run directory, or holds some.
+        origin: name of the file that a run directory has before its ledger.
+    """
+
+    def __init__(self, folders: Sequence[Path], origin: str, clock: Clock) -> None:
+        self._folders, self._origin, self._clock = tuple(folders), origin, clock
+        self._ended: dict[Path, tuple[object, Look]] = {}
+        self._runs: dict[str, FleetRun] = {}
+        self._looked_at = float("-inf")
+        self._lock = threading.Lock()
+
+    def runs(self) -> list[FleetRun]:
+        """Return all of them, the newest first."""
+        with self._lock:
+            if self._clock.monotonic() - self._looked_at >= FRESH_S:
+                found = {run.name: run for run in self._found()}
+                self._runs = dict(sorted(found.items(), key=lambda each: _age(each[1]), reverse=True))
+                self._looked_at = self._clock.monotonic()
+            return list(self._runs.values())
+
+    def place_of(self, name: str) -> Path | None:
+        """Return the run directory of that name; None where there is no such run."""
+        known = self._runs.get(name)
+        if known is None:
+            known = {run.name: run for run in self.runs()}.get(name)
+        return None if known is None else known.run_dir
+
+    def look(self, run_dir: Path) -> Look:
+        """Return where the run in `run_dir` stands.
+
+        Raises:
+            RunDirectoryError: its ledger can't be read.
+        """
+        signature = [_stamp(run_dir / name) for name in _FILES]
+        kept = self._ended.get(run_dir)
+        if kept is not None and kept[0] == signature:
+            return kept[1]
+        live, in_force, is_silent = _asked(run_dir) if signature[-1] is not None else (None, {}, False)
+        found = Look(stand(LedgerView(run_dir), self._clock.now(), live), in_force, is_silent)
+        self._ended.pop(run_dir, None)
+        if not found.standing.is_live:
+            self._ended[run_dir] = (signature, found)
+        return found
+
+    def _found(self) -> Iterator[FleetRun]:
+        for number, folder in enumerate(self._folders, 1):
+            looks: dict[Path, Look] = {}
+            for listed in runs_below(folder, self._origin, self._standing_into(looks)):
+                run_dir = Path(listed.run_dir)
+                name = run_dir.resolve().name if run_dir == folder else run_dir.name
+                yield FleetRun(name if number == 1 else f"{number}:{name}", run_dir, listed, looks.get(run_dir))
+
+    def _standing_into(self, looks: dict[Path, Look]) -> Callable[[Path], Standing]:
+        def standing_of(run_dir: Path) -> Standing:
+            looks[run_dir] = self.look(run_dir)
+            return looks[run_dir].standing
+
+        return standing_of
+
+
+def _age(run: FleetRun) -> tuple[bool, float, str]:
+    is_live = run.look is not None and run.look.standing.is_live
+    return is_live or run.listed.state == "checking", run.listed.started_at or 0.0, run.name
+
+
+def _asked(run_dir: Path) -> tuple[RunStatus | None, Mapping[str, Any], bool]:
+    try:
+        answer = client.ask(run_dir, "status", who="web")
+    except client.Unreached:
+        return None, {}, False
+    except client.Silent:
+        return None, {}, True
+    return answer.status, answer.in_force, False
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def view_of(run_dir: Path) -> LedgerView | None:
+    """Return the ledger of the run in `run_dir`; None where there is none that can be read."""
+    try:
+        return LedgerView(run_dir)
+    except BulkError:
+        return None

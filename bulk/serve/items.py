@@ -1,0 +1,257 @@
+"""The items of a run that have ended: a page of them, with filter and search, and one of them whole.
+
+Blocking, and read only. A page begins after a key, never at a number, so that the last one costs as much as the first.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.clock import Clock
+from bulk.ledger.view import CUT_BYTES, Cut, LedgerView
+from bulk.report.tally import label_of_redacted
+from bulk.report.tally_rows import LineError
+from bulk.serve.search_index import SearchIndex, Wanted, place_of
+from bulk.storage.private_files import open_private
+
+PAGE = 100
+MOST_LABEL, MOST_MESSAGE = 300, 500
+MOST_ITEM_BYTES = 1024 * 1024
+"""A longer line is shown without its result."""
+GROW_S, FIND_S = 0.12, 0.2
+"""How long one answer takes in what is new, and searches (seconds); the page asks again for the rest."""
+MOST_LOOKS = 20
+_RESULT = b',"result":'
+_INDEX_NAME = re.compile(r"[0-9a-f]{32}")
+"""What the folders of indexes are called; nothing else is ever removed."""
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which items are wanted; empty: any. `text` is searched in names, ids, request ids, codes and messages."""
+
+    job: str = ""
+    outcome: str = ""
+    code: str = ""
+    text: str = ""
+
+
+class ItemRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An item in a list."""
+
+    job: str
+    index: int
+    id: str | None
+    label: str
+    outcome: str
+    code: str
+    message: str
+    http_status: int | None
+    attempts: int
+    started_at: str
+    elapsed_ms: float
+    request_id: str | None
+
+
+class ItemsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page.
+
+    Attributes:
+        next: what the next one comes after; empty where nothing is left.
+        indexed: which share of the results can be searched by now (0.0 to 1.0); None where nothing is searched for.
+        count: how many items fit, where the ledger counts that.
+    """
+
+    rows: list[ItemRow]
+    next: str
+    indexed: float | None
+    count: int | None
+
+
+class _Head(msgspec.Struct):
+    """A line without its result."""
+
+    job: str
+    index: int
+    outcome: str
+    id: str | None = None
+    item: msgspec.Raw = msgspec.Raw(b"{}")
+    http_status: int | None = None
+    attempts: int = 0
+    started_at: str = ""
+    elapsed_ms: float = 0.0
+    request_id: str | None = None
+    error: LineError | None = None
+
+
+_decode = msgspec.json.Decoder(_Head).decode
+_fields = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Items:
+    """The items of all runs of the fleet.
+
+    Args:
+        cache: folder for the indexes; it is used by one process at a time, another one has a folder of its own.
+    """
+
+    def __init__(self, cache: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._stack = contextlib.ExitStack()
+        self._folder = self._held(cache)
+        self._indexes: dict[Path, tuple[SearchIndex, threading.Lock]] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._stack.close()
+
+    def page(self, view: LedgerView, wanted: Filter, after: str) -> ItemsPage:
+        """Return the page that comes after `after` (`ItemsPage.next`; empty: the first).
+
+        Raises:
+            RunDirectoryError: the run can't be read. ValueError: `after` is none of ours.
+        """
+        names = [job[0] for job in view.identity().jobs]
+        if wanted.text:
+            return self._searched(view, wanted, int(after or 0), names)
+        count = _count(view, wanted, names)
+        found: list[Cut] = []
+        if count:
+            job, _, index = after.partition(":")
+            start = (int(job), int(index)) if after else (-1, -1)
+            found = view.page(start, PAGE + 1, job=wanted.job, outcome=wanted.outcome, code=wanted.code)
+        rows = [_row(each, names) for each in found[:PAGE]]
+        more = f"{found[PAGE - 1].job}:{found[PAGE - 1].place}" if len(found) > PAGE else ""
+        return ItemsPage(rows=rows, next=more, indexed=None, count=count)
+
+    def _searched(self, view: LedgerView, wanted: Filter, after: int, names: list[str]) -> ItemsPage:
+        index, lock = self._index(view)
+        job = names.index(wanted.job) if wanted.job in names else None
+        rows, at, until = list[ItemRow](), after, self._clock.monotonic() + FIND_S
+        if wanted.job and job is None:
+            return ItemsPage(rows=[], next="", indexed=1.0, count=None)
+        with lock:
+            share = index.grow(GROW_S)
+            sought = Wanted(job, wanted.outcome, wanted.code, _count(view, wanted, names))
+            for _ in range(MOST_LOOKS):
+                left_s = until - self._clock.monotonic()
+                found = index.find(wanted.text, sought, at, PAGE - len(rows), max(left_s, 0.01))
+                rows += [_row(each, names) for each in view.current(found.hits)]
+                at = found.next
+                if found.is_complete or len(rows) >= PAGE or left_s <= 0:
+                    break
+        return ItemsPage(rows=rows, next="" if found.is_complete else str(at), indexed=share, count=None)
+
+    def _index(self, view: LedgerView) -> tuple[SearchIndex, threading.Lock]:
+        with self._lock:
+            if view.run_dir not in self._indexes:
+                name = hashlib.sha256(f"{view.run_dir.resolve()}\0{view.began_at()}".encode()).hexdigest()[:32]
+                index = SearchIndex(view, self._folder / name, self._clock.monotonic)
+                self._indexes[view.run_dir] = index, threading.Lock()
+            return self._indexes[view.run_dir]
+
+    def _held(self, cache: Path) -> Path:
+        """Return the folder, without the indexes of runs that are gone; one of its own while another process has it."""
+        try:
+            cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fd = open_private(cache / "lock", os.O_RDWR | os.O_CREAT)
+            self._stack.callback(os.close, fd)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bulk-serve-")))
+        for folder in cache.iterdir():
+            place = place_of(folder)
+            if _INDEX_NAME.fullmatch(folder.name) and (place is None or not place.is_dir()):
+                shutil.rmtree(folder, ignore_errors=True)
+        return cache
+
+
+def item(view: LedgerView, job: str, index: int) -> bytes | None:
+    """Return the line of one item as JSON, without its result where that is long; None where it has not ended.
+
+    Raises:
+        RunDirectoryError: the run can't be read.
+    """
+    names = [each[0] for each in view.identity().jobs]
+    if job not in names:
+        return None
+    number = names.index(job)
+    found = view.page((number, index - 1), 1, job=job)
+    if not found or found[0].place != index:
+        return None
+    if found[0].length > MOST_ITEM_BYTES:
+        return _without_result(found[0].line)
+    return view.lines_of(number, [index], MOST_ITEM_BYTES)[index]
+
+
+def _without_result(line: bytes) -> bytes | None:
+    end = line.find(_RESULT)
+    return line[:end] + b',"result":"(too long for this page)"}' if end > 0 else None
+
+
+def _count(view: LedgerView, wanted: Filter, names: list[str]) -> int:
+    """Return how many items fit the filter, text left out."""
+    return sum(
+        items
+        for job, outcome, code, items in view.sums()
+        if wanted.job in ("", names[job]) and wanted.outcome in ("", outcome) and wanted.code in ("", code)
+    )
+
+
+def _row(cut: Cut, names: list[str]) -> ItemRow:
+    head = _head(cut)
+    if head is None:
+        return _unread(cut, names)
+    error = head.error
+    return ItemRow(
+        job=head.job,
+        index=head.index,
+        id=head.id,
+        label=label_of_redacted(_fields(head.item))[:MOST_LABEL],
+        outcome=head.outcome,
+        code=error.code if error is not None else "",
+        message=error.message[:MOST_MESSAGE] if error is not None else "",
+        http_status=(error.http_status if error is not None else None) or head.http_status,
+        attempts=(error.attempts if error is not None else 0) or head.attempts,
+        started_at=head.started_at,
+        elapsed_ms=head.elapsed_ms,
+        request_id=head.request_id,
+    )
+
+
+def _head(cut: Cut) -> _Head | None:
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return _decode(cut.line)
+    end = cut.line.find(_RESULT)
+    if end > 0:
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return _decode(cut.line[:end] + b"}")
+    return None
+
+
+def _unread(cut: Cut, names: list[str]) -> ItemRow:
+    return ItemRow(
+        job=names[cut.job],
+        index=cut.place,
+        id=None,
+        label=f"(its line of {cut.length:,} bytes is too long for a list)"
+        if cut.length > CUT_BYTES
+        else "(unreadable)",
+        outcome="",
+        code="",
+        message="",
+        http_status=None,
+        attempts=0,
+        started_at="",
+        elapsed_ms=0.0,
+        request_id=None,
+    )

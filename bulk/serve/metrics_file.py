@@ -1,0 +1,72 @@
+"""The text file that a run keeps up to date for a collector of metrics: `--metrics FILE`.
+
+A thread of its own looks at the run as anybody would, so that neither a slow disk nor a collector holds it up. The file
+is replaced as a whole, without times of its own, which collectors of text files refuse.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from bulk.clock import Clock
+from bulk.control import client
+from bulk.errors import BulkError
+from bulk.ledger.view import LedgerView
+from bulk.redaction import redact
+from bulk.report.run_state import stand
+from bulk.serve import metrics
+from bulk.serve.metrics_source import Latencies, figures
+
+EVERY_S = 15.0
+"""How often the file is written anew (seconds)."""
+FIRST_S = 1.0
+"""How often it is tried until the run has a ledger (seconds)."""
+
+
+class MetricsFile:
+    """Keeps the file up to date within its block, and writes it once more at the end.
+
+    Args:
+        say: told once, where the file can't be written.
+    """
+
+    def __init__(self, path: Path, run_dir: Path, clock: Clock, say: Callable[[str], None]) -> None:
+        self._path, self._run_dir, self._clock, self._say = path, run_dir, clock, say
+        self._latencies = Latencies()
+        self._is_over = threading.Event()
+        self._is_broken = False
+        self._thread = threading.Thread(target=self._keep, name="metrics", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._write()
+
+    def _keep(self) -> None:
+        pause_s = 0.0
+        while not self._is_over.wait(pause_s):
+            pause_s = EVERY_S if self._write() else FIRST_S
+
+    def _write(self) -> bool:
+        """Return whether the run has anything to tell."""
+        part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
+        try:
+            view = LedgerView(self._run_dir)
+            standing = stand(view, self._clock.now(), client.status(self._run_dir))
+            found = figures(self._run_dir.name, standing, view, self._latencies)
+        except BulkError:  # it has no ledger yet
+            return False
+        try:
+            part.write_text(redact(metrics.text([found], is_classic=True)), encoding="utf-8")
+            part.replace(self._path)
+        except OSError as flaw:
+            if not self._is_broken:
+                self._is_broken = True
+                self._say(f"--metrics: {self._path} can't be written: {flaw.strerror}")
+        return True

@@ -1,0 +1,296 @@
+"""Text of every item that has ended, in lower case, in a file that is searched as a whole.
+
+`text` has a line for each line of `results.jsonl`, in its order: what the item is, its id and request id, code and
+message. `rows` has three numbers of 64 bits for each: where its line begins in `text`, where it begins in
+`results.jsonl`, and which job, outcome, code and index it is. Both are private files in the user's cache, which
+the system maps into memory and which grow with the run. What they hold was redacted when it was written to the results.
+A line may have been replaced since: who asks looks each hit up in the ledger.
+"""
+
+import contextlib
+import mmap
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from bulk.ledger.view import LedgerView
+from bulk.model import SUCCESSFUL, ErrorCode
+from bulk.report.record import OUTCOMES
+from bulk.report.tally import label_of_redacted
+from bulk.report.tally_rows import LineError
+from bulk.storage.private_files import open_private, replacing, write_all
+
+STEP_BYTES = 512 * 1024
+MOST_TEXT = 600
+"""Characters of one item that can be searched."""
+BLOCK_ROWS = 65_536
+RARE_SHARE = 0.05
+"""Where fewer items than this share fit the filter, those are searched one by one."""
+
+_ROW_NUMBERS = 3
+_INDEX_BITS, _CODE_BITS, _OUTCOME_BITS = 36, 8, 4
+_OUTCOMES = {word: number for number, word in enumerate(OUTCOMES)}
+_CODES = {str(code): number for number, code in enumerate(ErrorCode, 1)}
+_OTHER_CODE = (1 << _CODE_BITS) - 1
+_RESULT = b',"result":'
+
+
+class _Searched(msgspec.Struct):
+    """What can be searched of a line of `results.jsonl`."""
+
+    job: str
+    index: int
+    outcome: str
+    item: msgspec.Raw = msgspec.Raw(b"{}")
+    id: str | None = None
+    request_id: str | None = None
+    error: LineError | None = None
+
+
+Looked: TypeAlias = Generator[tuple[int, bool], None, None]
+"""Rows that were looked at, in their order, and whether each is a hit."""
+
+_decode = msgspec.json.Decoder(_Searched).decode
+_fields = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    """How much of which file is indexed: bytes of `results.jsonl` and of `text`, rows (count)."""
+
+    run_dir: str
+    generation: int = -1
+    results_bytes: int = 0
+    text_bytes: int = 0
+    rows: int = 0
+
+
+class Hit(NamedTuple):
+    """An item whose text was found: its job's number, its place in it, and where its line begins in the results."""
+
+    job: int
+    place: int
+    position: int
+
+
+class Found(NamedTuple):
+    """Hits, where the search goes on (bytes of `text`), and whether all of it was searched."""
+
+    hits: list[Hit]
+    next: int
+    is_complete: bool
+
+
+class Wanted(NamedTuple):
+    """Which items are looked for; None: any. `items`: how many fit, as the ledger counts them."""
+
+    job: int | None
+    outcome: str
+    code: str
+    items: int
+
+    def mask(self) -> tuple[int, int]:
+        """Return which bits of a row's third number count, and what they must be."""
+        parts = (
+            (self.job, 48, 16),
+            (_OUTCOMES.get(self.outcome) if self.outcome else None, _INDEX_BITS + _CODE_BITS, _OUTCOME_BITS),
+            (_CODES.get(self.code, _OTHER_CODE) if self.code else None, _INDEX_BITS, _CODE_BITS),
+        )
+        mask = value = 0
+        for number, shift, bits in parts:
+            if number is not None:
+                mask |= ((1 << bits) - 1) << shift
+                value |= number << shift
+        return mask, value
+
+
+class SearchIndex:
+    """The index of one run.
+
+    Args:
+        folder: of its files; made where it is not there.
+        monotonic: seconds that never jump.
+    """
+
+    def __init__(self, view: LedgerView, folder: Path, monotonic: Callable[[], float]) -> None:
+        self._view, self._folder, self._monotonic = view, folder, monotonic
+        self._jobs = {job[0]: number for number, job in enumerate(view.identity().jobs)}
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._meta = self._kept()
+
+    @property
+    def text_bytes(self) -> int:
+        """Size of the text (bytes)."""
+        return self._meta.text_bytes
+
+    def grow(self, seconds: float) -> float:
+        """Take in what is new, for about so long; returns which share of the results is taken in (0.0 to 1.0).
+
+        Raises:
+            RunDirectoryError: the results can't be read. OSError: the index can't be written.
+        """
+        until = self._monotonic() + seconds
+        while True:
+            new = self._view.appended(self._meta.generation, self._meta.results_bytes, STEP_BYTES)
+            if new.generation != self._meta.generation:
+                self._meta = _Meta(str(self._view.run_dir.resolve()), new.generation)
+            if new.lines:
+                self._add(new.start, new.lines)
+            done = self._meta.results_bytes
+            if not new.lines or self._monotonic() >= until:
+                self._keep()
+                return done / new.end if new.end else 1.0
+
+    def find(self, needle: str, wanted: Wanted, after: int, most: int, seconds: float) -> Found:
+        """Return items whose text holds `needle`, in whatever case, in the order in which they ended.
+
+        Args:
+            after: where an earlier search has stopped (bytes of `text`).
+            most: hits. seconds: after which the search stops, to be gone on with.
+        """
+        sought = needle.lower().encode("utf-8", "replace")
+        if not self._meta.rows:
+            return Found([], 0, True)
+        until, hits, at = self._monotonic() + seconds, list[Hit](), after
+        with self._mapped() as (text, rows):
+            starts = rows[::_ROW_NUMBERS]
+            is_rare = wanted.items < RARE_SHARE * self._meta.rows
+            looked_through = (_rare if is_rare else _common)(text, rows, sought, wanted, after)
+            with contextlib.closing(looked_through):
+                for looked, (row, is_hit) in enumerate(looked_through):
+                    if is_hit:
+                        key = rows[row * _ROW_NUMBERS + 2]
+                        hits.append(Hit(key >> 48, key & ((1 << _INDEX_BITS) - 1), rows[row * _ROW_NUMBERS + 1]))
+                    at = starts[row + 1] if row + 1 < len(starts) else self._meta.text_bytes
+                    if len(hits) == most or (looked % 64 == 0 and self._monotonic() >= until):
+                        break
+                else:
+                    at = self._meta.text_bytes
+            starts.release()
+        return Found(hits, at, at >= self._meta.text_bytes)
+
+    @contextlib.contextmanager
+    def _mapped(self) -> Iterator[tuple[mmap.mmap, memoryview]]:
+        with contextlib.ExitStack() as stack:
+            files = []
+            for name, size in (("text", self._meta.text_bytes), ("rows", self._meta.rows * 8 * _ROW_NUMBERS)):
+                fd = open_private(self._folder / name, os.O_RDONLY)
+                stack.callback(os.close, fd)
+                files.append(stack.enter_context(mmap.mmap(fd, size, access=mmap.ACCESS_READ)))
+            raw = stack.enter_context(memoryview(files[1]))
+            yield files[0], stack.enter_context(raw.cast("Q"))
+
+    def _add(self, start: int, lines: bytes) -> None:
+        text, rows, position = bytearray(), bytearray(), start
+        for line in lines.splitlines(keepends=True):
+            found = _searched(line)
+            if found is not None and found.job in self._jobs:
+                code = found.error.code if found.error is not None else ""
+                key = self._jobs[found.job] << 48 | _OUTCOMES.get(found.outcome, 0) << (_INDEX_BITS + _CODE_BITS)
+                key |= (_CODES.get(code, _OTHER_CODE) if code else 0) << _INDEX_BITS | found.index
+                for number in (self._meta.text_bytes + len(text), position, key):
+                    rows += number.to_bytes(8, "little")
+                text += _text_of(found) + b"\n"
+            position += len(line)
+        self._append("text", self._meta.text_bytes, text)
+        self._append("rows", self._meta.rows * 8 * _ROW_NUMBERS, rows)
+        self._meta = _Meta(
+            self._meta.run_dir,
+            self._meta.generation,
+            position,
+            self._meta.text_bytes + len(text),
+            self._meta.rows + len(rows) // 8 // _ROW_NUMBERS,
+        )
+
+    def _append(self, name: str, size: int, data: bytearray) -> None:
+        """Write behind the first `size` bytes; what a killed process left there goes."""
+        fd = open_private(self._folder / name, os.O_RDWR | os.O_CREAT)
+        try:
+            os.ftruncate(fd, size)
+            os.lseek(fd, size, os.SEEK_SET)
+            write_all(fd, data)
+        finally:
+            os.close(fd)
+
+    def _kept(self) -> _Meta:
+        place = str(self._view.run_dir.resolve())
+        try:
+            found = msgspec.json.decode((self._folder / "meta.json").read_bytes(), type=_Meta)
+            sizes = [(self._folder / name).stat().st_size for name in ("text", "rows")]
+        except (OSError, msgspec.MsgspecError):
+            return _Meta(place)
+        is_whole = sizes[0] >= found.text_bytes and sizes[1] >= found.rows * 8 * _ROW_NUMBERS
+        return found if is_whole and found.run_dir == place else _Meta(place)
+
+    def _keep(self) -> None:
+        with replacing(self._folder / "meta.json") as file:
+            file.write(msgspec.json.encode(self._meta))
+
+
+def place_of(folder: Path) -> Path | None:
+    """Return the run directory that the index in `folder` is of; None where it is none."""
+    try:
+        return Path(msgspec.json.decode((folder / "meta.json").read_bytes(), type=_Meta).run_dir)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _searched(line: bytes) -> _Searched | None:
+    """Return what can be searched of a line; of what went well its head, as results may be megabytes."""
+    end = line.find(_RESULT)
+    for head in (line[:end] + b"}", line) if end > 0 else (line,):
+        try:
+            found = _decode(head)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        if found.outcome in SUCCESSFUL or head is line:
+            return found
+    return None
+
+
+def _text_of(found: _Searched) -> bytes:
+    words = [label_of_redacted(_fields(found.item)), f"#{found.index}"]
+    words += filter(None, (found.id, found.request_id))
+    if found.error is not None:
+        words += (found.error.code, found.error.message)
+    text = "\t".join(words).lower()[:MOST_TEXT]
+    return text.replace("\n", " ").encode("utf-8", "replace")
+
+
+def _common(text: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, after: int) -> Looked:
+    """Yield the rows that hold it, and whether each is wanted."""
+    mask, value = wanted.mask()
+    starts, at = rows[::_ROW_NUMBERS], text.find(sought, after)
+    size = len(starts)
+    try:
+        while at >= 0:
+            row = bisect_right(starts, at) - 1
+            yield row, rows[row * _ROW_NUMBERS + 2] & mask == value
+            at = text.find(sought, starts[row + 1]) if row + 1 < size else -1
+    finally:
+        starts.release()
+
+
+def _rare(text: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, after: int) -> Looked:
+    """Yield the rows that are wanted, and whether each holds it; and the last of each block, so that time is looked at.
+
+    For where few are wanted.
+    """
+    mask, value = wanted.mask()
+    starts, keys = rows[::_ROW_NUMBERS], rows[2::_ROW_NUMBERS]
+    size = len(starts)
+    try:
+        for first in range(bisect_right(starts, after - 1) if after else 0, size, BLOCK_ROWS):
+            block = keys[first : first + BLOCK_ROWS].tolist()
+            for row, key in enumerate(block, first):
+                if key & mask == value:
+                    end = starts[row + 1] if row + 1 < size else len(text)
+                    yield row, text.find(sought, starts[row], end) >= 0
+            if first + len(block) < size:
+                yield first + len(block) - 1, False
+    finally:
+        starts.release()
+        keys.release()

@@ -1,0 +1,303 @@
+"""The server of the page: what is answered where.
+
+    GET  /, /run/…, /budgets      the page itself: the same for everybody, without data
+    GET  /page.js, /page.css      its module and its style sheet; /icon.svg
+    GET  /api/runs                the runs
+    GET  /api/runs/NAME           one run; …/plots, …/items, …/items/JOB/INDEX
+    POST /api/runs/NAME/VERB      steering
+    GET  /metrics                 OpenMetrics
+
+Answers carry an ETag, and a page that asks every second mostly hears 304. What reads ledgers does so in threads; pages
+that ask for the same at the same moment share one answer.
+"""
+
+import contextlib
+import functools
+import hashlib
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+from aiohttp import web
+
+from bulk.clock import Clock
+from bulk.engine.origin import NAME as ORIGIN
+from bulk.errors import BulkError
+from bulk.ledger.view import LedgerView
+from bulk.redaction import redact_json
+from bulk.report.render.json_data import as_data
+from bulk.serve import metrics, run_page
+from bulk.serve.fleet import Fleet
+from bulk.serve.guard import METRICS, Guard, add_headers, middleware
+from bulk.serve.items import Filter, Items, item
+from bulk.serve.metrics_source import Latencies, fleet_text
+from bulk.serve.plots import Plots
+from bulk.serve.steer import VERBS, NotDone, Steer
+
+T = TypeVar("T")
+
+HOST = "127.0.0.1"
+MOST_BODY_BYTES = 16 * 1024
+SHARED_S = 0.3
+"""So long an answer serves everybody who asks for the same (seconds)."""
+MOST_SHARED = 64
+THREADS = 4
+KEY_BYTES = 32
+SHUTDOWN_S = 1.0
+_ASSETS = resources.files("bulk.serve").joinpath("assets")
+_REPORT_ASSETS = resources.files("bulk.report.render").joinpath("templates")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a server is started with.
+
+    Attributes:
+        folders: of runs. cache: folder for search indexes.
+        port: TCP port; 0: any free one.
+        metrics_key: opens `/metrics` and nothing else; empty: one is made.
+    """
+
+    folders: Sequence[Path]
+    cache: Path
+    port: int = 0
+    is_read_only: bool = False
+    metrics_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that answers: its address, the key of the page, and that of the metrics."""
+
+    url: str
+    key: str
+    metrics_key: str
+
+    @property
+    def address(self) -> str:
+        """Return what a person opens; the key stands behind the `#`, which no browser sends anywhere."""
+        return f"{self.url}/#key={self.key}"
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
+    """Serve the page within the block.
+
+    Raises:
+        OSError: the port is taken, or can't be.
+    """
+    listener = socket.socket()
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, settings.port))
+        port = listener.getsockname()[1]
+        guard = Guard(
+            port=port,
+            key=secrets.token_urlsafe(KEY_BYTES),
+            metrics_key=settings.metrics_key or secrets.token_urlsafe(KEY_BYTES),
+            is_read_only=settings.is_read_only,
+        )
+        items = Items(settings.cache, clock)
+        try:
+            answers = Answers(Fleet(settings.folders, ORIGIN, clock), items, guard, clock)
+            runner = web.AppRunner(answers.application(), access_log=None, shutdown_timeout=SHUTDOWN_S)
+            await runner.setup()
+            try:
+                await web.SockSite(runner, listener).start()
+                yield Served(f"http://{HOST}:{port}", guard.key, guard.metrics_key)
+            finally:
+                await runner.cleanup()
+        finally:
+            items.close()
+
+
+class Answers:
+    """Answers what is asked, once the guard has let it in."""
+
+    def __init__(self, fleet: Fleet, items: Items, guard: Guard, clock: Clock) -> None:
+        self._fleet, self._items, self._guard, self._clock = fleet, items, guard, clock
+        self._plots, self._latencies, self._steer = Plots(), Latencies(), Steer(_wait)
+        self._threads = anyio.CapacityLimiter(THREADS)
+        self._shared: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        self._sharing: dict[str, anyio.Lock] = {}
+
+    def application(self) -> web.Application:
+        """Return it as aiohttp's."""
+        app = web.Application(middlewares=[middleware(self._guard, refused), _telling], client_max_size=MOST_BODY_BYTES)
+        app.on_response_prepare.append(add_headers)
+        for path in ("/", "/run/{name}", "/run/{name}/items", "/run/{name}/items/{job}/{index}", "/budgets"):
+            app.router.add_get(path, _shell)
+        app.router.add_get("/page.js", _script)
+        app.router.add_get("/page.css", _style)
+        app.router.add_get("/icon.svg", _icon)
+        app.router.add_get("/api/runs", self._runs)
+        app.router.add_get("/api/budgets", self._budgets)
+        app.router.add_get("/api/runs/{name}", self._run)
+        app.router.add_get("/api/runs/{name}/plots", self._curves)
+        app.router.add_get("/api/runs/{name}/items", self._items_page)
+        app.router.add_get("/api/runs/{name}/items/{job}/{index}", self._item)
+        app.router.add_post("/api/runs/{name}/{verb}", self._do)
+        app.router.add_get(METRICS, self._metrics)
+        return app
+
+    async def _runs(self, request: web.Request) -> web.Response:
+        query, state = request.query.get("q", ""), request.query.get("state", "")
+        return await self._told(
+            request, lambda: run_page.listed(self._fleet, query, state, is_read_only=self._guard.is_read_only)
+        )
+
+    async def _budgets(self, request: web.Request) -> web.Response:
+        return await self._told(request, lambda: run_page.budgets(self._fleet.runs()))
+
+    async def _run(self, request: web.Request) -> web.Response:
+        name, place = await self._place(request)
+        is_read_only = self._guard.is_read_only
+        return await self._told(
+            request, lambda: run_page.run_page(self._fleet, name, place, self._clock, is_read_only=is_read_only)
+        )
+
+    async def _curves(self, request: web.Request) -> web.Response:
+        _, place = await self._place(request)
+        return await self._told(
+            request,
+            lambda: self._plots.of(LedgerView(place), self._fleet.look(place).standing, self._clock.now()),
+            is_dated=False,
+        )
+
+    async def _items_page(self, request: web.Request) -> web.Response:
+        _, place = await self._place(request)
+        asked = request.query
+        wanted = Filter(
+            job=asked.get("job", ""),
+            outcome=asked.get("outcome", ""),
+            code=asked.get("code", ""),
+            text=" ".join(asked.get("q", "").split()),
+        )
+        after = asked.get("after", "")
+        try:
+            return await self._told(request, lambda: self._items.page(LedgerView(place), wanted, after), is_dated=False)
+        except ValueError:
+            return refused(400, "there is no such page")
+
+    async def _item(self, request: web.Request) -> web.Response:
+        _, place = await self._place(request)
+        job, index = request.match_info["job"], request.match_info["index"]
+        if not index.isdecimal() or len(index) > 12:
+            return refused(404, "there is no such item")
+        line = await self._blocking(lambda: item(LedgerView(place), job, int(index)))
+        return refused(404, "that item has not ended, or is none of the run") if line is None else _json(request, line)
+
+    async def _do(self, request: web.Request) -> web.Response:
+        _, place = await self._place(request)
+        verb = request.match_info["verb"]
+        if verb not in VERBS:
+            return refused(404, "there is no such verb")
+        try:
+            args = msgspec.json.decode(await request.read(), type=dict[str, Any])
+        except msgspec.MsgspecError:
+            return refused(400, "that is no JSON object")
+        try:
+            done = await self._blocking(lambda: self._steer.do(place, verb, args, self._clock.now()))
+        except NotDone as reason:
+            return refused(409, str(reason), reason.command)
+        self._shared.clear()
+        return _json(request, msgspec.json.encode(done))
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        text = await self._blocking(lambda: fleet_text(self._fleet.runs(), self._clock.now(), self._latencies))
+        return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    async def _place(self, request: web.Request) -> tuple[str, Path]:
+        name = request.match_info["name"]
+        place = await self._blocking(lambda: self._fleet.place_of(name))
+        if place is None:
+            raise web.HTTPNotFound(text="there is no such run")
+        return name, place
+
+    async def _told(self, request: web.Request, look: Callable[[], Any], *, is_dated: bool = True) -> web.Response:
+        """Answer with what `look` returns, as JSON. `is_dated`: its moments are told as everywhere."""
+        asked = request.path_qs
+        lock = self._sharing.setdefault(asked, anyio.Lock())
+        try:
+            async with lock:
+                made_at, body = self._shared.get(asked, (float("-inf"), b""))
+                if self._clock.monotonic() - made_at > SHARED_S:
+                    body = await self._blocking(lambda: _encoded(look(), is_dated=is_dated))
+                    self._shared[asked] = self._clock.monotonic(), body
+                    while len(self._shared) > MOST_SHARED:
+                        self._shared.popitem(last=False)
+        finally:
+            if not lock.locked():
+                self._sharing.pop(asked, None)
+        return _json(request, body)
+
+    async def _blocking(self, work: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(work, limiter=self._threads)
+
+
+def refused(status: int, why: str, command: str = "") -> web.Response:
+    """Return the answer of what is not done; it repeats nothing that was sent."""
+    body = msgspec.json.encode({"error": why, "command": command})
+    return web.Response(status=status, body=body, content_type="application/json")
+
+
+@web.middleware
+async def _telling(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
+    """Errors in one form, without anything of the request."""
+    try:
+        answer: web.StreamResponse = await handler(request)
+    except web.HTTPException as error:
+        return refused(error.status, {404: "there is nothing here"}.get(error.status, error.reason))
+    except BulkError as error:
+        return refused(503, str(error))
+    return answer
+
+
+def _encoded(found: Any, *, is_dated: bool) -> bytes:
+    return redact_json(msgspec.json.encode(as_data(found) if is_dated else found))
+
+
+def _json(request: web.Request, body: bytes) -> web.Response:
+    tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+    if request.headers.get("If-None-Match") == tag:
+        return web.Response(status=304, headers={"ETag": tag})
+    return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
+
+
+async def _shell(_: web.Request) -> web.Response:
+    return web.Response(body=_joined("page.html"), content_type="text/html", charset="utf-8")
+
+
+async def _script(_: web.Request) -> web.Response:
+    names = ("plot.js", "curves.js", "dom.js", "steering.js", "runs.js", "run.js", "items.js", "page.js")
+    return web.Response(body=_joined(*names), content_type="text/javascript", charset="utf-8")
+
+
+async def _style(_: web.Request) -> web.Response:
+    return web.Response(body=_joined("report.css", "page.css"), content_type="text/css", charset="utf-8")
+
+
+async def _icon(_: web.Request) -> web.Response:
+    return web.Response(body=_joined("icon.svg"), content_type="image/svg+xml")
+
+
+@functools.cache
+def _joined(*names: str) -> bytes:
+    """The files one after the other; those of the report are shared with it."""
+    found = []
+    for name in names:
+        own = _ASSETS.joinpath(name)
+        found.append((own if own.is_file() else _REPORT_ASSETS.joinpath(name)).read_bytes())
+    return b"\n".join(found)
+
+
+def _wait(seconds: float) -> None:
+    """Hold a thread for so long."""
+    anyio.from_thread.run(anyio.sleep, seconds)

@@ -1,0 +1,165 @@
+"""What a person does to a run from the page: the verbs of the control socket, and a retry or a resume as a child.
+
+The process that drives a run records who did what. A child is a command like any other, in a session of its own: it
+goes on when `bulk serve` ends.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bulk.control import client
+from bulk.ledger.directory import is_held
+from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
+from bulk.report.run_state import next_command, stand
+from bulk.serve.fleet import view_of
+
+VERBS = ("pause", "resume", "stop", "set", "retry")
+SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
+RETRIED = tuple(str(kind) for kind in OutcomeKind if kind not in SUCCESSFUL)
+STARTING_LOOKS, LOOK_S = 80, 0.05
+"""How often a child is looked at until it sends something, or has ended, and how long apart (seconds)."""
+WHO = "web"
+_SAID_BYTES = 2_000
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it: the state of the run, and the limits in force where they were set."""
+
+    state: str
+    in_force: Mapping[str, Any] = {}
+
+
+class NotDone(Exception):
+    """It was refused, or nobody could do it; `command`: what does it in a terminal."""
+
+    def __init__(self, message: str, command: str = "") -> None:
+        super().__init__(message)
+        self.command = command
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """Which items are run again; empty: any that did not succeed."""
+
+    job: str = ""
+    outcome: str = ""
+    code: str = ""
+
+    def options(self) -> list[str]:
+        """Return the options of `bulk retry` that choose them.
+
+        Raises:
+            NotDone: nothing of the kind can be run again.
+        """
+        if self.outcome and self.outcome not in RETRIED:
+            raise NotDone(f"{self.outcome} items are not run again")
+        if self.code and self.code not in tuple(ErrorCode):
+            raise NotDone("there is no such code")
+        names = (("--job", self.job), ("--only", self.outcome), ("--code", self.code))
+        return [f"{name}={value}" for name, value in names if value]
+
+
+class Steer:
+    """Does what a person asks for. Blocking.
+
+    Args:
+        command: how a command of Bulk is started.
+        pause: waits for so many seconds.
+    """
+
+    def __init__(
+        self, pause: Callable[[float], object], command: Sequence[str] = (sys.executable, "-m", "bulk")
+    ) -> None:
+        self._command, self._pause = tuple(command), pause
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def do(self, run_dir: Path, verb: str, args: Mapping[str, Any], now: float) -> Done:
+        """Do it, and return where the run stands then.
+
+        Raises:
+            NotDone: it was not done.
+        """
+        self._children = [child for child in self._children if child.poll() is None]
+        if verb == "retry":
+            return self._start("retry", run_dir, _decoded(args, Chosen).options(), now)
+        if verb == "resume" and not is_held(run_dir):
+            return self._start("resume", run_dir, [], now)
+        if verb == "set":
+            args = _settings(args)
+        elif verb == "stop":
+            args = {"now": True} if args.get("now") is True else {}
+        else:
+            args = {}
+        try:
+            answer = client.ask(run_dir, verb, args, who=WHO)
+        except client.Silent:
+            raise NotDone("the process that drives it does not answer") from None
+        except client.Unreached:
+            raise NotDone("nobody drives it", _way_on(run_dir, now)) from None
+        if not answer.ok:
+            raise NotDone(answer.error)
+        return Done(state=answer.state, in_force=answer.in_force)
+
+    def _start(self, verb: str, run_dir: Path, options: list[str], now: float) -> Done:
+        for _ in range(STARTING_LOOKS):  # one that has just ended writes its reports first
+            if not is_held(run_dir):
+                break
+            self._pause(LOOK_S)
+        else:
+            raise NotDone("a process drives it already")
+        place = str(run_dir.absolute())
+        command = [*self._command, verb, place, *options, "--progress", "none"]
+        shown = _way_on(run_dir, now)
+        with tempfile.TemporaryFile() as said:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+                env={**os.environ, "BULK_STARTED_BY": WHO},
+            )
+            state = "checking"
+            for _ in range(STARTING_LOOKS):
+                with contextlib.suppress(client.Unreached, client.Silent):
+                    answer = client.ask(run_dir, "status", who=WHO)
+                    state = answer.state
+                    if answer.status is not None and answer.status.requests:
+                        break
+                if child.poll() is not None:
+                    break
+                self._pause(LOOK_S)
+            if child.poll() is None:
+                self._children.append(child)
+                return Done(state=state)
+            if child.returncode in (0, 1, 6):  # it was over before it could be looked at
+                return Done(state="complete")
+            said.seek(max(0, os.fstat(said.fileno()).st_size - _SAID_BYTES))
+            words = said.read().decode("utf-8", "replace").strip()
+        raise NotDone(words or f"it has ended with exit code {child.returncode}", shown)
+
+
+def _way_on(run_dir: Path, now: float) -> str:
+    view = view_of(run_dir)
+    return "" if view is None else next_command(stand(view, now), run_dir)
+
+
+def _settings(args: Mapping[str, Any]) -> dict[str, str]:
+    found = {name: str(value).strip() for name, value in args.items() if name in SETTABLE and str(value).strip()}
+    if not found or len(found) != len(args):
+        raise NotDone(f"what can be set is {', '.join(SETTABLE)}")
+    return found
+
+
+def _decoded(args: Mapping[str, Any], kind: type[Chosen]) -> Chosen:
+    try:
+        return msgspec.convert(args, kind)
+    except msgspec.ValidationError as error:
+        raise NotDone(str(error)) from None
