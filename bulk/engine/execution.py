@@ -71,7 +71,8 @@ async def execute(
     credentials = credentials_of(manifest, environ, around.clock)
     around.environ = environ
     with Claim.take(run_dir) as claim:
-        steering = Steering(manifest.name, manifest.limits, around.clock)
+        priorities = {job.name: job.priority for job in manifest.jobs}
+        steering = Steering(manifest.name, manifest.limits, priorities, around.clock)
         server = ControlServer(run_dir, steering, around.clock)
         held = _Held(manifest, origin, claim, display, around, steering, server)
 

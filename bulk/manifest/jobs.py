@@ -27,7 +27,6 @@ from bulk.manifest.settings import NAME
 from bulk.operation import AnyOperation, UnknownOperation, find
 
 NEEDS_POLICIES = ("all", "any-outcome")
-_MOST_PRIORITY = 1_000_000
 _SHOWN_CIRCLE = 20
 _NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manifest"
 
@@ -94,7 +93,7 @@ class _JobReader:
             fields.flaw("credential", unknown_name(credential, self._credentials, "credential"))
         needs = self._needs()
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
-        priority = fields.scalar("priority", 0, _priority)
+        priority = fields.scalar("priority", 0, quantities.priority)
         allow_overwrites = fields.flag("allow_overwrites", False)
         allow_empty = fields.flag("allow_empty", False)
         defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
@@ -222,12 +221,6 @@ class _JobReader:
     ) -> None:
         for name in literal_secrets(value, secret_fields(operation)):
             self._fields.flaw(f"{prefix}{name}", _NO_SECRET, lines.get(name, self._fields.line))
-
-
-def _priority(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _MOST_PRIORITY:
-        raise ValueError(f"expected a whole number from -{_MOST_PRIORITY:,} to {_MOST_PRIORITY:,}")
-    return given
 
 
 def _names(given: object) -> list[str]:

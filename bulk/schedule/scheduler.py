@@ -41,6 +41,7 @@ class Scheduler:
         stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
         finds: feeds whose next item lies far on.
         numbers: of the jobs, by name. has_several: some lanes come from other indexes, those of derived items.
+        priorities: in force. tier_of: where items of a job are offered; both by number of the job, see `priorities.py`.
     """
 
     def __init__(
@@ -72,13 +73,14 @@ class Scheduler:
         self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
         self._needed_by: list[list[Job]] = [[] for _ in jobs]
         self._queue_of: list[Queue] = []
-        self._tier_of: list[Tier] = []
+        self.tier_of: list[Tier] = []
+        self.priorities = [job.priority for job in jobs]
         for job in jobs:
             key = (job.credential, job.operation.category)
             queue = self.queues.setdefault(key, Queue(*key))
             queue.jobs += 1
             self._queue_of.append(queue)
-            self._tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
+            self.tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
             for name in job.needs:
                 self._needed_by[self.numbers[name]].append(job)
         for queue in self.queues.values():
@@ -151,11 +153,11 @@ class Scheduler:
             if self.progress[number].left:
                 self._skipping.add(number)
                 self._tasks.add(Skip(job))
-        queue, tier, stream = self._queue_of[number], self._tier_of[number], self._streams(number)
+        queue, tier, stream = self._queue_of[number], self.tier_of[number], self._streams(number)
         if stream is None:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
-            tier.add(Feed(stream, self.progress[number].next_offered))
+            tier.add(Feed(number, stream, self.progress[number].next_offered))
         for lane in self.parked_lanes.pop(number, ()):
             self._place(lane)
         queue.wake(self.progress[number].left)
@@ -206,16 +208,16 @@ class Scheduler:
             tier.drop_first()
             if feed.is_far:
                 self._far += 1
-                self.finds.add(Find(tier, feed))
+                self.finds.add(Find(feed))
         return None
 
     def arrived(self, find: Find) -> None:
         """The next items of a feed, which lay far on, were found."""
         self._far -= 1
-        find.tier.feeds.append(find.feed)
-        for queue in self.queues.values():
-            if find.tier in queue.tiers.values():
-                queue.wake(len(queue.idle))
+        number = find.feed.job
+        self.tier_of[number].feeds.append(find.feed)
+        queue = self._queue_of[number]
+        queue.wake(len(queue.idle))
 
     def _take_laned(self, tier: Tier) -> Work | None:
         self._open_lanes(tier)
@@ -228,7 +230,7 @@ class Scheduler:
                 done += 1
                 self._open_lanes(tier)
                 continue
-            if self._tier_of[entry.job] is tier and self.states[entry.job] is JobState.RUNNING:
+            if self.tier_of[entry.job] is tier and self.states[entry.job] is JobState.RUNNING:
                 if not self._held.take(lane):
                     continue
                 lane.job = entry.job
@@ -261,7 +263,7 @@ class Scheduler:
         if self.states[entry.job] is JobState.WAITING:
             self.parked_lanes.setdefault(entry.job, []).append(lane)
             return None
-        self._push(self._tier_of[entry.job], lane)
+        self._push(self.tier_of[entry.job], lane)
         return self._queue_of[entry.job]
 
     def _is_over(self, entry: Entry) -> bool:
