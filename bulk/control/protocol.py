@@ -98,7 +98,7 @@ def ask_of(line: bytes) -> Ask:
     try:
         ask = msgspec.json.decode(line, type=Ask)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Refused(f"that is no question: {error}", 2) from None
+        raise Refused(f"that is not a request: {error}", 2) from None
     if ask.v != VERSION:
         raise Refused(f"the run speaks version {VERSION} of the protocol, not {ask.v}: use the Bulk that runs it", 2)
     if ask.verb not in VERBS:

@@ -127,7 +127,8 @@ class LiveForecast:
         seconds."""
         if now >= self._due:
             self._due = now + EVERY_JOB_S * len(self._paces)
-            self._end_at = self._worked_out(now, wall)
+            is_reached = self._governor.answers and not self._governor.reachability.is_silent
+            self._end_at = self._worked_out(now, wall) if is_reached else None
         return None if self._end_at is None else max([self._end_at, *self._not_before(now, wall)])
 
     def _worked_out(self, now: float, wall: float) -> float | None:

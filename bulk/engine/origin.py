@@ -74,7 +74,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode((run_dir / NAME).read_bytes(), type=cls)
         except OSError as error:
-            raise RunDirectoryError(f"{run_dir} holds no run that was started: {NAME}: {error.strerror}") from error
+            raise RunDirectoryError(
+                f"{run_dir} does not hold a run that was started: {NAME}: {error.strerror}"
+            ) from error
         except msgspec.MsgspecError as error:
             raise RunDirectoryError(
                 f"{run_dir / NAME} is damaged; `bulk run MANIFEST --run-dir` makes it again"

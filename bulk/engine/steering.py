@@ -119,7 +119,7 @@ class Steering:
 
     def _refuse_ending(self) -> None:
         if self._stop is not None or self._state == "draining":
-            raise Refused("the run is ending already", ExitCode.RUN_DIRECTORY)
+            raise Refused("the run is already ending", ExitCode.RUN_DIRECTORY)
 
     def _end(self, *, is_now: bool) -> None:
         self._stop = self._stop or RunStopped("it was stopped by `bulk stop`")

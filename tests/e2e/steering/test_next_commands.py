@@ -192,4 +192,4 @@ def test_resume_of_what_is_no_run(home: Home) -> None:
     for place in ("empty", "nowhere"):
         ran = home.run("resume", place)
         assert ran.exit_code == 5
-        assert "is no run directory" in ran.err
+        assert "is not a run directory" in ran.err

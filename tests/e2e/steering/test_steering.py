@@ -238,7 +238,7 @@ def test_nobody_drives_it(home: Home, sandbox: Served) -> None:
     for command in (("pause", "empty"), ("watch", "empty"), ("stop", "nowhere")):
         asked = home.run(*command)
         assert asked.exit_code == 5
-        assert "is no run directory" in asked.err
+        assert "is not a run directory" in asked.err
 
 
 def test_runs_are_listed_whatever_else_is_there(home: Home, sandbox: Served) -> None:
