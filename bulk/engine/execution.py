@@ -117,7 +117,7 @@ class _Held:
     ) -> Report:
         manifest, claim, around = self.manifest, self.claim, self.around
         run_dir = claim.path
-        checked = await self._checked(stdin)
+        checked = await self._checked(stdin, credentials)
         require_approval(around.approve, checked, claim)
         identity, now = identity_of(checked), around.clock.now()
         writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
@@ -159,7 +159,8 @@ class _Held:
             raise failure
         return await beside(around.disk, lambda: _report(ledger, checked))
 
-    async def _checked(self, stdin: BinaryIO | None) -> Checked:
+    async def _checked(self, stdin: BinaryIO | None, credentials: Mapping[str, Credential]) -> Checked:
+        """Return the check of all items; where something is wrong, or a token is missing, a new directory goes."""
         manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
         run_dir = claim.path
         display = self.steering.follow(self.display)
@@ -167,7 +168,10 @@ class _Held:
         try:
             if not claim.has_ledger:
                 await beside(around.disk, lambda: _name(run_dir, origin, manifest))
-            return await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+            checked = await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+            for name in {job.credential: None for job in manifest.jobs}:
+                await beside(around.disk, credentials[name].read)
+            return checked
         except BulkError as flaw:
             if flaw.exit_code == ExitCode.UNUSABLE:
                 claim.undo()

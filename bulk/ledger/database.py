@@ -268,6 +268,6 @@ def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> Bu
     if code in _DAMAGED:
         return damaged(path, str(error))
     if code == sqlite3.SQLITE_FULL or not is_opening:
-        way_out = "free some space" if code == sqlite3.SQLITE_FULL else "mend that"
+        way_out = "free some space" if code == sqlite3.SQLITE_FULL else "correct that"
         return RunStopped(f"{path}: {error}; {way_out}, then give the same command again: nothing recorded is lost")
     return RunDirectoryError(f"{path} can't be used: {error}; correct that, or name another --run-dir")
