@@ -128,6 +128,7 @@ man: $(VENV)/.documentation
 	@mkdir -p build/man
 	@$(BIN)/python -c 'import bulk, click_man.core as man; from bulk.cli.app import commands; \
 	  man.write_man_pages("bulk", commands, version=bulk.__version__, target_dir="build/man")'
+	@$(BIN)/python -m bulk.cli.catalog.exit_status >> build/man/bulk.1
 
 constraints:
 	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins

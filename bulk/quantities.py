@@ -17,6 +17,10 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_S = 366 * 86400.0
 _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
 _COUNT = re.compile(r"[0-9]{1,15}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
+
+MOST_PRIORITY = 1_000_000
+"""Highest priority of a job; minus that is the lowest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,21 @@ def count(given: Given, least: int, most: int) -> int:
         raise ValueError(f"{expected}, got {kind_of(given)}")
     text = str(given).strip()
     if not _COUNT.fullmatch(text) or not least <= int(text) <= most:
+        raise ValueError(f"{expected}, got {shown(text)}")
+    return int(text)
+
+
+def priority(given: Given) -> int:
+    """Return the priority of a job; higher goes first.
+
+    Raises:
+        ValueError: it is none; the message says what was expected.
+    """
+    expected = f"expected a whole number from -{MOST_PRIORITY:,} to {MOST_PRIORITY:,}"
+    if isinstance(given, bool) or not isinstance(given, int | str):
+        raise ValueError(f"{expected}, got {kind_of(given)}")
+    text = str(given).strip()
+    if not _INTEGER.fullmatch(text) or abs(int(text)) > MOST_PRIORITY:
         raise ValueError(f"{expected}, got {shown(text)}")
     return int(text)
 

@@ -79,9 +79,9 @@ def read_inside(folder: Path, name: str) -> bytes:
     except ValueError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{shown(name)} is no file name") from None
+        raise FileError(f"{shown(name)} is not a file name") from None
     if len(data) > MOST_FILE_BYTES:
-        raise FileError(f"{shown(name)} grows while it is read")
+        raise FileError(f"{shown(name)} is growing while it is read")
     return data
 
 

@@ -73,7 +73,7 @@ def _text_of(path: Path) -> str:
         # without waiting, so that a FIFO can't hang us
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no file name"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a file name"
         raise FileError(f"{path} can't be read: {reason}") from None
     try:
         about = os.fstat(descriptor)
@@ -96,4 +96,4 @@ def _text_of(path: Path) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         del raw  # no traceback may hold it
-        raise FileError(f"{path} holds no text in UTF-8") from None
+        raise FileError(f"{path} does not hold text in UTF-8") from None

@@ -1,15 +1,15 @@
-"""What is said of an items file without items: a pipeline that had nothing to say looks like one that broke."""
+"""What is said of items of which there are none: a pipeline that had nothing to say looks like one that broke."""
 
 from bulk.manifest.manifest import Job
 
 
-def no_items(job: Job, size: int) -> str:
-    """Return the flaw of an items file in which there are none.
+def no_items(job: Job, size: int = 0) -> str:
+    """Return the flaw of an items file, or a list in the manifest, in which there are none.
 
     Args:
         size: of the file (bytes).
     """
-    what = "is empty" if not size else "holds no items"
+    what = "holds no items" if size else "is empty"
     if size and job.items_path is not None and job.items_path.suffix == ".csv":
         what = "holds a header and no items"
     return f"{what}: add some, or write allow_empty: true into the job {job.name}, where that is fine"

@@ -277,7 +277,10 @@ def _notes(checked: Checked, jobs: Sequence[JobPlan], used: Sequence[BucketPlan]
     for each in checked.manifest.jobs:
         if each.derivation is not None:
             source = each.derivation.job
-            yield f"job {each.name}: items from {source}, count unknown; what they cost is not in this plan"
+            yield (
+                f"job {each.name}: its items come from {source}; how many is not known yet, and what they cost is not "
+                "in this plan"
+            )
     for bucket in used:
         if bucket.is_judged:
             length = f"{bucket.window_s:,.0f} seconds are assumed"

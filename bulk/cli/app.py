@@ -39,6 +39,7 @@ Exit codes:
   6         the run is complete, the outcome of some items is unknown
   7         an audit or diff --exit-code found a change or a violated policy
   8         the question was answered with no, or --yes is missing; nothing was sent
+  70        a bug in Bulk; a file that the message names has the details
   130, 143  interrupted
 After 3, 4, 130 and 143 the last line on standard error is the command that
 goes on."""

@@ -26,14 +26,14 @@ CODES: dict[type[BulkError], str] = {
 REMEDIES = {
     "missing": "Add the field.",
     "unknown": "`bulk operations NAME` lists the fields of an operation; docs/interface.md those of a manifest.",
-    "invalid": "Correct this line, then check again.",
+    "invalid": "Correct it, then check again.",
     "usage": "The option --help of the command shows what it takes.",
     "credential_missing": "Put the token where the manifest or --credential says that it is.",
     "budget_too_small": "Lower limits.reserve, or wait for the next window.",
-    "run_stopped": "Give the same command again: it goes on where it stopped.",
-    "credential_refused": "Renew the token, then give the same command again.",
+    "run_stopped": "`bulk resume RUN` goes on where it stopped.",
+    "credential_refused": "Renew the token, then `bulk resume RUN` goes on.",
     "run_directory": "Name another --run-dir.",
-    "interrupted": "Give the same command again: it goes on where it stopped.",
+    "interrupted": "`bulk resume RUN` goes on where it stopped.",
     "bug": "Report it with the file that the message names; the run can be resumed.",
 }
 """For each code the way out, where the message does not say it itself."""

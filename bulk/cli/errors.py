@@ -76,7 +76,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 def say_how_to_go_on(command: str, exit_code: int) -> None:
     """Make `command` the last line on standard error, where the exit code means that work is left."""
     if exit_code in RESUMABLE:
-        output.say("\nWork is left. This goes on with it, and does nothing twice:")
+        output.say("\nWork is left. This command continues it, and does nothing twice:")
         output.say(command)
 
 

@@ -112,7 +112,9 @@ LIMITS = (
     click.option("--concurrency", metavar="N", help="Most requests in flight."),
     click.option("--reserve", metavar="N|SHARE", help="Part of every bucket left for other users: 500 or 10%."),
     click.option("--failures", metavar="N|SHARE", help="Stop when more items fail than this: 50 or 5%."),
-    click.option("--max-duration", metavar="DURATION", help="Stop after this time: 90s, 15m, 2h."),
+    click.option(
+        "--max-duration", metavar="DURATION", help="Stop after this time: 90s, 15m, 2h. A resume has its own."
+    ),
     click.option("--limit", metavar="N", help="Only the first N items of each job."),
 )
 

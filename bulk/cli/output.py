@@ -6,7 +6,6 @@ A reader that has gone away (`bulk report … | head`) is no error: the command 
 import contextlib
 import io
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, TypedDict
@@ -67,11 +66,22 @@ class Look(TypedDict):
 
 
 def look() -> Look:
-    """Colour where it is seen and wanted; the terminal's width, within what can be read."""
+    """Colour where it is seen and wanted; `COLUMNS`, or the width of the terminal, elsewhere no limit."""
     from bulk.report.render.terminal import wants_colour
 
-    columns = max(60, min(shutil.get_terminal_size().columns, 120))
-    return Look(is_coloured=wants_colour(sys.stdout, os.environ), columns=columns)
+    return Look(is_coloured=wants_colour(sys.stdout, os.environ), columns=_columns())
+
+
+def _columns() -> int:
+    from bulk.report.render.terminal import UNLIMITED
+
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isascii() and asked.isdigit() and len(asked) < 6 and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or UNLIMITED
+    except (OSError, ValueError, AttributeError):
+        return UNLIMITED
 
 
 def out_json(value: Any) -> None:

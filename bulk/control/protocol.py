@@ -50,12 +50,14 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
         reserve: requests of each budget that are left for others, as a count or a share.
         failures: failed items after which the run stops, as a count or a share; None: it never does.
         max_duration: how long the run may take (seconds); None: for ever.
+        priority: of each job, by its name; higher goes first.
     """
 
     concurrency: int
     reserve: str | int
     failures: str | int | None = None
     max_duration: str | float | None = None
+    priority: Mapping[str, int] = {}
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,7 +98,7 @@ def ask_of(line: bytes) -> Ask:
     try:
         ask = msgspec.json.decode(line, type=Ask)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Refused(f"that is no question: {error}", 2) from None
+        raise Refused(f"that is not a request: {error}", 2) from None
     if ask.v != VERSION:
         raise Refused(f"the run speaks version {VERSION} of the protocol, not {ask.v}: use the Bulk that runs it", 2)
     if ask.verb not in VERBS:

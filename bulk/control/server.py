@@ -140,14 +140,14 @@ class ControlServer:
         while True:
             while b"\n" not in pending:
                 if len(pending) >= LINE_BYTES:
-                    raise Refused(f"a question has at most {LINE_BYTES:,} bytes", 2)
+                    raise Refused(f"a request has at most {LINE_BYTES:,} bytes", 2)
                 received = await self._receive(connection)
                 if not received:
                     return None
                 pending += received
             line, _, pending = pending.partition(b"\n")
             if len(line) >= LINE_BYTES:
-                raise Refused(f"a question has at most {LINE_BYTES:,} bytes", 2)
+                raise Refused(f"a request has at most {LINE_BYTES:,} bytes", 2)
             try:
                 ask = ask_of(line)
                 answer = self._steered.answer(ask, f"{user} ({ask.who[:40]})")

@@ -318,7 +318,9 @@ def new_run_dir(name: str, clock: Clock) -> Path:
         raise unusable(path, error) from error
 
 
-def remove_if_empty(run_dir: Path) -> None:
-    """Take back what `new_run_dir` made, where no run began in it."""
+def remove_if_empty(run_dir: Path, *, with_parent: bool) -> None:
+    """Take back what `new_run_dir` made, where no run began in it; `with_parent`: it made the folder of runs too."""
     with contextlib.suppress(OSError):
         run_dir.rmdir()
+        if with_parent:
+            run_dir.parent.rmdir()

@@ -70,7 +70,8 @@ async def execute(
     credentials = credentials_of(manifest, environ, around.clock)
     around.environ = environ
     with Claim.take(run_dir) as claim:
-        steering = Steering(manifest.name, manifest.limits, around.clock)
+        priorities = {job.name: job.priority for job in manifest.jobs}
+        steering = Steering(manifest.name, manifest.limits, priorities, around.clock)
         server = ControlServer(run_dir, steering, around.clock)
         held = _Held(manifest, origin, claim, display, around, steering, server)
 
@@ -115,7 +116,7 @@ class _Held:
     ) -> Report:
         manifest, claim, around = self.manifest, self.claim, self.around
         run_dir = claim.path
-        checked = await self._checked(stdin)
+        checked = await self._checked(stdin, credentials)
         require_approval(around.approve, checked, claim)
         identity, now = identity_of(checked), around.clock.now()
         writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
@@ -153,7 +154,8 @@ class _Held:
             raise failure
         return await beside(around.disk, lambda: _report(ledger, checked))
 
-    async def _checked(self, stdin: BinaryIO | None) -> Checked:
+    async def _checked(self, stdin: BinaryIO | None, credentials: Mapping[str, Credential | AppCredential]) -> Checked:
+        """Return the check of all items; where something is wrong, or a token is missing, a new directory goes."""
         manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
         run_dir = claim.path
         display = self.steering.follow(self.display)
@@ -161,7 +163,12 @@ class _Held:
         try:
             if not claim.has_ledger:
                 await beside(around.disk, lambda: _name(run_dir, origin, manifest))
-            return await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+            checked = await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+            for name in {job.credential: None for job in manifest.jobs}:
+                credential = credentials[name]
+                if isinstance(credential, Credential):  # an App gets its tokens when they are needed
+                    await beside(around.disk, credential.read)
+            return checked
         except BulkError as flaw:
             if flaw.exit_code == ExitCode.UNUSABLE:
                 claim.undo()

@@ -127,7 +127,8 @@ class LiveForecast:
         seconds."""
         if now >= self._due:
             self._due = now + EVERY_JOB_S * len(self._paces)
-            self._end_at = self._worked_out(now, wall)
+            is_reached = self._governor.answers and not self._governor.reachability.is_silent
+            self._end_at = self._worked_out(now, wall) if is_reached else None
         return None if self._end_at is None else max([self._end_at, *self._not_before(now, wall)])
 
     def _worked_out(self, now: float, wall: float) -> float | None:
@@ -193,7 +194,7 @@ class LiveForecast:
             longest=min(float(longest), items),
             lane_s=self._lane_paces[job.number].item_s(item_s, 0) if longest else None,
             needs=job.needs,
-            priority=job.priority,
+            priority=scheduler.priorities[job.number],
             is_running=under_way > 0,
         )
 
@@ -210,7 +211,7 @@ class LiveForecast:
     def _lanes_of(self, job: Job) -> tuple[float, int]:
         """Lanes that its items are in (count; infinity: not all are known), and what the longest has left, at most."""
         left = [lane.left for lane in lanes_in_memory(self._scheduler) if lane.job == job.number]
-        lanes = math.inf if self._scheduler.queue_of(job).tiers[job.priority].cursors else float(len(left))
+        lanes = math.inf if self._scheduler.tier_of[job.number].cursors else float(len(left))
         return lanes, max(left, default=0)
 
     def _budget(self, permit_queue: PermitQueue, now: float, wall: float) -> Budget | None:

@@ -16,7 +16,8 @@ from bulk.manifest.reading import Overrides
 from bulk.redaction import redact_json
 
 NAME = "origin.json"
-LIMITS = ("concurrency", "reserve", "failures", "max_duration")
+LIMITS = ("concurrency", "reserve", "failures")
+"""Limits that a resume has again. How long a run may take is said for one process, so that a resume gets to the end."""
 MASK = "***"
 """What stands in the place of a secret; see `bulk.redaction`."""
 
@@ -30,7 +31,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         limit: first so many items of each job only; None: all.
         ca_bundle, trust_env: as the run used them; older runs say nothing of them, and then the manifest's count.
         variables: what `--var` gave. jobs: the ones that `--job` chose; None: all.
-        limits: what the command line gave of concurrency, reserve, failures and max_duration, as texts.
+        limits: what the command line gave of concurrency, reserve and failures, as texts.
         cache: folder of stored validators and bodies; None: none are kept; empty: that is not known.
     """
 
@@ -74,7 +75,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode((run_dir / NAME).read_bytes(), type=cls)
         except OSError as error:
-            raise RunDirectoryError(f"{run_dir} holds no run that was started: {NAME}: {error.strerror}") from error
+            raise RunDirectoryError(
+                f"{run_dir} does not hold a run that was started: {NAME}: {error.strerror}"
+            ) from error
         except msgspec.MsgspecError as error:
             raise RunDirectoryError(
                 f"{run_dir / NAME} is damaged; `bulk run MANIFEST --run-dir` makes it again"

@@ -372,7 +372,7 @@ class Run:
                     self.note_action(Action(at=now, who=name, verb="stop", args={}, result="draining"))
                     self._stopped_by = None
                     self.stop(Interrupted(name, 128 + number))
-                    self._display.note("interrupted: requests in flight are finishing; once more stops at once")
+                    self._display.note("interrupted: requests in flight are finishing; a second signal stops at once")
 
     def _ended(self) -> Ended:
         reason = self._refused or self._stopped_by or RunStopped("work is left that could not be reached in this run")

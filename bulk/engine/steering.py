@@ -19,13 +19,17 @@ from bulk.engine.again import Again
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunStopped
 from bulk.exit_codes import ExitCode
+from bulk.flaws import unknown_name
 from bulk.ledger.records import Action
 from bulk.ledger.rows import status_json
 from bulk.manifest.manifest import Limits
 from bulk.quantities import Share
+from bulk.schedule.priorities import set_priority
 from bulk.status import Display, RunStatus
 
-SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
+SETTABLE = ("concurrency", "reserve", "failures", "max_duration", "priority.JOB")
+PRIORITY = "priority."
+"""Before the name of a job: what is set is its priority."""
 NONE = "none"
 """Takes a limit away that need not be there."""
 
@@ -35,10 +39,12 @@ class Steering:
 
     Args:
         limits: as the process was started with; `concurrency` may be lowered, and raised again up to that.
+        priorities: of the jobs, by name.
     """
 
-    def __init__(self, name: str, limits: Limits, clock: Clock) -> None:
+    def __init__(self, name: str, limits: Limits, priorities: Mapping[str, int], clock: Clock) -> None:
         self._started, self._clock = limits, clock
+        self._priorities = dict(priorities)
         self._run: Run | None = None
         self._is_pausing = False
         self._limits = limits
@@ -55,6 +61,7 @@ class Steering:
             run.pause()
         if self._limits is not self._started:
             run.change_limits(self._limits)
+        self._offer_by_priority(run)
         if self._stop is not None:
             run.stop(self._stop)
 
@@ -71,7 +78,7 @@ class Steering:
         if ask.verb == "watch":
             return self._said(status=self._status())
         if ask.verb == "status":
-            return self._said(status=self._status(), in_force=in_force(self._in_force))
+            return self._said(status=self._status(), in_force=in_force(self._in_force, self._priorities))
         try:
             changed = self._done(ask)
         except Refused as refused:
@@ -125,7 +132,7 @@ class Steering:
 
     def _refuse_ending(self) -> None:
         if self._stop is not None or self._state == "draining":
-            raise Refused("the run is ending already", ExitCode.RUN_DIRECTORY)
+            raise Refused("the run is already ending", ExitCode.RUN_DIRECTORY)
 
     def _end(self, *, is_now: bool) -> None:
         self._stop = self._stop or RunStopped("it was stopped by `bulk stop`")
@@ -135,10 +142,13 @@ class Steering:
             self._run.stop(self._stop)
 
     def _set(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        changed = self._in_force
+        changed, priorities = self._in_force, dict(self._priorities)
         for name, given in args.items():
             try:
-                changed = self._changed(changed, name, given)
+                if name.startswith(PRIORITY):
+                    priorities[self._job(name)] = quantities.priority(given)
+                else:
+                    changed = self._changed(changed, name, given)
             except ValueError as error:
                 raise Refused(f"{name}: {error}", ExitCode.UNUSABLE) from None
         try:
@@ -146,8 +156,20 @@ class Steering:
                 self._run.change_limits(changed)
         except ValueError as error:
             raise Refused(f"reserve: {error}", ExitCode.UNUSABLE) from None
-        self._limits = changed
-        return in_force(changed)
+        self._limits, self._priorities = changed, priorities
+        if self._run is not None:
+            self._offer_by_priority(self._run)
+        return in_force(changed, priorities)
+
+    def _job(self, name: str) -> str:
+        job = name.removeprefix(PRIORITY)
+        if job not in self._priorities:
+            raise ValueError(unknown_name(job, self._priorities, "job"))
+        return job
+
+    def _offer_by_priority(self, run: Run) -> None:
+        for job, priority in self._priorities.items():
+            set_priority(run.scheduler, run.scheduler.numbers[job], priority)
 
     def _changed(self, limits: Limits, name: str, given: object) -> Limits:
         match name:
@@ -192,13 +214,15 @@ class _Followed:
         self._display.note(text)
 
 
-def in_force(limits: Limits) -> Mapping[str, Any]:
-    """Return all that can be set, as it is: counts, shares such as `10%`, seconds; null where there is no limit."""
+def in_force(limits: Limits, priorities: Mapping[str, int]) -> Mapping[str, Any]:
+    """Return all that can be set, as it is: counts, shares such as `10%`, seconds, null where there is no limit; and
+    the priority of each job."""
     return {
         "concurrency": limits.concurrency,
         "reserve": _shown(limits.reserve),
         "failures": _shown(limits.failures),
         "max_duration": limits.max_duration_s,
+        "priority": dict(priorities),
     }
 
 

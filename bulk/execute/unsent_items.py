@@ -114,7 +114,7 @@ class UnsentItems:
     async def _skip_items(self, job: Job) -> None:
         outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, self._scheduler.numbers))
         stream, progress = self._streams.stream(job.number), self._progress[job.number]
-        feed = Feed(stream, progress.next_left)
+        feed = Feed(job.number, stream, progress.next_left)
         while not feed.is_at_end:
             for _ in range(SKIP_BATCH):
                 entry = feed.next()
@@ -131,7 +131,7 @@ class UnsentItems:
         """Only copies are left: what the stream still has to give. The lines they are copied from are durable."""
         await self._hand_over.caught_up()
         view = self._ledger.view()
-        feed = Feed(self._streams.stream(job.number), self._progress[job.number].next_left)
+        feed = Feed(job.number, self._streams.stream(job.number), self._progress[job.number].next_left)
         while not feed.is_at_end:
             entries = list(islice(iter(feed.next, None), COPY_BATCH))
             while feed.is_far and not self._scheduler.is_stopped:

@@ -370,5 +370,5 @@ def refused(account: Account) -> CredentialRefused:
     return CredentialRefused(
         account.name,
         f"the platform refused the credential {account.name!r} (401): everything that uses it has stopped. "
-        "Put a valid token where it is read from, and run the same command again.",
+        "Put a valid token where it is read from, then resume the run.",
     )

@@ -78,6 +78,8 @@ def _way_out(failure: Failure) -> str:
         return ""
     if failure.kind is FailureKind.LOST:
         return ": does platform.base_url have the right scheme (https or http) and port?"
+    if failure.message.startswith("no connection to"):
+        return ": does the platform run, and are scheme, name and port in platform.base_url right?"
     if "can't be resolved" in failure.message:
         return ": is the name in platform.base_url right?"
     return ": does the platform run, and is the port in platform.base_url right?"

@@ -130,9 +130,9 @@ class _Text:
             return flaw
         if error == "unexpected end of data":
             return SourceFlaw(f'the quote (") that opens a cell is not closed; {_WAY_OUT}', self._line_of_last_quote())
-        message = 'a cell goes on behind its closing quote ("); expected a comma'
+        message = 'a cell goes on after its closing quote ("); expected a comma'
         if "new-line" in error:
-            message = "a carriage return stands within a cell; quote the whole cell"
+            message = "there is a carriage return within a cell; quote the whole cell"
         return SourceFlaw(message, self.line + self.row.count(b"\n") - 1)
 
     def _line_of_last_quote(self) -> int:

@@ -53,7 +53,7 @@ def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int 
             text += more
     text, line = _without_space(text, line, read, chunk_bytes)
     if text:
-        raise SourceFlaw("there is more behind the end of the list", line)
+        raise SourceFlaw("there is more after the end of the list", line)
 
 
 class _Ends:
@@ -88,7 +88,7 @@ def _row(text: bytes, line: int, before: bytes, behind: bytes) -> Row | None:
         return line, 0, element
     if behind == b",":
         return line, 0, bad(line, "expected an element in front of the comma")
-    return (line, 0, bad(line, "a comma too many")) if before == b"," else None
+    return (line, 0, bad(line, "one comma too many")) if before == b"," else None
 
 
 def _lines_of_space(text: bytes) -> int:

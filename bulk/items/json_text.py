@@ -33,7 +33,7 @@ def flaw_of(raw: bytes) -> SourceFlaw | None:
     except RecursionError:
         return SourceFlaw("nested too deeply", 1)
     except UnicodeEncodeError:
-        return SourceFlaw("holds a lone surrogate (\\ud800 to \\udfff), which is no character", 1)
+        return SourceFlaw("holds a lone surrogate (\\ud800 to \\udfff), which is not a character", 1)
     except ValueError:
         return SourceFlaw("holds a number with too many digits", 1)
     return None

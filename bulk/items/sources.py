@@ -248,7 +248,7 @@ def _expanded(raw: Read, frame_of: Callable[[], Any], kind: str) -> Iterator[byt
             try:
                 expanded += frame.decompress(piece)
             except (zlib.error, zstandard.ZstdError):
-                raise SourceFlaw(f"the compressed data is damaged, or is no {kind}") from None
+                raise SourceFlaw(f"the compressed data is damaged, or is not {kind}") from None
             piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
         if len(expanded) >= CHUNK_BYTES:
             yield bytes(expanded)

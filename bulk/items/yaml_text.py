@@ -226,7 +226,7 @@ def _events(text: _Text) -> Iterator[Any]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         if "'\\t'" in str(error.problem):
-            message = f"a tab stands in column {mark.column + 1 if mark else 1}; YAML is indented with spaces alone"
+            message = f"there is a tab in column {mark.column + 1 if mark else 1}; YAML is indented with spaces alone"
             raise SourceFlaw(message, mark.line + 1 if mark else text.line) from None
         context = f"{error.context}: " if error.context else ""
         raise SourceFlaw(f"not YAML: {context}{error.problem}", mark.line + 1 if mark else text.line) from None
@@ -241,7 +241,7 @@ def _characters(text: str, line: int, name: str) -> str:
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise SourceFlaw("holds a lone surrogate (\\ud800 to \\udfff), which is no character", line, name) from None
+        raise SourceFlaw("holds a lone surrogate (\\ud800 to \\udfff), which is not a character", line, name) from None
 
 
 def _resolved(text: str, line: int, name: str) -> Scalar:

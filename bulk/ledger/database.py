@@ -167,7 +167,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            raise RunDirectoryError(f"{path} stands on a file system without shared memory; name another --run-dir")
+            raise RunDirectoryError(f"{path} is on a file system without shared memory; name another --run-dir")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
     except BaseException:
@@ -268,6 +268,6 @@ def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> Bu
     if code in _DAMAGED:
         return damaged(path, str(error))
     if code == sqlite3.SQLITE_FULL or not is_opening:
-        way_out = "free some space" if code == sqlite3.SQLITE_FULL else "mend that"
+        way_out = "free some space" if code == sqlite3.SQLITE_FULL else "correct that"
         return RunStopped(f"{path}: {error}; {way_out}, then give the same command again: nothing recorded is lost")
-    return RunDirectoryError(f"{path} can't be used: {error}; mend that, or name another --run-dir")
+    return RunDirectoryError(f"{path} can't be used: {error}; correct that, or name another --run-dir")

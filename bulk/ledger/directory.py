@@ -148,8 +148,10 @@ def unusable(path: Path, error: OSError) -> BulkError:
     if error.errno in FULL:
         return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
     if error.errno == errno.ELOOP:
-        reason = "a symbolic link stands where a file of the run belongs; remove the link"
-    return RunDirectoryError(f"{error.filename or path} can't be used: {reason}; mend that, or name another --run-dir")
+        reason = "there is a symbolic link where a file of the run belongs; remove the link"
+    return RunDirectoryError(
+        f"{error.filename or path} can't be used: {reason}; correct that, or name another --run-dir"
+    )
 
 
 def read_holder(run_dir: Path) -> Holder | None:
@@ -210,7 +212,7 @@ def _refuse_foreign(run_dir: Path) -> None:
     foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in BEFORE_LEDGER)]
     if foreign:
         raise RunDirectoryError(
-            f"{run_dir} is no run directory: it holds {_listed(foreign)} and no {LEDGER}; "
+            f"{run_dir} is not a run directory: it holds {_listed(foreign)} and no {LEDGER}; "
             "name an empty or a new directory with --run-dir"
         )
 

@@ -68,7 +68,7 @@ class LedgerView:
             refuse_foreign(self._path)
         except OSError as error:
             reason = f"{LEDGER} can't be read: {error.strerror}" if self._path.exists() else f"it has no {LEDGER}"
-            raise RunDirectoryError(f"{run_dir} is no run directory: {reason}") from None
+            raise RunDirectoryError(f"{run_dir} is not a run directory: {reason}") from None
 
     def identity(self) -> RunIdentity:
         """Whose run it is; `jobs` in their order."""

@@ -28,7 +28,6 @@ from bulk.manifest.settings import NAME
 from bulk.operation import AnyOperation, UnknownOperation, find, names
 
 NEEDS_POLICIES = ("all", "any-outcome")
-_MOST_PRIORITY = 1_000_000
 _SHOWN_CIRCLE = 20
 _NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manifest"
 
@@ -110,7 +109,7 @@ class _JobReader:
             self._check_kind(fields, credential, operation)
         needs = self._needs()
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
-        priority = fields.scalar("priority", 0, _priority)
+        priority = fields.scalar("priority", 0, quantities.priority)
         allow_overwrites = fields.flag("allow_overwrites", False)
         allow_empty = fields.flag("allow_empty", False)
         operation = self._allowing_absence(operation, fields.choice("missing", "fail", ("fail", "ok")))
@@ -248,12 +247,6 @@ class _JobReader:
     ) -> None:
         for name in literal_secrets(value, secret_fields(operation)):
             self._fields.flaw(f"{prefix}{name}", _NO_SECRET, lines.get(name, self._fields.line))
-
-
-def _priority(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _MOST_PRIORITY:
-        raise ValueError(f"expected a whole number from -{_MOST_PRIORITY:,} to {_MOST_PRIORITY:,}")
-    return given
 
 
 def _names(given: object) -> list[str]:

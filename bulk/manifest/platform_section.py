@@ -36,7 +36,7 @@ def base_url(text: str, *, allow_insecure_http: bool = False) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise ValueError(f"{_EXPECTED}, got something that is no URL") from None
+        raise ValueError(f"{_EXPECTED}, got something that is not a URL") from None
     scheme = parts.scheme.lower()
     if "://" not in text:
         raise ValueError(f"{_EXPECTED}, got no https:// in front of the host")
@@ -102,7 +102,7 @@ def notes_on(url: str) -> Iterator[str]:
 def _path(path: str) -> str:
     path = path.rstrip("/")
     if not _SEGMENTS.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
-        raise ValueError(f"{_EXPECTED}, got a path that is no plain one")
+        raise ValueError(f"{_EXPECTED}, got a path that is not a plain one")
     return path
 
 

@@ -16,6 +16,9 @@ from bulk.clock import Clock
 EARLY_S = 0.001
 """A timer may ring this much early: loops count in milliseconds."""
 
+FIRST_CONNECTION_S = 2.5
+"""So long the very first connection may take, its TLS included (seconds): who never answers is not tried for long."""
+
 STILL_OURS_S = 0.05
 """A flight that comes due while it waits for this machine is looked at again after so long, at the earliest."""
 

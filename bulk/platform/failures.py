@@ -13,6 +13,7 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
 from bulk.model import ErrorCode, Failure, FailureKind
+from bulk.platform.deadlines import FIRST_CONNECTION_S
 from bulk.platform.printable import printable
 from bulk.platform.response_heads import bad_head_of
 
@@ -83,6 +84,8 @@ def _words(error: BaseException, *, is_written: bool, place: str) -> str:
             return f"the connection to {place} was lost, and sending the request again was refused"
         case _ if is_written:
             return f"the connection to {place} was lost before an answer came{_because(error)}"
+        case TimeoutError():
+            return f"no connection to {place} within {FIRST_CONNECTION_S:g} s"
         case Withheld():
             return "held back before it left"
         case ConnectionStale():

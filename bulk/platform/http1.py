@@ -22,7 +22,7 @@ from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
 from bulk.platform.bodies.body_values import WITHOUT_BODY
-from bulk.platform.deadlines import InFlight
+from bulk.platform.deadlines import FIRST_CONNECTION_S, InFlight
 from bulk.platform.failures import ConnectionStale, Withheld
 from bulk.platform.response_heads import AnswerProtocol
 
@@ -38,6 +38,9 @@ SMALL_BYTES = 64 * 1024
 
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """One sweeper serves all deadlines: see `deadlines.py`."""
+
+FIRST_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=FIRST_CONNECTION_S, sock_read=None)
+"""Until something was connected to."""
 
 
 class ResponseHead:
@@ -93,7 +96,7 @@ class ConnectionPool:
         # tells the pool where to connect to; it is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
-        self._reads_to_end = False
+        self._reads_to_end, self._timeout = False, FIRST_TIMEOUT
         self.idle: deque[tuple[Connection, Any, float]] = deque()
 
     def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
@@ -138,6 +141,11 @@ class ConnectionPool:
         content.set_exception(aiohttp.ClientPayloadError())
         return content
 
+    async def _open(self) -> Connection:
+        connection = await self._connect(self._place, [], self._timeout)
+        self._timeout = NO_TIMEOUT
+        return connection
+
     async def send(self, head: bytes, body: bytes | None, flight: InFlight) -> ResponseHead:
         """Write a request, once, and wait for the head of its answer.
 
@@ -146,7 +154,7 @@ class ConnectionPool:
             One of `failures.FOREIGN`: see `flight.is_written`.
         """
         kept = self._kept()
-        connection = kept[0] if kept is not None else await self._connect(self._place, [], NO_TIMEOUT)
+        connection = kept[0] if kept is not None else await self._open()
         try:
             # any: aiohttp's annotation of what it reads holds for its parser in Python only, not for that in C
             protocol: Any = kept[1] if kept is not None else connection.protocol

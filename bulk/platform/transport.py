@@ -33,6 +33,7 @@ from bulk.platform.deadlines import CURRENT, Deadlines, InFlight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
 from bulk.platform.http1 import (
+    FIRST_TIMEOUT,
     KEEP_ALIVE_S,
     NO_TIMEOUT,
     Answering,
@@ -181,7 +182,7 @@ class Transport:
         if self._pool is not None:
             self._pool.lend()
         headers = CIMultiDict({**self._headers(request, token, data is not None), **dict(conditions)})
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {} if self.sent else {"timeout": FIRST_TIMEOUT}
         if data is not None:
             options["data"] = data if len(data) < STREAMED_BYTES else io.BytesIO(data)
         elif request.method in _METHODS_WITH_BODY:

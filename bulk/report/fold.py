@@ -264,10 +264,11 @@ def _action(action: Action) -> ActionReport:
 def _notes(standing: Standing, jobs: Sequence[JobReport]) -> Iterator[str]:
     silent = sum(epoch.ended_at is None for epoch in standing.epochs[:-1]) + (standing.state == "lost")
     if len(standing.epochs) > 1:
-        yield f"It was started {counted(len(standing.epochs), 'time')}, each time where the one before had ended."
+        times = counted(len(standing.epochs), "time")
+        yield f"It was started {times}, and each start continued where the one before had ended."
     if silent:
         yield (
-            f"{counted(silent, 'start')} ended without a word (killed, or the machine stopped): requests sent after "
+            f"{counted(silent, 'start')} ended unexpectedly (killed, or the machine stopped): requests sent after "
             "its last status are not in the number of requests. No outcome was lost by it."
         )
     if standing.superseded:

@@ -176,8 +176,8 @@ class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
     """One start of the run: the first, each resume and each retry is an epoch of its own.
 
     Attributes:
-        ended_at: when it ended, or was last heard of where it ended without a word.
-        exit_code: None while it runs, and where it ended without a word (killed, power cut).
+        ended_at: when it ended, or was last heard of where it ended unexpectedly.
+        exit_code: None while it runs, and where it ended unexpectedly (killed, power cut).
         why: the reason, for people; empty where it went to its end.
         requests: requests sent (count); retries: of them, repeats of one that failed (count).
     """
@@ -230,7 +230,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         version: of this record's meaning; 1.
         run_dir: the run directory, as the user named it.
-        state: `complete`; `stopped`: work is left; `lost`: also, and the process ended without a word; `running`.
+        state: `complete`; `stopped`: work is left; `lost`: also, and the process ended unexpectedly; `running`.
         exit_code: what the command exits with (interface.md §4); 3 for a lost run.
         meaning: of the exit code, for people.
         why: the reason of a stop, for people; empty where there was none.

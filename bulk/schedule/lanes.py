@@ -91,6 +91,11 @@ class Lane:
                 behind.append(self.ahead.popleft())
         return tuple(behind)
 
+    @property
+    def next_job(self) -> int:
+        """The job of the next item (number), as far as that is in memory."""
+        return self.ahead[0].job if self.ahead else self.job
+
     def give_back(self, entries: Sequence[Entry]) -> None:
         """Put items that were taken together back where they stood: they go one by one now."""
         self.ahead.extendleft(reversed(entries))

@@ -1,5 +1,6 @@
 """The work that one bucket pays for: its priorities, what is read ahead of its streams, the lanes that are free."""
 
+import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -61,10 +62,12 @@ class Feed:
     """A stream and what was read ahead of it.
 
     Attributes:
+        job: whose items they are (number).
         next_wanted: the first item from an index on that it gives; see `Stream.take`.
         is_far: its next item is looked for elsewhere, because that takes its time; nothing may be asked meanwhile.
     """
 
+    job: int
     stream: Stream
     next_wanted: Callable[[int], int]
     ahead: deque[Entry] = field(default_factory=deque)
@@ -112,6 +115,25 @@ class Tier:
         self.feeds.popleft()
         if self.later:
             self.feeds.append(self.later.popleft())
+
+    def move(self, job: int | None, to: "Tier") -> None:
+        """Have `to` offer what is here of a job (number; None: of all); nothing is read for that."""
+        for feeds in (self.feeds, self.later):
+            for feed in [feed for feed in feeds if job in (None, feed.job)]:
+                feeds.remove(feed)
+                to.add(feed)
+        while self.later and len(self.feeds) < TURNS:
+            self.feeds.append(self.later.popleft())
+        for cursor in [cursor for cursor in self.cursors if job in (None, cursor[0])]:
+            self.cursors.remove(cursor)
+            to.cursors.append(cursor)
+        moved = [each for each in self.ready if job in (None, each[2].next_job)]
+        self.ready = [each for each in self.ready if job not in (None, each[2].next_job)]
+        heapq.heapify(self.ready)
+        for each in moved:
+            heapq.heappush(to.ready, each)
+        self.lanes -= len(moved)
+        to.lanes += len(moved)
 
 
 @dataclass(slots=True, eq=False)

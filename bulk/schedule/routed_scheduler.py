@@ -25,7 +25,7 @@ class RoutedScheduler(Scheduler):
         super().__init__(jobs, progress, streams, index, window)
         self.routed: dict[int, RoutedJob] = {}
         self._queues_of: dict[int, list[Queue]] = {}
-        self._feeds: dict[tuple[int, int], tuple[Tier, Feed]] = {}
+        self._feeds: dict[tuple[int, int], Feed] = {}
 
     def route(self, number: int, routed: RoutedJob) -> None:
         """The items of a job are apart by account, each of which has a queue of its own. Before `begin`."""
@@ -38,7 +38,7 @@ class RoutedScheduler(Scheduler):
             key = (name, job.operation.category)
             queue = self.queues.setdefault(key, Queue(*key))
             queue.jobs += 1
-            queue.tiers.setdefault(job.priority, Tier())
+            queue.tiers.setdefault(self.priorities[number], Tier())
             queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
             queues.append(queue)
         self.routed[number], self._queues_of[number] = routed, queues
@@ -46,7 +46,7 @@ class RoutedScheduler(Scheduler):
             for index in range(progress.items):
                 if progress.is_done(index):
                     routed.note_done(index)
-        self._queue_of[number], self._tier_of[number] = queues[0], queues[0].tiers[job.priority]
+        self._queue_of[number], self.tier_of[number] = queues[0], queues[0].tiers[self.priorities[number]]
 
     @property
     def own_queues(self) -> list[Queue]:
@@ -62,6 +62,17 @@ class RoutedScheduler(Scheduler):
                 found += routed.left[queues.index(queue)]
         return found
 
+    def queues_of(self, number: int) -> Sequence[Queue]:
+        """Return the queues that offer items of a job (number)."""
+        return self._queues_of.get(number) or super().queues_of(number)
+
+    def _place_of(self, feed: Feed) -> tuple[Queue, Tier]:
+        if feed.job not in self.routed:
+            return super()._place_of(feed)
+        account = next(account for (job, account), each in self._feeds.items() if job == feed.job and each is feed)
+        queue = self._queues_of[feed.job][account]
+        return queue, queue.tiers[self.priorities[feed.job]]
+
     def _queue_for(self, entry: Entry) -> Queue:
         if entry.job in self.routed:
             return self._queues_of[entry.job][self.routed[entry.job].account(entry.index)]
@@ -69,8 +80,8 @@ class RoutedScheduler(Scheduler):
 
     def _tier_for(self, entry: Entry) -> Tier:
         if entry.job in self.routed:
-            return self._queue_for(entry).tiers[self.jobs[entry.job].priority]
-        return self._tier_of[entry.job]
+            return self._queue_for(entry).tiers[self.priorities[entry.job]]
+        return self.tier_of[entry.job]
 
     def _complete(self, number: int) -> None:
         super()._complete(number)
@@ -81,14 +92,14 @@ class RoutedScheduler(Scheduler):
         if number not in self.routed:
             super()._offer(number)
             return
-        routed, priority, stream = self.routed[number], self.jobs[number].priority, self._streams(number)
+        routed, priority, stream = self.routed[number], self.priorities[number], self._streams(number)
         if stream is None:
             self._place_all(number)
         for account, queue in enumerate(self._queues_of[number]):
             if stream is not None and not self.is_skipped[number]:
-                tier, feed = queue.tiers[priority], Feed(routed.stream(account), self.progress[number].next_offered)
-                self._feeds[number, account] = tier, feed
-                tier.add(feed)
+                feed = Feed(number, routed.stream(account), self.progress[number].next_offered)
+                self._feeds[number, account] = feed
+                queue.tiers[priority].add(feed)
             queue.wake(routed.left[account])
 
     def _place_all(self, number: int) -> None:
@@ -111,8 +122,9 @@ class RoutedScheduler(Scheduler):
 
     def _drop(self, job: int, account: int) -> None:
         """An account has no items left: whoever waits for its budget waits for nothing."""
-        tier, feed = self._feeds.pop((job, account), (None, None))
-        if tier is not None and feed is not None:
+        feed = self._feeds.pop((job, account), None)
+        if feed is not None:
+            tier = self._queues_of[job][account].tiers[self.priorities[job]]
             for feeds in (tier.feeds, tier.later):
                 if feed in feeds:
                     feeds.remove(feed)

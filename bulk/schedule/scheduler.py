@@ -41,6 +41,7 @@ class Scheduler:
         stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
         finds: feeds whose next item lies far on.
         numbers: of the jobs, by name. has_several: some lanes come from other indexes, those of derived items.
+        priorities: in force. tier_of: where items of a job are offered; both by number of the job, see `priorities.py`.
     """
 
     def __init__(
@@ -71,13 +72,14 @@ class Scheduler:
         self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
         self._needed_by: list[list[Job]] = [[] for _ in jobs]
         self._queue_of: list[Queue] = []
-        self._tier_of: list[Tier] = []
+        self.tier_of: list[Tier] = []
+        self.priorities = [job.priority for job in jobs]
         for job in jobs:
             key = (job.credential, job.operation.category)
             queue = self.queues.setdefault(key, Queue(*key))
             queue.jobs += 1
             self._queue_of.append(queue)
-            self._tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
+            self.tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
             for name in job.needs:
                 self._needed_by[self.numbers[name]].append(job)
         for queue in self.queues.values():
@@ -87,11 +89,18 @@ class Scheduler:
         """Return the queue of a job."""
         return self._queue_of[job.number]
 
+    def queues_of(self, number: int) -> Sequence[Queue]:
+        """Return the queues that offer items of a job (number)."""
+        return (self._queue_of[number],)
+
     def _queue_for(self, entry: Entry) -> Queue:
         return self._queue_of[entry.job]
 
     def _tier_for(self, entry: Entry) -> Tier:
-        return self._tier_of[entry.job]
+        return self.tier_of[entry.job]
+
+    def _place_of(self, feed: Feed) -> tuple[Queue, Tier]:
+        return self._queue_of[feed.job], self.tier_of[feed.job]
 
     def begin(self) -> None:
         """Start every job that waits for nothing."""
@@ -161,11 +170,11 @@ class Scheduler:
         self._queue_of[number].wake(self.progress[number].left)
 
     def _offer(self, number: int) -> None:
-        tier, stream = self._tier_of[number], self._streams(number)
+        tier, stream = self.tier_of[number], self._streams(number)
         if stream is None:
             tier.cursors.append((number, 0))
         elif not self.is_skipped[number]:
-            tier.add(Feed(stream, self.progress[number].next_offered))
+            tier.add(Feed(number, stream, self.progress[number].next_offered))
 
     def made(self, job: Job, index: Index) -> None:
         """The items of a job are known now, and their outcomes so far; `index` has its lanes."""
@@ -212,16 +221,15 @@ class Scheduler:
             tier.drop_first()
             if feed.is_far:
                 self._far += 1
-                self.finds.add(Find(tier, feed))
+                self.finds.add(Find(feed))
         return None
 
     def arrived(self, find: Find) -> None:
         """The next items of a feed, which lay far on, were found."""
         self._far -= 1
-        find.tier.feeds.append(find.feed)
-        for queue in self.queues.values():
-            if find.tier in queue.tiers.values():
-                queue.wake(len(queue.idle))
+        queue, tier = self._place_of(find.feed)
+        tier.feeds.append(find.feed)
+        queue.wake(len(queue.idle))
 
     def _take_laned(self, tier: Tier) -> Work | None:
         self._open_lanes(tier)

@@ -7,7 +7,7 @@ from typing import Generic, TypeAlias, TypeVar
 import anyio
 
 from bulk.manifest.manifest import Job
-from bulk.schedule.queues import Feed, Tier
+from bulk.schedule.queues import Feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,6 @@ class Copy:
 class Find:
     """Find the next item of this feed, which lies far on in its source; then `arrived`."""
 
-    tier: Tier
     feed: Feed
 
 

@@ -75,6 +75,6 @@ def sync_directory(path: Path) -> None:
 def stopped(error: OSError, path: Path) -> RunStopped:
     """Return what an error of the file system, at a file of the run directory, means to the user."""
     return RunStopped(
-        f"{path}: {error.strerror or error}; mend that or free some space, then give the same command again: "
+        f"{path}: {error.strerror or error}; correct that or free some space, then give the same command again: "
         "nothing recorded is lost"
     )

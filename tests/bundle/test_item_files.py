@@ -91,7 +91,7 @@ def test_what_is_no_file_is_refused(tmp_path):
     assert "is not a regular file" in flaw_of(folder, "pipe")
     assert "can't be read" in flaw_of(folder, "circle")
     assert "can't be read" in flaw_of(folder, "x" * 5000)
-    assert "is no file name" in flaw_of(folder, "a\0b")
+    assert "is not a file name" in flaw_of(folder, "a\0b")
 
 
 def test_a_file_above_100_mib_is_refused(tmp_path):

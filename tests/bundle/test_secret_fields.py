@@ -92,7 +92,7 @@ def test_none(tmp_path):
         ("env:EMPTY", "EMPTY is not set"),
         ("file:missing", "can't be read"),
         ("file:.", "not a regular file"),
-        ("file:a\0b", "no file name"),
+        ("file:a\0b", "not a file name"),
         ("env:MASK", "mask"),
     ],
 )

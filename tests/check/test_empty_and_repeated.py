@@ -38,6 +38,18 @@ def test_a_file_without_items_is_refused(tmp_path, name, data, words):
     assert checked.jobs[0].items == 0
 
 
+def test_an_empty_list_is_refused(tmp_path):
+    """`items: []` is as an empty file."""
+    text = "jobs:\n  x:\n    operation: readme.get\n    items: []\n"
+    with pytest.raises(
+        ManifestError, match=r"jobs\.x\.items: is empty: add some, or write allow_empty: true"
+    ) as caught:
+        check_text(tmp_path, text)
+    assert [(flaw.line > 0, flaw.field) for flaw in caught.value.flaws] == [(True, "jobs.x.items")]
+    checked, _ = check_text(tmp_path, text + "    allow_empty: true\n")
+    assert checked.jobs[0].items == 0
+
+
 def test_empty_standard_input_is_refused(tmp_path):
     """So is a pipe whose other end had nothing to say."""
     (tmp_path / "m.yaml").write_text(

@@ -51,7 +51,7 @@ MISTAKES = (
             {"repos.csv": "owner\nacme\nacme\nacme\n"}),
     Mistake("semicolons", job(FROM_CSV), "repos.csv:1: 'owner;repo': ", "unknown field", "separated by commas",
             {"repos.csv": "owner;repo\nacme;api\n"}),
-    Mistake("a tab", HEAD + "jobs:\n  x:\n\toperation: readme.get\n", "m.yaml:5: ", "a tab stands in column 1",
+    Mistake("a tab", HEAD + "jobs:\n  x:\n\toperation: readme.get\n", "m.yaml:5: ", "there is a tab in column 1",
             "indented with spaces alone"),
     Mistake("plain text in content", job(PUT + "        path: A\n        content: '* @acme/owners'\n"),
             "m.yaml:11: content: ", "expected Base64", "plain text goes into a file that content_file names"),

@@ -40,7 +40,7 @@ def shell_lines(page: Path) -> list[str]:
 
 def bulk_arguments(line: str) -> Iterator[list[str]]:
     """The arguments of every `bulk` that a shell line starts; redirections and what follows a pipe end them."""
-    words = shlex.split(re.split(r"\s(?:>>?|\||&&|;)\s", line)[0], comments=True)
+    words = shlex.split(re.split(r"\s(?:>>?|\||&&|;)\s|\s&$", line)[0], comments=True)
     while words and _ASSIGNMENT.fullmatch(words[0]):
         words = words[1:]
     for prefix in ("exec", "export"):

@@ -4,6 +4,7 @@ what exists, and the tutorial is followed to its end.
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.docs.shown import DOCS, ROOT, Block, blocks, bulk_arguments, refused, shell_lines
-from tests.e2e.support.platform import BULK, Home, has_ended
+from tests.e2e.support.platform import BULK, Home, has_ended, served, wait_for
 
 HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
 TUTORIAL = DOCS / "tutorial" / "first-run.md"
 PAGES = [TUTORIAL, *HOW_TO, DOCS / "reference" / "library.md", ROOT / "README.md"]
 EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 ASKED = {"migration", "snapshots", "audit", "notebooks", "private-ca", "proxy", "cloud-edition"} | {
+    "steering",
     "github-actions",
     "systemd",
     "kubernetes",
@@ -184,11 +186,52 @@ def test_the_tutorial_works(tmp_path: Path) -> None:
         if server is not None:
             server.stop()
     failing = {line: code for line, code in codes if code}
-    assert failing == {"bulk run first.yaml --run-dir runs/second": 1, "bulk retry runs/second": 1}
-    assert len(codes) >= 9
+    assert failing == {
+        "bulk run first.yaml --run-dir runs/second": 1,
+        "bulk retry runs/second": 1,
+        "bulk run first.yaml --run-dir runs/third --max-duration 0.01s": 3,
+        "bulk resume runs/third": 1,
+    }
+    assert len(codes) >= 14
+    assert (tmp_path / "mine" / "contents-put.csv").is_file()
     assert len(list((tmp_path / "runs/first/saved").rglob("*.md"))) == 3
     outcomes = [(line["job"], line["outcome"]) for line in home.results("runs/second")[:5]]
     assert outcomes.count(("owners", "unchanged")) == 3
+
+
+def test_the_page_on_steering_works(tmp_path: Path) -> None:
+    """Each of its commands does to a run that goes on what the page says, in its order; both jobs end well."""
+    home = Home(tmp_path)
+    page = DOCS / "how-to" / "steering.md"
+    written(page, tmp_path)
+    home.write("repos.csv", "owner,repo\n" + "".join(f"acme-fleet,repo-{n:05d}\n" for n in range(60)))
+    seed = {"repositories": {"organization": "acme-fleet", "count": 60, "readme_bytes": 100}}
+    given = [arguments for line in shell_lines(page) for arguments in bulk_arguments(line)]
+    begin, *others = given
+    with served(tmp_path / "sandbox", "--latency", "120", "--rate-limit", "off", seed=seed) as sandbox:
+        home.variables["BULK_BASE_URL"] = sandbox.base_url
+        with home.running(*begin, "--concurrency", "4") as process:
+            wait_for(lambda: len(sandbox.requests()) >= 6, process)
+            stopped = [arguments[0] for arguments in others].index("stop") + 1
+            for arguments in others[:stopped]:
+                if arguments[0] == "watch":
+                    with home.running(*arguments) as watching:
+                        wait_for(lambda: home.run("status", "runs/steered").exit_code == 0, watching)
+                        watching.send_signal(signal.SIGINT)
+                        watching.communicate(timeout=20)
+                        assert watching.returncode == 0
+                else:
+                    done = home.run(*arguments)
+                    assert done.exit_code == 0, (arguments, done.err)
+            process.communicate(timeout=30)
+            assert process.returncode == 3
+        for arguments in others[stopped:]:
+            done = home.run(*arguments)
+            assert done.exit_code == 0, (arguments, done.err)
+    assert {line["outcome"] for line in home.results("runs/steered")} == {"succeeded"}
+    assert len(home.results("runs/steered")) == 120
+    verbs = [action["verb"] for action in home.report("runs/steered")["actions"]]
+    assert verbs == ["pause", "resume", "set", "set", "stop"]
 
 
 def _program(folder: Path) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bulk import operation
-from bulk.cli.catalog import documentation, reference
+from bulk.cli.catalog import documentation, exit_status, reference
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "operations-reference.md"
@@ -68,3 +68,14 @@ def test_markup_in_words_is_shown_as_it_is() -> None:
     )
     ((_, row),) = tables(section)
     assert row == ["a.*.b", "x | y", "default |", "*one* <b> [c](d) e|*f* \\"]
+
+
+def test_the_manual_page_has_the_exit_codes() -> None:
+    """Each exit code of the interface has its line in the section that `make man` appends."""
+    told = re.findall(r"^\\fB([\d, ]+)\\fP$", exit_status.section(), re.MULTILINE)
+    codes = {int(code) for line in told for code in line.split(",")}
+    interface = (ROOT / "docs" / "interface.md").read_text()
+    table = interface.partition("| exit code | meaning |")[2].partition("\n\n")[0]
+    wanted = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
+    assert codes == wanted
+    assert len(codes) > 8

@@ -86,7 +86,7 @@ def test_check_sends_nothing_and_opens_no_credential(home: Home, sandbox: Served
 
 
 def test_a_missing_credential_is_told_before_anything_is_sent(home: Home, sandbox: Served) -> None:
-    """A credential whose source has nothing: exit 2, the source is named, nothing is sent (interface.md §4)."""
+    """A credential whose source has nothing: exit 2, the source is named, nothing is sent or left (interface.md §4)."""
     home.variables["BULK_TOKEN"] = ""
     home.manifest(sandbox.base_url, readmes(3))
     before = len(sandbox.journal())
@@ -94,6 +94,8 @@ def test_a_missing_credential_is_told_before_anything_is_sent(home: Home, sandbo
     assert ran.exit_code == 2
     assert "BULK_TOKEN" in ran.err
     assert len(sandbox.journal()) == before
+    assert home.run("run", "manifest.yaml").exit_code == 2
+    assert not [path for path in home.folder.iterdir() if path.name.startswith("run")]
 
 
 def test_status_during_a_run_and_after_it(home: Home, sandbox: Served) -> None:

@@ -73,8 +73,8 @@ def test_runs_of_different_manifests_are_noted(audited):
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "says"),
     [
-        (["a", "nowhere"], 5, "nowhere is no run directory"),
-        (["sandbox", "b"], 5, "sandbox is no run directory"),
+        (["a", "nowhere"], 5, "nowhere is not a run directory"),
+        (["sandbox", "b"], 5, "sandbox is not a run directory"),
         (["a", "b", "--ignore", "size"], 2, "--ignore size: expected a field such as result.updated_at"),
     ],
 )

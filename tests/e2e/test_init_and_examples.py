@@ -48,6 +48,10 @@ def test_examples_are_copied_once(tmp_path: Path) -> None:
     manifests = copied.out.splitlines()
     assert "bulk-examples/migration.yaml" in manifests
     assert "bulk sandbox --seed-data bulk-examples/sandbox/migration.yaml" in copied.err
+    assert "bulk sandbox --seed-data bulk-examples/sandbox/fleet.yaml" in copied.err
+    with served(tmp_path / "sandbox", "--seed-data", str(tmp_path / "bulk-examples/sandbox/fleet.yaml")) as sandbox:
+        tried = home.run("run", "bulk-examples/readmes.yaml", "--limit", "3", "--base-url", sandbox.base_url)
+        assert tried.exit_code == 0, tried.err
     for manifest in manifests:
         checked = home.run("check", manifest)
         assert checked.exit_code == 0, checked.err

@@ -83,7 +83,7 @@ def test_items_from_the_results_of_another_job(tmp_path: Path) -> None:
     with served(tmp_path / "sandbox", seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, copies(40))
         planned = home.run("plan", "manifest.yaml")
-        assert "items from readmes, count unknown" in " ".join(planned.out.split()), planned.out
+        assert "its items come from readmes; how many is not known yet" in " ".join(planned.out.split()), planned.out
         ran = home.run(*COMMAND)
         assert ran.exit_code == 0, ran.err
         again = home.run(*COMMAND)

@@ -103,7 +103,7 @@ def test_json_elements_do_not_depend_on_chunks(values, sizes, indent, has_mark):
 def test_what_stands_behind_a_json_list_is_noticed(values, sizes):
     """Wherever the chunks end, a list that goes on behind its end is refused, with the line."""
     text = json.dumps(values, indent=1).encode()
-    with pytest.raises(SourceFlaw, match="more behind the end") as caught:
+    with pytest.raises(SourceFlaw, match="more after the end") as caught:
         rows_of(elements(Cut(text + b"\n ,", sizes).read, chunk_bytes=8))
     assert caught.value.line == 2 + text.count(b"\n")
 

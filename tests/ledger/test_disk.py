@@ -126,7 +126,7 @@ def test_a_writer_of_somebody_else_stops_the_run(tmp_path):
         child = start_child(tmp_path / "run", code)
         assert child.stdout is not None
         assert child.stdout.readline() == "locked\n"
-        with pytest.raises(RunStopped, match="database is locked; mend that"):
+        with pytest.raises(RunStopped, match="database is locked; correct that"):
             ledger.commit([record(0)])
         child.communicate()
         ledger.commit([record(0)])

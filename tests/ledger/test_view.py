@@ -127,14 +127,14 @@ def test_a_torn_tail_is_not_read(run_dir, tmp_path):
 
 @pytest.mark.parametrize("make", ["nothing", "directory", "file"])
 def test_what_is_no_run_is_refused(tmp_path, make: str):
-    """A place without a ledger is no run directory; nothing is made there."""
+    """A place without a ledger is not a run directory; nothing is made there."""
     place = tmp_path / "run"
     if make == "directory":
         place.mkdir()
     elif make == "file":
         place.write_text("x")
     before = list(tmp_path.rglob("*"))
-    with pytest.raises(RunDirectoryError, match="no run directory"):
+    with pytest.raises(RunDirectoryError, match="not a run directory"):
         LedgerView(place)
     assert list(tmp_path.rglob("*")) == before
 

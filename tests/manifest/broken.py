@@ -119,7 +119,7 @@ MANIFESTS = (
     manifest("empty", "", (1, "", "is empty")),
     manifest("not-yaml", "version: 1\njobs: [a, b\n", (3, "", "not YAML")),
     manifest(
-        "tab", "version: 1\njobs:\n\tx: 1\n", (3, "", "a tab stands in column 1; YAML is indented with spaces alone")
+        "tab", "version: 1\njobs:\n\tx: 1\n", (3, "", "there is a tab in column 1; YAML is indented with spaces alone")
     ),
     manifest("list", "- a\n", (1, "", "expected an object")),
     manifest("invalid-utf-8", b"version: 1\nname: caf\xe9\n", (2, "", "not UTF-8: the byte 0xE9")),
@@ -180,7 +180,7 @@ MANIFESTS = (
     manifest(
         "base-url-with-odd-path",
         "version: 1\nplatform: {base_url: 'https://code.example.com/api/../v3'}\njobs:\n  x:\n" + READ + ONE,
-        (2, "platform.base_url", "got a path that is no plain one"),
+        (2, "platform.base_url", "got a path that is not a plain one"),
     ),
     manifest(
         "plain-http",
@@ -300,18 +300,18 @@ MANIFESTS = (
     items("items-utf-16", "a.jsonl", GOOD.encode("utf-16"), (1, "", "is UTF-16")),
     items("undeclared-gzip", "a.jsonl", gzip.compress(GOOD.encode()), (1, "", "is compressed")),
     items("damaged-gzip", "a.jsonl.gz", gzip.compress(GOOD.encode())[:-6], (0, "", "ends too early")),
-    items("no-gzip", "a.jsonl.gz", GOOD, (0, "", "damaged, or is no gzip")),
-    items("no-zstd", "a.jsonl.zst", GOOD, (0, "", "damaged, or is no zstd")),
+    items("no-gzip", "a.jsonl.gz", GOOD, (0, "", "damaged, or is not gzip")),
+    items("no-zstd", "a.jsonl.zst", GOOD, (0, "", "damaged, or is not zstd")),
     items("json-no-list", "a.json", GOOD, (1, "", "goes into a .jsonl file")),
     items("json-not-closed", "a.json", "[" + GOOD, (2, "", "the list is not closed")),
-    items("json-comma", "a.json", "[" + GOOD + ",\n\n]", (4, "", "a comma too many")),
+    items("json-comma", "a.json", "[" + GOOD + ",\n\n]", (4, "", "one comma too many")),
     items(
         "json-lines-of-fields",
         "a.json",
         '[\n  {\n    "owner": "acme",\n    "repo": "api"\n  },\n  {\n    "owner": "acme",\n    "repo": 5\n  }\n]',
         (8, "repo", "expected a string, got a whole number"),
     ),
-    items("csv-quotes", "a.csv", 'owner,repo\nacme,"api"x\n', (2, "", "goes on behind its closing quote")),
+    items("csv-quotes", "a.csv", 'owner,repo\nacme,"api"x\n', (2, "", "goes on after its closing quote")),
     items("csv-stray-quote", "a.csv", 'owner,repo\nacme,a"p"i\n', (2, "", "does not begin with one")),
     items("csv-open-quote", "a.csv", 'owner,repo\nacme,api\nacme,"api\nx,y\n', (3, "", "is not closed")),
     items("csv-too-many-cells", "a.csv", "owner,repo\nacme,api,x\n", (2, "", "3 cells, but the header has 2")),

@@ -99,13 +99,13 @@ def test_superseded_items_are_no_problem(new_run):
 
 
 def test_a_killed_run_is_lost(new_run):
-    """A run whose process ended without a word is lost, not running, and can be resumed."""
+    """A run whose process ended unexpectedly is lost, not running, and can be resumed."""
     view = new_run(readmes=3).epoch([finished(0)], exit_code=None, requests=7)
     report = fold(view, now=START + 500)
     assert (report.state, report.exit_code) == ("lost", 3)
     assert (report.active_s, report.requests) == (10.0, 7)
     assert report.next_command.startswith("bulk resume")
-    assert any("without a word" in note for note in report.notes)
+    assert any("ended unexpectedly" in note for note in report.notes)
 
 
 def test_a_process_that_was_killed_holds_nothing(new_run):

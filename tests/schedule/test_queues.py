@@ -22,7 +22,7 @@ class FarStream:
 
 def test_a_stream_is_looked_at_further_only_when_asked() -> None:
     """What is far ends nothing; it is far as long as nothing was found, and at its end when there is nothing."""
-    feed = Feed(FarStream(), JobProgress(9, bytearray(2)).next_offered)
+    feed = Feed(0, FarStream(), JobProgress(9, bytearray(2)).next_offered)
     assert (feed.next(), feed.is_far, feed.is_at_end) == (None, True, False)
     feed.look_far()
     assert (feed.is_far, feed.is_at_end) == (True, False)

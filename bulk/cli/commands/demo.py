@@ -122,7 +122,7 @@ def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[tuple[str, Callable
         try:
             line = process.stdout.readline().strip() if process.stdout is not None else ""
             if not line.startswith("http"):
-                raise RunStopped("the sandbox did not start; its message stands above")
+                raise RunStopped("the sandbox did not start; its message is above")
             yield line, lambda: process.poll() is not None
         finally:
             process.terminate()

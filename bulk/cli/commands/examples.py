@@ -14,15 +14,19 @@ from bulk.cli.logs import Command
 def examples(*, folder: Path) -> int:
     """Copy the example manifests into DIR (bulk-examples).
 
-    They come with their items, files and a seed file for the sandbox. Nothing that exists is overwritten.
+    They come with their items, files and seed files for the sandbox. Nothing that exists is overwritten.
     """
     from bulk.cli.examples import copy_examples
 
     copy_examples(folder)
     for path in sorted(folder.glob("*.yaml")):
         output.out(str(path))
-    seed, migration = (shlex.quote(str(folder / name)) for name in ("sandbox/migration.yaml", "migration.yaml"))
-    output.say("To rehearse the migration, in two terminals:")
-    output.say(f"  bulk sandbox --seed-data {seed}      # says what to export in the other one")
+    names = ("sandbox/fleet.yaml", "readmes.yaml", "sandbox/migration.yaml", "migration.yaml")
+    fleet, readmes, seed, migration = (shlex.quote(str(folder / name)) for name in names)
+    output.say("To try them, in two terminals:")
+    output.say(f"  bulk sandbox --seed-data {fleet}      # says what to export in the other one")
+    output.say(f"  bulk run {readmes}")
+    output.say("To rehearse the migration, which has a platform of its own:")
+    output.say(f"  bulk sandbox --seed-data {seed}")
     output.say(f"  HOOK_SECRET=rehearsal bulk run {migration}")
     return 0

@@ -51,7 +51,7 @@ def run(
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
 
-    made = run_dir is None
+    made, is_first = run_dir is None, not commands.RUNS.exists()
     place = _new_run_dir(manifest, overrides) if run_dir is None else run_dir
 
     async def start(display: "Display", cache: Path | None) -> "Report":
@@ -74,7 +74,7 @@ def run(
         return foreground.run(start, place, **showing)
     finally:
         if made:
-            commands.remove_if_empty(place)
+            commands.remove_if_empty(place, with_parent=is_first)
 
 
 def _new_run_dir(manifest: Path, overrides: "Overrides") -> Path:

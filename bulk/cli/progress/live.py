@@ -203,7 +203,7 @@ def _head(status: RunStatus, now: float, columns: int) -> Text:
     if status.why:
         head.append(f"  {safe(status.why)}", style="not bold yellow")
     if now - status.at > 10:
-        head.append(f"  last heard {duration(now - status.at)} ago", style="not bold yellow")
+        head.append(f"  last reported {duration(now - status.at)} ago", style="not bold yellow")
     return head
 
 
@@ -308,7 +308,7 @@ def _bucket_says(bucket: BucketStatus, now: float) -> str:
 
 def _figures(status: RunStatus, now: float) -> Text:
     done, items, _ = totals(status)
-    said = [f"{count(done)}{f'/{count(items)}' if items is not None else ''} items", rate(status.per_second)]
+    said = [counted(done, "item") if items is None else f"{count(done)}/{count(items)} items", rate(status.per_second)]
     said.append(f"{count(status.in_flight)} of {count(status.concurrency)} in flight")
     said.append(counted(status.requests, "request"))
     if status.retries:

@@ -44,7 +44,7 @@ def _parts(status: RunStatus) -> Iterator[str]:
     done, items, counts = totals(status)
     if status.state != "running":
         yield status.state + (f" ({safe(status.why)})" if status.why else "")
-    yield f"{count(done)}/{count(items)} items" if items is not None else f"{count(done)} items"
+    yield f"{count(done)}/{count(items)} items" if items is not None else counted(done, "item")
     wrong = outcomes(counts, _WRONG)
     if wrong:
         why = ", ".join(f"{count(number)} × {each}" for each, _, number in failing(status.jobs)[:_MOST_FAILURES])
@@ -54,7 +54,8 @@ def _parts(status: RunStatus) -> Iterator[str]:
         yield f"in {duration(now - status.started_at)}"
         yield counted(status.requests, "request")
         return
-    yield rate(status.per_second)
+    if status.per_second or status.state != "checking":
+        yield rate(status.per_second)
     several = len({bucket.credential for bucket in status.buckets}) > 1
     for bucket in scarce_first(status.buckets)[:_MOST_BUCKETS]:
         yield _bucket(bucket, now, several=several)

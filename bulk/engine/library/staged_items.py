@@ -38,7 +38,7 @@ class StagedItems:
         try:
             self._out.write(msgspec.json.encode(item) + b"\n")
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise ManifestError([Flaw(f"items[{self.count}]", 0, "", f"is no JSON object: {error}")]) from None
+            raise ManifestError([Flaw(f"items[{self.count}]", 0, "", f"is not a JSON object: {error}")]) from None
         self.count += 1
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from bulk.report.diff.comparison import Diff
 from bulk.report.diff.diff_record import KINDS, Change, Summary
 from bulk.report.diff.field_changes import FieldDifference
 from bulk.report.render.formatting import count, counted
-from bulk.report.render.terminal import Ink, aligned, cut, line_of, safe, wrapped
+from bulk.report.render.terminal import LEAST_COLUMNS, Ink, aligned, cut, line_of, safe, wrapped
 from bulk.report.tally import label
 
 TONES = {"added": "good", "removed": "bad", "changed": "doubt", "lost_sight": "doubt"}
@@ -29,9 +29,9 @@ def lines(diff: Diff, *, is_all: bool = False, is_coloured: bool = False, column
     Args:
         is_all: list every change and every field of it; otherwise ten of each kind and five fields of each.
         is_coloured: see `terminal.wants_colour`.
-        columns: width of the terminal (count); at least 72 are used.
+        columns: width of the terminal (count); at least 40 are used.
     """
-    ink, columns, summary = Ink(is_on=is_coloured), max(72, columns), diff.summary
+    ink, columns, summary = Ink(is_on=is_coloured), max(LEAST_COLUMNS, columns), diff.summary
     yield from _head(summary, ink, columns)
     if summary.jobs:
         yield ""
@@ -65,7 +65,7 @@ def _command(summary: Summary) -> str:
 
 def _head(summary: Summary, ink: Ink, columns: int) -> Iterator[str]:
     old, new = summary.old, summary.new
-    name = cut(new.name, columns // 2)
+    name = cut(new.name, columns)
     first, *rest = wrapped(f"{name} from {safe(old.run_dir)} to {safe(new.run_dir)}", columns)
     yield ink("strong", name) + first[len(name) :]
     yield from rest

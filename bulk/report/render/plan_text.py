@@ -2,13 +2,25 @@
 
 from collections.abc import Iterator
 
-from bulk.check.plan import BucketPlan, Plan, Savings
+from bulk.check.plan import BucketPlan, JobPlan, Plan, Savings
 from bulk.report.render.formatting import count, counted, duration, moment
-from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, wrapped
+from bulk.report.render.terminal import (
+    LEAST_COLUMNS,
+    Ink,
+    aligned,
+    cut,
+    headed,
+    line_of,
+    paragraphs,
+    safe,
+    width,
+    wrapped,
+)
 
 _MOST_JOBS = 60
 _MOST_NOTES = 30
-_MOST_LANE = 24
+_LEAST_LANE = 20
+"""Columns that the name of a lane and its count need, to say anything (count)."""
 _SENT = "as planned; nothing but GET /rate_limit was sent"
 
 
@@ -17,18 +29,17 @@ def render(plan: Plan, *, is_coloured: bool = False, columns: int = 80) -> str:
 
     Args:
         is_coloured: see `terminal.wants_colour`.
-        columns: width of the terminal (count); at least 72 are used.
+        columns: width of the terminal (count); at least 40 are used.
     """
-    ink, columns = Ink(is_on=is_coloured), max(72, columns)
+    ink, columns = Ink(is_on=is_coloured), max(LEAST_COLUMNS, columns)
     return paragraphs(
         _head(plan, ink, columns), _jobs(plan, ink, columns), _buckets(plan, columns), _notes(plan, ink, columns)
     )
 
 
 def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
-    name = cut(plan.name, columns - len(_SENT) - 1)
-    yield f"{ink('strong', name)} {ink('dim', _SENT)}"
-    yield cut(plan.base_url, columns)
+    yield from headed(plan.name, _SENT, columns, ink, "dim")
+    yield from wrapped(plan.base_url, columns)
     yield ""
     requests = _span(plan.least_requests, plan.most_requests)
     yield from wrapped(f"{counted(plan.items, 'item')}, {requests} requests. {_end(plan)}", columns)
@@ -58,7 +69,13 @@ def _end(plan: Plan) -> str:
     if most is None:
         return f"It would end about {soon} at the earliest."
     late = f"{moment(most, plan.at)} (in {duration(most - plan.at)})"
-    said = f"It would end about {soon}." if late == soon else f"It would end between {soon} and {late}."
+    if moment(most, plan.at) == moment(least, plan.at):
+        span = duration(least - plan.at), duration(most - plan.at)
+        said = (
+            f"It would end about {moment(most, plan.at)} (in {span[0] if span[0] == span[1] else ' to '.join(span)})."
+        )
+    else:
+        said = f"It would end between {soon} and {late}."
     return said + _with_losses(plan, most)
 
 
@@ -84,7 +101,9 @@ def _saved(saved: Savings) -> str:
     ]
     said = [f"{counted(saved.requests, 'request')} saved: {', '.join(parts)}."] if parts else []
     if saved.already_so:
-        said.append(f"What is already so is not sent: up to {count(saved.already_so)} of these requests less.")
+        said.append(
+            f"What is already as asked for is not sent, which saves up to {count(saved.already_so)} of these requests."
+        )
     return " ".join(said)
 
 
@@ -94,19 +113,22 @@ def _span(least: int, most: int) -> str:
 
 def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     shown = plan.jobs[:_MOST_JOBS]
-    rows = [
+    rows: list[tuple[str, ...]] = [("job", "operation", "items", "requests", "lanes")]
+    rows += [
         (
             job.name,
             job.operation,
             count(job.items),
             _span(job.least_requests, job.most_requests),
             count(job.lanes) if job.lanes else "-",
-            f"{cut(job.longest_lane, _MOST_LANE)} ({count(job.longest_lane_items)})" if job.longest_lane else "-",
         )
         for job in shown
     ]
-    heads = ("job", "operation", "items", "requests", "lanes", "longest lane")
-    lines = aligned([heads, *rows], columns, names=2, right=(2, 3, 4))
+    room = columns - sum(max(width(safe(row[place])) for row in rows) + 2 for place in range(len(rows[0])))
+    if room >= _LEAST_LANE:  # before a name is cut, the lanes are left out
+        said = ["longest lane", *(_longest_lane(job, room) for job in shown)]
+        rows = [(*row, lane) for row, lane in zip(rows, said, strict=True)]
+    lines = aligned(rows, columns, names=2, right=(2, 3, 4))
     yield ink("dim", line_of(next(lines)))
     yield from map(line_of, lines)
     if len(plan.jobs) > len(shown):
@@ -114,6 +136,14 @@ def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     for job in shown:
         if job.needs:
             yield from wrapped(f"{safe(job.name, 40)} starts after {', '.join(job.needs)}.", columns, "  ")
+
+
+def _longest_lane(job: JobPlan, columns: int) -> str:
+    """Return its name and its items, within so many columns; a name is cut, the count of items is not."""
+    if not job.longest_lane:
+        return "-"
+    items = f" ({count(job.longest_lane_items)})"
+    return cut(job.longest_lane, columns - len(items)) + items
 
 
 def _buckets(plan: Plan, columns: int) -> Iterator[str]:
@@ -132,7 +162,7 @@ def _from(bucket: BucketPlan, now: float) -> str:
     said = f"; {count(bucket.remaining)} of {count(bucket.limit)} left{reserve}{resets}"
     if bucket.least_windows is None or bucket.least_done_at is None:
         why = "the reserve leaves nothing" if bucket.limit else "the limit is 0"
-        return f"{said}; they are never let out, because {why}"
+        return f"{said}; they are never sent, because {why}"
     if (bucket.most_windows or bucket.least_windows) <= 1:
         return f"{said}; that is enough"
     windows = f"{_span(bucket.least_windows, bucket.most_windows or bucket.least_windows)} windows"
@@ -141,7 +171,7 @@ def _from(bucket: BucketPlan, now: float) -> str:
         ends = f"between {'now' if bucket.least_done_at <= now else ends} and {moment(bucket.most_done_at, now)}"
     else:
         ends = f"about {ends}"
-    return f"{said}; that takes {windows}, the last request leaves {ends}"
+    return f"{said}; that takes {windows}; the last request is sent {ends}"
 
 
 def _notes(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:

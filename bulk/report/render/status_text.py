@@ -10,8 +10,8 @@ from bulk.report.record import OUTCOMES
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
 from bulk.report.render.status_data import is_stale
 from bulk.report.render.status_words import bucket_name, closed, most_first, waited_for
-from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, width
-from bulk.report.render.text import verdict
+from bulk.report.render.terminal import Ink, aligned, cut, headed, line_of, paragraphs, safe, width, wrapped
+from bulk.report.render.text import nothing_ended, verdict
 from bulk.report.run_state import Standing, next_command, stand
 from bulk.status import BucketStatus, RunStatus
 
@@ -58,15 +58,18 @@ def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: i
         said = f"{doing}, process {last.pid} on {safe(last.host, 40)}, for {duration(now - last.started_at)}"
     else:
         said = f"{verdict(standing)} (exit {standing.exit_code})"
-    yield f"{ink('strong', cut(standing.name, columns // 2))} {ink(_TONES.get(standing.state, 'dim'), said)}"
+    yield from headed(standing.name, said, columns, ink, _TONES.get(standing.state, "dim"))
     if standing.state == "running" and is_stale(standing, now) and standing.last is not None:
         age = duration(now - standing.last.at)
-        yield ink("doubt", f"Its last word is {age} old: it may be stuck, or its machine was asleep.")
-    yield cut(f"{view.identity().base_url}, {view.run_dir}", columns)
+        stale = f"It last reported {age} ago: it may be stuck, or its machine was asleep."
+        yield from (ink("doubt", line) for line in wrapped(stale, columns))
+    yield from wrapped(f"{view.identity().base_url}, {view.run_dir}", columns)
     totals = standing.outcomes
     done = sum(totals.values())
     of = f" of {count(standing.items)} ({percent(done, standing.items)})" if standing.items is not None else ""
-    yield f"{count(done)}{of} items: {outcomes(totals, OUTCOMES) or 'none has ended'}."
+    yield from wrapped(
+        f"{count(done)}{of} items: {outcomes(totals, OUTCOMES) or nothing_ended(standing.items)}.", columns
+    )
 
 
 def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
@@ -75,7 +78,7 @@ def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
     rows = []
     for job in shown:
         done = count(sum(job.outcomes.values()))
-        rows.append((cut(job.name, max(10, columns // 3)), done if job.items is None else f"{done}/{count(job.items)}"))
+        rows.append((job.name, done if job.items is None else f"{done}/{count(job.items)}"))
     for job, cells in zip(shown, aligned(rows, columns, right=(1,)), strict=True):
         said = outcomes(job.outcomes, OUTCOMES)
         status = live.get(job.name)
@@ -83,7 +86,12 @@ def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
             said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
         tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"
         left = "  ".join(cells)
-        yield f"{left}  {ink(tone, cut(said, columns - width(left) - 2))}".rstrip()
+        beside = columns - width(left) - 2
+        if width(said) <= beside:
+            yield f"{left}  {ink(tone, said)}".rstrip()
+            continue
+        yield left.rstrip()
+        yield from ("    " + ink(tone, line) for line in wrapped(said, columns - 4))
     if len(standing.jobs) > len(shown):
         yield f"and {counted(len(standing.jobs) - len(shown), 'more job')}"
 
@@ -101,12 +109,12 @@ def _live(standing: Standing, now: float, columns: int) -> Iterator[str]:
         parts.append(f"{count(status.retries)} repeated")
     if status.finish_at is not None:
         parts.append(f"done about {moment(status.finish_at, now)}")
-    yield cut(" · ".join(parts), columns)
+    yield from wrapped(" · ".join(parts), columns, "  ")
     if status.buckets:
         yield from buckets(status.buckets, now=now, columns=columns).splitlines()
     waits = most_first(status.waits)
     for wait in waits[:_MOST_WAITS]:
-        yield cut(f"waiting: {waited_for(wait, now)} ({counted(wait.count, 'item')})", columns)
+        yield from wrapped(f"waiting: {waited_for(wait, now)} ({counted(wait.count, 'item')})", columns, "  ")
     if len(waits) > _MOST_WAITS:
         yield f"waiting: {counted(len(waits) - _MOST_WAITS, 'other thing')}"
 
@@ -121,9 +129,25 @@ def buckets(found: Sequence[BucketStatus], *, now: float, columns: int = 80) -> 
     if not found:
         return "The platform limits nothing.\n"
     several = len({bucket.credential for bucket in found}) > 1
-    rows = [(cut(bucket_name(each, several=several), max(10, columns // 2)), _left(each)) for each in found]
-    lines = zip(aligned(rows, columns, right=(1,)), found, strict=True)
-    return "".join(cut(line_of([*cells, _bucket_says(each, now)]), columns) + "\n" for cells, each in lines)
+    said = [_bucket_says(each, now) for each in found]
+    left = [_left(each) for each in found]
+    names = [safe(bucket_name(each, several=several)) for each in found]
+    if max(map(width, names)) + max(map(width, left)) + max(map(width, said)) + 4 > columns:
+        said = [_bucket_says(each, now, is_short=True) for each in found]
+    room = max(columns // 2, columns - max(map(width, left)) - max(map(width, said)) - 4)
+    rows = [(cut(name, room), each) for name, each in zip(names, left, strict=True)]
+    lines = zip(aligned(rows, columns, right=(1,)), said, strict=True)
+    return "".join(line + "\n" for cells, says in lines for line in _beside(cells, says, columns))
+
+
+def _beside(cells: Sequence[str], said: str, columns: int) -> Iterator[str]:
+    """What is said of a bucket stands beside its name and what is left, and below them where there is no room."""
+    line = line_of([*cells, said])
+    if width(line) <= columns:
+        yield line
+    else:
+        yield line_of(cells)
+        yield from ("    " + part for part in wrapped(said, columns - 4))
 
 
 def _left(bucket: BucketStatus) -> str:
@@ -132,12 +156,13 @@ def _left(bucket: BucketStatus) -> str:
     return f"{count(max(0, bucket.remaining))} of {count(bucket.limit)} left"
 
 
-def _bucket_says(bucket: BucketStatus, now: float) -> str:
+def _bucket_says(bucket: BucketStatus, now: float, *, is_short: bool = False) -> str:
     said = []
     if bucket.closed_because:
         said.append(closed(bucket, now))
     if bucket.reset_at is not None and bucket.reset_at > now:
-        said.append(f"resets {moment(bucket.reset_at, now)} (in {duration(bucket.reset_at - now)})")
+        left = "" if is_short else f" (in {duration(bucket.reset_at - now)})"
+        said.append(f"resets {moment(bucket.reset_at, now)}{left}")
     if bucket.reserve:
         said.append(f"{count(bucket.reserve)} kept in reserve")
     if bucket.waiting:

@@ -14,6 +14,15 @@ safe = printable
 """What everything that a face of Bulk prints passes through."""
 
 
+MOST_PROSE = 120
+"""Whole sentences are broken into lines of at most so many columns, however wide the terminal is."""
+
+LEAST_COLUMNS = 40
+"""What is laid out for a terminal has at least so many columns."""
+
+UNLIMITED = 1_000_000
+"""Columns where nobody looks at a terminal: nothing is cut, and no sentence is broken into lines."""
+
 width = cell_len
 """Columns that a text, already safe, takes on a terminal."""
 
@@ -31,7 +40,7 @@ def wrapped(text: str, columns: int, indent: str = "") -> Iterator[str]:
         columns: at least 20 are used.
         indent: in front of all lines but the first.
     """
-    columns = max(20, columns)
+    columns = max(20, columns if columns >= UNLIMITED // 2 else min(columns, MOST_PROSE))
     line = ""
     for word in safe(text).split(" "):
         joined = f"{line} {word}" if line.strip() else line + word
@@ -101,6 +110,14 @@ def is_terminal(stream: TextIO) -> bool:
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Colour only on a terminal that has it, and not where `NO_COLOR` is set to anything."""
     return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def headed(name: str, said: str, columns: int, ink: "Ink", tone: str) -> Iterator[str]:
+    """`name` and what is said of it, as lines of at most so many columns; the name is strong, the rest has a tone."""
+    name = cut(name, columns)
+    first, *rest = wrapped(f"{name} {said}", columns)
+    yield f"{ink('strong', name)} {ink(tone, first[len(name) + 1 :])}".rstrip()
+    yield from (ink(tone, line) for line in rest)
 
 
 class Ink:

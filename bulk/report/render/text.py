@@ -9,7 +9,7 @@ from bulk.exit_codes import MEANINGS
 from bulk.model import OutcomeKind
 from bulk.report.record import OUTCOMES, JobReport, ProblemItem, Report
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
-from bulk.report.render.terminal import Ink, aligned, cut, line_of, paragraphs, safe, wrapped
+from bulk.report.render.terminal import LEAST_COLUMNS, Ink, aligned, cut, headed, line_of, paragraphs, safe, wrapped
 from bulk.report.run_state import Standing
 from bulk.status import LIVE
 
@@ -23,7 +23,7 @@ COLOURS: Mapping[str, str] = {
 STATES = {
     "complete": "complete",
     "stopped": "stopped early",
-    "lost": "ended without a word",
+    "lost": "ended unexpectedly",
     "checking": "being checked",
     "running": "still running",
     "pausing": "pausing: what is in flight still ends",
@@ -42,9 +42,9 @@ def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> s
 
     Args:
         is_coloured: see `terminal.wants_colour`.
-        columns: width of the terminal (count); at least 72 are used.
+        columns: width of the terminal (count); at least 40 are used.
     """
-    columns = max(72, columns)
+    columns = max(LEAST_COLUMNS, columns)
     ink = Ink(is_on=is_coloured)
     return paragraphs(
         _head(report, ink, columns),
@@ -65,19 +65,21 @@ def verdict(record: Report | Standing) -> str:
     return f"{state}: {safe(record.why) or meaning}" if record.state != "complete" else f"{state}: {meaning}"
 
 
+def nothing_ended(items: int | None) -> str:
+    """Return what is said instead of outcomes where there are none; `items`: all of them (count)."""
+    return "there was nothing to do" if items == 0 else "none of them has ended"
+
+
 def _head(report: Report, ink: Ink, columns: int) -> Iterator[str]:
     tone = {0: "good", 1: "bad", 6: "doubt"}.get(report.exit_code, "doubt")
-    name = cut(report.name, columns // 2)
-    first, *rest = wrapped(f"{name} {verdict(report)}", columns)
-    yield ink("strong", name) + " " + ink(tone, first[len(name) + 1 :])
-    yield from (ink(tone, line) for line in rest)
-    yield cut(report.base_url, columns)
+    yield from headed(report.name, verdict(report), columns, ink, tone)
+    yield from wrapped(report.base_url, columns)
     yield ""
     known = f" of {count(report.items)}" if report.items is not None and report.left else ""
     yield from wrapped(
         f"{count(report.done)}{known} {'item' if report.done == 1 and not known else 'items'} in "
         f"{duration(report.active_s)}, {rate(report.per_second)}: "
-        f"{outcomes(report.outcomes, OUTCOMES) or 'none has ended'}.",
+        f"{outcomes(report.outcomes, OUTCOMES) or nothing_ended(report.items)}.",
         columns,
     )
     sent = [counted(report.requests, "request")]
@@ -87,7 +89,8 @@ def _head(report: Report, ink: Ink, columns: int) -> Iterator[str]:
         sent.append(f"{counted(report.settled, 'lost answer')} settled by reading")
     yield from wrapped(", ".join(sent) + ".", columns)
     if report.not_modified:
-        yield f"{counted(report.not_modified, 'answer')} had not changed (304), which costs no budget."
+        unchanged = f"{counted(report.not_modified, 'answer')} had not changed (304), which costs no budget."
+        yield from wrapped(unchanged, columns)
 
 
 def _jobs(report: Report, ink: Ink, columns: int) -> Iterator[str]:
@@ -158,10 +161,11 @@ def _left(report: Report, columns: int) -> Iterator[str]:
     now = report.ended_at.timestamp()
     for wait in report.waits[:5]:
         until = f" until {_at(wait.until, now)}" if wait.until is not None else ""
-        yield cut(f"  waited for: {safe(wait.what)}{until} ({counted(wait.count, 'item')})", columns)
+        waited = f"waited for: {safe(wait.what, 200)}{until} ({counted(wait.count, 'item')})"
+        yield from ("  " + line for line in wrapped(waited, columns - 2, "  "))
         if wait.error:
             times = f"{counted(wait.errors, 'time')}: " if wait.errors > 1 else ""
-            yield from wrapped(f"    {times}{safe(wait.error, 200)}", columns, "    ")
+            yield from ("    " + line for line in wrapped(f"{times}{safe(wait.error, 200)}", columns - 4))
     if len(report.waits) > 5:
         yield f"  and {count(len(report.waits) - 5)} more"
 
@@ -175,7 +179,8 @@ def _facts(report: Report, columns: int) -> Iterator[str]:
         yield from wrapped(f"An item took {spread}.", columns)
     if report.slowest and report.slowest[0].elapsed_ms >= 1000:
         slow = report.slowest[0]
-        yield cut(f"Slowest: {safe(slow.job)} #{slow.index} {safe(slow.label)}, {_ms(slow.elapsed_ms)}", columns)
+        what = f"{safe(slow.job)} #{slow.index} {safe(slow.label)}, {_ms(slow.elapsed_ms)}"
+        yield from wrapped(f"Slowest: {what}", columns, "  ")
     several = len({bucket.credential for bucket in report.buckets}) > 1
     for bucket in report.buckets[:8]:
         name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)

@@ -367,7 +367,7 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
     except sqlite3.OperationalError:
         found = None
     if found is None:
-        raise SettingError(f"--state {path}: this is no sandbox's state: name another directory")
+        raise SettingError(f"--state {path}: this is not the state of a sandbox: name another directory")
     if found["value"] != SCHEMA_VERSION:
         raise SettingError(
             f"--state {path}: it is of version {found['value']}, this sandbox writes {SCHEMA_VERSION}: "

@@ -140,7 +140,8 @@ def test_limits_are_changed(home: Home, sandbox: Served) -> None:
     with running(home, sandbox, 300, 400, concurrency=16) as process:
         done = home.run("set", "run", "concurrency=2", "reserve=10%", "failures=7", "max_duration=1h", "--json")
         assert done.exit_code == 0, done.err
-        in_force = {"concurrency": 2, "reserve": "10%", "failures": 7, "max_duration": 3600.0}
+        limits = {"concurrency": 2, "reserve": "10%", "failures": 7, "max_duration": 3600.0}
+        in_force = {**limits, "priority": {"files": 0}}
         assert json.loads(done.out) == in_force
         wait_for(lambda: json.loads(home.run("status", "run", "--json").out)["status"]["in_flight"] <= 2, process)
         status = json.loads(home.run("status", "run", "--json").out)["status"]
@@ -169,6 +170,32 @@ def test_limits_are_changed(home: Home, sandbox: Served) -> None:
         action["result"] for action in home.report("run")["actions"] if action["args"].get("max_duration") == "9h"
     }
     assert any("nothing of core" in result for result in results)
+
+
+def test_a_job_is_put_before_the_others(home: Home, sandbox: Served) -> None:
+    """`bulk set RUN priority.JOB=N` sends what is left of that job before anything of the others."""
+    jobs = {"last.one": files(850, 880)["files"], "one": files(800, 850)["files"]}
+    home.manifest(sandbox.base_url, jobs, limits={"concurrency": 2})
+    before = len(sandbox.requests())
+    with home.running(*COMMAND) as process:
+        wait_for(lambda: len(sandbox.requests()) >= before + 10, process)
+        refused = home.run("set", "run", "priority.last-one=3", "concurrency=1")
+        assert refused.exit_code == 2
+        assert "priority.last-one: unknown job; did you mean last.one?" in refused.err
+        assert home.run("set", "run", "priority.one=high").exit_code == 2
+        done = home.run("set", "run", "priority.last.one=-3", "priority.one=5")
+        assert done.exit_code == 0, done.err
+        assert [line.split() for line in done.out.splitlines()][-2:] == [
+            ["priority.last.one", "-3"],
+            ["priority.one", "5"],
+        ]
+        set_at = len(effects(sandbox.requests(), "commit"))
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    order = [int(name.split("repo-")[1][:5]) >= 850 for name in effects(sandbox.requests(), "commit")[set_at:]]
+    assert sum(order) > 5
+    assert True not in order[4 : order.count(False) - 4]
+    once_each(sandbox, 800, 880)
 
 
 def test_watching_from_another_terminal(home: Home, sandbox: Served) -> None:
@@ -211,7 +238,7 @@ def test_nobody_drives_it(home: Home, sandbox: Served) -> None:
     for command in (("pause", "empty"), ("watch", "empty"), ("stop", "nowhere")):
         asked = home.run(*command)
         assert asked.exit_code == 5
-        assert "is no run directory" in asked.err
+        assert "is not a run directory" in asked.err
 
 
 def test_runs_are_listed_whatever_else_is_there(home: Home, sandbox: Served) -> None:

@@ -78,6 +78,13 @@ def closed_port(_: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def no_hello(_: Path) -> Iterator[str]:
+    """Somebody takes the connection and never says a word of TLS."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as held:
+        yield f"https://127.0.0.1:{held.getsockname()[1]}/api/v3"
+
+
+@contextlib.contextmanager
 def unknown_name(_: Path) -> Iterator[str]:
     """A name that no resolver knows."""
     yield "http://code.invalid/api/v3"
@@ -132,6 +139,7 @@ Where = Callable[[Path], contextlib.AbstractContextManager[str]]
     ("where", "cause", "way_out"),
     [
         (closed_port, "(Connection refused)", "is the port in platform.base_url right?"),
+        (no_hello, "within 2.5 s", "are scheme, name and port in platform.base_url right?"),
         (unknown_name, "the name of code.invalid:80 can't be resolved", "is the name in platform.base_url right?"),
         (tls_where_none_is, "no TLS with 127.0.0.1:", "does platform.base_url have the right scheme and port?"),
         (no_tls_where_it_is, "was lost before an answer came", "have the right scheme (https or http) and port?"),

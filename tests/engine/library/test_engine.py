@@ -153,7 +153,7 @@ async def test_errors_name_the_item_and_no_file_of_ours(sandbox: Served, tmp_pat
     wrong: list[tuple[Any, str]] = [
         ([{**file, "content": "YQ=="}, {**file, "content": "Yg=="}], r"^items\[1\]: .*item 0 .*"),
         ([{**file, "content_file": "nowhere.txt"}], r"^items\[0\]: content_file: "),
-        ([{**file, "content": object()}], r"^items\[0\]: is no JSON object"),
+        ([{**file, "content": object()}], r"^items\[0\]: is not a JSON object"),
         ([{"owner": 5}], r"^items\[0\]: "),
     ]
     async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:

@@ -124,7 +124,7 @@ JUNK = {
 def test_junk_in_a_file_is_refused_without_showing_it(tmp_path, junk):
     """failures.md rows 36 and 58: what could break a header or is no token at all is refused, and not shown."""
     private(tmp_path / "file", junk)
-    assert "is no token" in why_missing("file:file", tmp_path)
+    assert "is not a token" in why_missing("file:file", tmp_path)
 
 
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK.keys())
@@ -132,7 +132,7 @@ def test_junk_of_a_program_is_refused_without_showing_it(tmp_path, junk):
     """failures.md row 36: a program that prints junk gives no token, and its output appears nowhere."""
     private(tmp_path / "output", junk)
     code = "import sys; sys.stdout.buffer.write(open('output', 'rb').read())"
-    assert "is no token" in why_missing(program(code), tmp_path)
+    assert "is not a token" in why_missing(program(code), tmp_path)
 
 
 def test_a_token_of_the_longest_length_is_taken(tmp_path):
@@ -261,7 +261,7 @@ async def test_a_renewal_that_fails_is_no_exception(tmp_path):
     one.read()
     private(tmp_path / "token", b"junk junk")
     assert not await one.renew()
-    assert "is no token" in one.renewal_problem
+    assert "is not a token" in one.renewal_problem
     assert "junk" not in one.renewal_problem
     assert one.read().reveal() == "tok_first_one"
     fixed = credential("env:MY_TOKEN", tmp_path, {"MY_TOKEN": TOKEN})

@@ -321,7 +321,7 @@ def test_a_run_that_is_still_going_is_refused(new_run):
 
 def test_a_foreign_directory_is_refused(new_run, tmp_path):
     """A folder without a run, and results that are damaged, are named."""
-    with pytest.raises(RunDirectoryError, match="is no run directory"):
+    with pytest.raises(RunDirectoryError, match="is not a run directory"):
         LedgerView(tmp_path)
     view = view_of(new_run, [finished(0)])
     results = view.run_dir / "results.jsonl"

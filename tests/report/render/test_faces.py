@@ -166,7 +166,7 @@ def test_text_of_dozens_of_jobs_is_bounded(new_run):
     run = new_run(**{f"job_{number}": 1 for number in range(60)})
     shown = text.render(fold(run.epoch(exit_code=3)))
     assert "and 20 more jobs" in shown
-    assert "none has ended" in shown
+    assert "none of them has ended" in shown
 
 
 def test_html_is_one_page_without_anything_from_outside(report, explored):
@@ -238,7 +238,7 @@ def test_html_of_hostile_names_is_harmless(report, hostile):
 def test_html_of_every_state(new_run):
     """A run that has done nothing yet, or was killed, or runs, has a page too."""
     run = new_run(readmes=2)
-    assert "ended without a word" in html.render(fold(run.epoch(exit_code=None)))
+    assert "ended unexpectedly" in html.render(fold(run.epoch(exit_code=None)))
     with run.open(START + 50):
         assert "still running" in html.render(fold(run.view, now=START + 60))
 

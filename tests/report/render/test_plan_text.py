@@ -8,7 +8,7 @@ import pytest
 from bulk.check.plan import BucketPlan, JobPlan, Plan, Savings
 from bulk.report.render import plan_text
 from bulk.report.render.json_data import as_data
-from bulk.report.render.terminal import width
+from bulk.report.render.terminal import UNLIMITED, width
 from tests.report.ledgers import START
 
 
@@ -99,7 +99,7 @@ def test_a_plan_that_needs_windows():
     assert "It would end between" in said
     assert "(in 10 min) and" in said
     assert "100 of 5,000 left, 50 kept in reserve" in said
-    assert "that takes 2 to 4 windows, the last request leaves between" in said
+    assert "that takes 2 to 4 windows; the last request is sent between" in said
 
 
 def test_a_plan_says_what_lost_answers_would_take():
@@ -115,7 +115,7 @@ def test_a_plan_that_never_ends():
     never = bucket(least_windows=None, most_windows=None, least_done_at=None, most_done_at=None)
     said = words(plan(job(), buckets=[never], least_finish_at=None, most_finish_at=None))
     assert "It would never end" in said
-    assert "never let out, because the reserve leaves nothing" in said
+    assert "never sent, because the reserve leaves nothing" in said
 
 
 def test_what_can_not_be_undone_stands_out():
@@ -141,7 +141,7 @@ def test_a_plan_as_data():
     assert (found["buckets"][0]["least_done_at"], found["buckets"][0]["reset_at"]) == ("2026-11-21T08:00:00.000Z", None)
 
 
-@pytest.mark.parametrize("columns", [72, 80, 120])
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_hostile_and_many(columns):
     """Whatever names hold and however many there are, each line fits and nothing acts on the terminal
     (failures.md row 66)."""
@@ -163,11 +163,24 @@ def test_hostile_and_many(columns):
     assert "and 20 more notes" in shown
 
 
+def test_nothing_is_cut_that_has_room():
+    """Where the lanes find no room they are left out, before an operation is cut; a pipe breaks no sentence."""
+    lane = "borealis-web-north/api migration acme-inventory"
+    long = plan(job("organizations", operation="organization-configuration.attach", longest_lane=lane))
+    for columns in (80, 110, 200, UNLIMITED):
+        shown = plan_text.render(long, columns=columns)
+        table = [line for line in shown.splitlines() if line.startswith("organizations")]
+        assert "organization-configuration.attach" in table[0]
+        assert (lane in table[0], "…" in table[0]) == (columns >= 200, columns == 110), shown
+    notes = ("a note of more than one line " * 9,)
+    assert f"Note: {notes[0].strip()}" in plan_text.render(plan(job(), notes=notes), columns=UNLIMITED)
+
+
 def test_what_is_saved_is_said():
     """Duplicates, superseded items and shared calls, in requests; and what is already so is not sent."""
     saved = Savings(duplicates=1_200, superseded=3, combined=198, requests=1_401, already_so=300)
     said = words(plan(job(), saved=saved))
     assert "1,401 requests saved: 1,200 duplicates, 3 superseded, 198 sent together with others." in said
-    assert "What is already so is not sent: up to 300 of these requests less." in said
+    assert "What is already as asked for is not sent, which saves up to 300 of these requests." in said
     assert as_data(plan(job(saved=saved), saved=saved))["jobs"][0]["saved"]["combined"] == 198
     assert "saved" not in words(plan(job()))

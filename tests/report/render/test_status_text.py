@@ -7,7 +7,7 @@ import pytest
 from bulk.report.render import status_data, status_text
 from bulk.report.render.formatting import moment
 from bulk.report.render.json_data import as_data
-from bulk.report.render.terminal import width
+from bulk.report.render.terminal import UNLIMITED, width
 from bulk.status import Wait
 from tests.report.ledgers import START, bucket, finished, job_status, status
 
@@ -46,7 +46,7 @@ def test_stale_words_are_marked(new_run):
     run = new_run(readmes=3)
     with run.open() as ledger:
         ledger.commit([], status(START + 5))
-        assert "Its last word is 1 min 55 s old" in status_text.render(run.view, now=START + 120)
+        assert "It last reported 1 min 55 s ago" in status_text.render(run.view, now=START + 120)
         assert status_data.data(run.view, now=START + 120).is_stale is True
         assert "last word" not in status_text.render(run.view, now=START + 8)
 
@@ -56,7 +56,7 @@ def test_stale_words_are_marked(new_run):
     [
         (3, "time limit", "stopped early: time limit (exit 3)", 3),
         (130, "interrupted by SIGINT", "stopped early: interrupted by SIGINT (exit 130)", 130),
-        (None, "", "ended without a word: it was killed, or the machine stopped (exit 3)", 3),
+        (None, "", "ended unexpectedly: it was killed, or the machine stopped (exit 3)", 3),
     ],
 )
 def test_a_run_with_work_left(new_run, exit_code, why, said, code):
@@ -94,13 +94,18 @@ def test_hostile_names_are_safe(new_run):
 
 
 def test_buckets_as_a_table():
-    """Every bucket has a line that fits, the credential where there are several; without limits that is said."""
+    """Every bucket has lines that fit, nothing cut but a name; without limits that is said."""
     found = [
         bucket(reset_at=START + 99, reserve=500),
         bucket("scim", credential="admin", limit=None, remaining=None),
-        bucket("x" * 200, remaining=-3, closed_because="used up", opens_at=1e300),
+        bucket("x" * 40, remaining=-3, closed_because="used up", opens_at=1e300),
     ]
-    shown = status_text.buckets(found, now=START).splitlines()
+    wide = status_text.buckets(found, now=START, columns=UNLIMITED).splitlines()
+    assert [line.split("  ")[0] for line in wide] == ["default/core", "admin/scim", f"default/{'x' * 40}"]
+    narrow = status_text.buckets(found, now=START).splitlines()
+    assert all(width(line) <= 80 for line in narrow)
+    assert "500 kept in reserve" in narrow[1]
+    shown = status_text.buckets([*found[:2], bucket(remaining=-3)], now=START).splitlines()
     assert [line.split("  ")[0] for line in shown[:2]] == ["default/core", "admin/scim"]
     assert "2,000 of 5,000 left  resets" in shown[0]
     assert "no limit" in shown[1]

@@ -41,7 +41,7 @@ def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> "Ans
             pause()
         except client.Silent:
             raise RunDirectoryError(
-                f"the process that drives {run_dir} does not answer; `bulk status` says when it was last heard of"
+                f"the process that drives {run_dir} does not answer; `bulk status` shows when it last reported"
             ) from None
         else:
             if not answer.ok:

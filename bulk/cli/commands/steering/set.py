@@ -10,6 +10,8 @@ from bulk.cli.options import Assignment, RunDirectory, as_json
 from bulk.errors import UsageError
 
 NAMES = ("concurrency", "reserve", "failures", "max_duration")
+PRIORITY = "priority."
+SETTABLE = (*NAMES, f"{PRIORITY}JOB")
 
 
 @click.command("set", cls=Command)
@@ -20,7 +22,7 @@ def set_(run_dir: Path, *, changes: tuple[str, ...], as_json: bool) -> int:
     """Change limits of RUN, and print all that are in force.
 
     concurrency (1 to what the run was started with), reserve (500 or 10%), failures (50, 5% or none), max_duration
-    (90s, 2h or none). All of them or none; a resume begins with the old ones again.
+    (90s, 2h or none), priority.JOB (higher goes first). All of them or none; a resume begins with the old ones again.
     """
     import msgspec
 
@@ -31,7 +33,12 @@ def set_(run_dir: Path, *, changes: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         output.out_json(msgspec.convert(answer.in_force, InForce))
     else:
-        rows = [(name, "none" if value is None else str(value)) for name, value in answer.in_force.items()]
+        limits = msgspec.convert(answer.in_force, InForce)
+        rows = [(name, "none" if (value := getattr(limits, name)) is None else str(value)) for name in NAMES]
+        asked = {change.partition("=")[0].strip() for change in changes}
+        for job, priority in limits.priority.items():
+            if priority or f"{PRIORITY}{job}" in asked:
+                rows.append((f"{PRIORITY}{job}", str(priority)))
         output.out_table(("limit", "in force"), rows)
     return 0
 
@@ -40,11 +47,13 @@ def _parsed(changes: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for change in changes:
         name, equals, value = change.partition("=")
-        name = name.strip().replace("-", "_")
+        name = name.strip()
+        if not name.startswith(PRIORITY):
+            name = name.replace("-", "_")
         if not equals or not value:
-            raise UsageError(f"{change!r}: write NAME=VALUE, the name being one of {', '.join(NAMES)}")
-        if name not in NAMES:
-            raise UsageError(f"{name!r} can't be set{_meant(name)}; expected one of {', '.join(NAMES)}")
+            raise UsageError(f"{change!r}: write NAME=VALUE, the name being one of {', '.join(SETTABLE)}")
+        if name not in NAMES and not name.startswith(PRIORITY):
+            raise UsageError(f"{name!r} can't be set{_meant(name)}; expected one of {', '.join(SETTABLE)}")
         if name in found:
             raise UsageError(f"{name} is given twice")
         found[name] = value
@@ -54,5 +63,5 @@ def _parsed(changes: tuple[str, ...]) -> dict[str, str]:
 def _meant(name: str) -> str:
     import difflib
 
-    close = difflib.get_close_matches(name, NAMES, 1)
+    close = difflib.get_close_matches(name, SETTABLE, 1)
     return f" (did you mean {close[0]}?)" if close else ""
