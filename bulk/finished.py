@@ -16,6 +16,7 @@ class Finished:
         item: the item as the user gave it, without large fields that were sent and without secrets.
         attempts: sends of the request that decided (count).
         started_at: the first send, or when the item was skipped (UTC epoch seconds).
+        unchanged_by: `date` where that an answer is unchanged rests on the moment of the last change alone.
         elapsed_ms: from the first send to the outcome.
     """
 
@@ -31,6 +32,7 @@ class Finished:
     request_id: Final[str | None]
     result: Final[Any]
     error: Final[ItemError | None]
+    unchanged_by: Final[str | None]
 
     def __init__(
         self,
@@ -47,7 +49,9 @@ class Finished:
         request_id: str | None,
         result: Any,
         error: ItemError | None,
+        unchanged_by: str | None = None,
     ) -> None:
+        self.unchanged_by = unchanged_by
         self.job, self.index, self.id, self.item = job, index, id, item
         self.outcome, self.http_status, self.attempts = outcome, http_status, attempts
         self.started_at, self.elapsed_ms, self.request_id = started_at, elapsed_ms, request_id

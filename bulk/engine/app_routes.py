@@ -122,7 +122,8 @@ class AppRoutes:
         if found is None:
             raise CredentialMissing(f"credential {name!r}: the App has no installation {number}")
         categories = sorted({job.operation.category for job in jobs})
-        self._governor.open_minted(InstallationSource(name, where, found, wanted), categories)
+        account = self._governor.open_minted(InstallationSource(name, where, found, wanted), categories)
+        account.identity = _identity(found, wanted)
 
     async def _open_each(
         self, name: str, where: Installations, jobs: list[Job], wanted: Mapping[str, str] | None
@@ -161,7 +162,14 @@ class AppRoutes:
         nowhere = Installation(0, owner, {}, is_selected=False)
         source = InstallationSource(account, where, found or nowhere, wanted)
         source.is_gone = found is None
-        self._governor.open_minted(source, sorted({job.operation.category for job in jobs}))
+        opened = self._governor.open_minted(source, sorted({job.operation.category for job in jobs}))
+        opened.identity = _identity(found or nowhere, wanted)
+
+
+def _identity(installation: Installation, wanted: Mapping[str, str] | None) -> str:
+    """Return whose answers the tokens of an installation see, among those of its App: permissions change them."""
+    permissions = installation.permissions if wanted is None else wanted
+    return f"{installation.id} {sorted(permissions.items())}"
 
 
 class _Owners:

@@ -141,6 +141,7 @@ class HandOver:
             request_id=tally.request_id,
             result=outcome.result,
             error=error,
+            unchanged_by="date" if tally.is_by_date and outcome.kind is OutcomeKind.UNCHANGED else None,
         )
         save: tuple[str, bytes | BodyFile] | None = None
         if job.save is not None and outcome.kind in SUCCESSFUL:

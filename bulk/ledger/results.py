@@ -70,6 +70,8 @@ def encode(finished: Finished) -> bytes:
             "attempts": error.attempts,
         },
     }
+    if finished.unchanged_by is not None:
+        row["unchanged_by"] = finished.unchanged_by
     return dump(row, orjson.OPT_APPEND_NEWLINE)
 
 

@@ -137,6 +137,8 @@ class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
         request_id: the platform's own id of the request; null where there was none.
         result: what the operation gives, see `bulk operations NAME`; null where it failed.
         error: null where the item succeeded or was unchanged.
+        unchanged_by: `date` where that it is unchanged rests on the moment of its last change alone; else it is left
+            out.
     """
 
     job: str
@@ -151,6 +153,7 @@ class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None
     result: Any
     error: "ItemErrorData | None"
+    unchanged_by: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ItemErrorData(msgspec.Struct, frozen=True, kw_only=True):

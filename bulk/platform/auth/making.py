@@ -21,7 +21,7 @@ def made(name: str, source: str, environ: Mapping[str, str], folder: Path, clock
         return AppCredential(name, app, environ, folder, clock=clock)
     token = spec_of(source, TokenSpec)
     if token is not None:
-        return Credential(name, token.source, environ, folder, clock=clock)
+        return Credential(name, token.source, environ, folder, clock=clock, identity=f"named:{token.identity}")
     if kind_of(source):
         raise CredentialMissing(f"credential {name!r}: a {kind_of(source)} can't be used by this version")
     return Credential(name, source, environ, folder, clock=clock)
