@@ -32,8 +32,7 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import RunIdentity
 from bulk.manifest.manifest import Manifest
 from bulk.model import OutcomeKind
-from bulk.platform.auth.app_credential import AppCredential
-from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.app_credential import AnyCredential
 from bulk.platform.auth.making import made
 from bulk.redaction import redact
 from bulk.report.exploration import explore
@@ -115,7 +114,7 @@ class _Held:
 
     async def run(
         self,
-        credentials: Mapping[str, Credential | AppCredential],
+        credentials: Mapping[str, AnyCredential],
         stdin: BinaryIO | None,
         *,
         is_retry: bool,
@@ -138,7 +137,7 @@ class _Held:
         self,
         ledger: Ledger,
         checked: Checked,
-        credentials: Mapping[str, Credential | AppCredential],
+        credentials: Mapping[str, AnyCredential],
         *,
         is_retry: bool,
         overwrites: bool,
@@ -234,9 +233,7 @@ def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
     return error
 
 
-def credentials_of(
-    manifest: Manifest, environ: Mapping[str, str], clock: Clock
-) -> dict[str, Credential | AppCredential]:
+def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, AnyCredential]:
     """Return the credentials of a manifest by their names; nothing is read yet."""
     folder = manifest.path.resolve().parent
     return {name: made(name, source, environ, folder, clock) for name, source in manifest.platform.credentials.items()}

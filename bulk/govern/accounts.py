@@ -125,6 +125,7 @@ class PermitQueue:
         awaits_items: there is work that is not known yet, because it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
         errors: requests since the last good answer that got none (count); error: what the newest met, for people.
+        siblings: queues of other tokens of the same payer: they have the same bucket.
         named_at: when a witness last spoke of its budget (monotonic).
     """
 
@@ -161,6 +162,7 @@ class PermitQueue:
     errors: int = 0
     error: str = ""
     named_at: float = 0.0
+    siblings: "tuple[PermitQueue, ...]" = ()
 
     def note_error(self, error: str) -> None:
         """A request got no good answer."""
