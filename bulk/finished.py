@@ -16,6 +16,7 @@ class Finished:
         item: the item as the user gave it, without large fields that were sent and without secrets.
         attempts: sends of the request that decided (count).
         started_at: the first send, or when the item was skipped (UTC epoch seconds).
+        unchanged_by: `date` where that an answer is unchanged rests on the moment of the last change alone.
         elapsed_ms: from the first send to the outcome.
         missing: what was asked for is proven not to be there, which its job allows.
     """
@@ -33,6 +34,7 @@ class Finished:
     result: Final[Any]
     error: Final[ItemError | None]
     missing: Final[bool]
+    unchanged_by: Final[str | None]
 
     def __init__(
         self,
@@ -50,7 +52,9 @@ class Finished:
         result: Any,
         error: ItemError | None,
         missing: bool = False,
+        unchanged_by: str | None = None,
     ) -> None:
+        self.unchanged_by = unchanged_by
         self.job, self.index, self.id, self.item = job, index, id, item
         self.outcome, self.http_status, self.attempts = outcome, http_status, attempts
         self.started_at, self.elapsed_ms, self.request_id = started_at, elapsed_ms, request_id

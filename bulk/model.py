@@ -66,6 +66,7 @@ class Request:
         is_poll: a read of a list that is made for polling: one at a time for each credential and path, and not before
             the `X-Poll-Interval` of the last one is over. Further pages of one listing are no polls.
         shared_by: of a combined write: the places of the items that it is sent for (`Operation.steps_combined`).
+        dates_hold: what it reads has changed wherever its `Last-Modified` has, and only then.
         proof: what an answer of success must show to be believed; None: its status is all that there is (204, 205).
     """
 
@@ -83,6 +84,7 @@ class Request:
     pause_s: Final[float]
     is_poll: Final[bool]
     shared_by: Final[tuple[int, ...]]
+    dates_hold: Final[bool]
     proof: Final[Proof | None]
 
     def __init__(
@@ -102,8 +104,10 @@ class Request:
         pause_s: float = 0.0,
         is_poll: bool = False,
         shared_by: tuple[int, ...] = (),
+        dates_hold: bool = False,
         proof: Proof | None = None,
     ) -> None:
+        self.dates_hold = dates_hold
         self.method, self.path, self.query, self.body = method, path, query, body
         self.effect, self.accept, self.media, self.is_fresh = effect, accept, media, is_fresh
         self.memo, self.max_bytes, self.takes_file, self.pause_s = memo, max_bytes, takes_file, pause_s

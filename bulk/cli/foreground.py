@@ -27,6 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SHOWING = (
     click.option("--cache", metavar="DIR", type=click.Path(path_type=Path), help="Where reads are remembered."),
     click.option("--no-cache", is_flag=True, help="Remember no reads."),
+    click.option("--exact", is_flag=True, help="Never take a read for unchanged by its date alone."),
     click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
     click.option(

@@ -161,7 +161,7 @@ def _overrides(given: dict[str, Any]) -> "Overrides":
     from bulk.manifest.reading import Overrides
 
     fields = ["base_url", "vendor", "concurrency", "reserve", "failures", "max_duration", "limit", "jobs", "with_needs"]
-    fields.append("credentials_file")
+    fields += ("credentials_file", "exact")
     texts = {name: given.pop(name) for name in fields if name in given}
     return Overrides(
         credentials=_credentials(given.pop("credentials", ())),

@@ -17,7 +17,7 @@ from bulk.manifest.manifest import Job
 from bulk.model import Failure, Reply, Request
 from bulk.operation import owner_of
 from bulk.platform.auth.app import App
-from bulk.platform.auth.app_credential import AppCredential, apps_of
+from bulk.platform.auth.app_credential import AnyCredential, PoolCredential, apps_of
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.installations import Installation, Installations, InstallationSource, path_of
 from bulk.platform.auth.secrets import Secret
@@ -33,7 +33,7 @@ LOOK_AHEAD = 1_000
 """Items that are read together while owners are looked for (count)."""
 
 
-def scheduler_for(credentials: Mapping[str, Credential | AppCredential]) -> type[Scheduler]:
+def scheduler_for(credentials: Mapping[str, AnyCredential]) -> type[Scheduler]:
     """Return the kind of scheduler that a run with these credentials needs."""
     is_routed = any(spec.installation is None for spec, _ in apps_of(credentials).values())
     return RoutedScheduler if is_routed else Scheduler
@@ -42,13 +42,17 @@ def scheduler_for(credentials: Mapping[str, Credential | AppCredential]) -> type
 def open_plain(
     jobs: Sequence[Job],
     progress: Sequence[JobProgress],
-    credentials: Mapping[str, Credential | AppCredential],
+    credentials: Mapping[str, AnyCredential],
     governor: Governor,
 ) -> None:
     """Open an account for every credential that is used and is no App; its token is read here (CredentialMissing)."""
     needed: dict[str, set[str]] = {}
     for job in jobs:
-        needed.setdefault(job.credential, set()).add(job.operation.category)
+        used = credentials[job.credential]
+        for name in used.members if isinstance(used, PoolCredential) else (job.credential,):
+            needed.setdefault(name, set()).add(job.operation.category)
+        if isinstance(used, PoolCredential):
+            governor.pools[job.credential] = used.members
     for name, categories in needed.items():
         credential = credentials[name]
         if isinstance(credential, Credential):
@@ -68,7 +72,7 @@ class AppRoutes:
     def __init__(
         self,
         checked: Checked,
-        credentials: Mapping[str, Credential | AppCredential],
+        credentials: Mapping[str, AnyCredential],
         governor: Governor,
         scheduler: Scheduler,
         streams: JobStreams,
@@ -122,7 +126,8 @@ class AppRoutes:
         if found is None:
             raise CredentialMissing(f"credential {name!r}: the App has no installation {number}")
         categories = sorted({job.operation.category for job in jobs})
-        self._governor.open_minted(InstallationSource(name, where, found, wanted), categories)
+        account = self._governor.open_minted(InstallationSource(name, where, found, wanted), categories)
+        account.identity = _identity(found, wanted)
 
     async def _open_each(
         self, name: str, where: Installations, jobs: list[Job], wanted: Mapping[str, str] | None
@@ -161,7 +166,14 @@ class AppRoutes:
         nowhere = Installation(0, owner, {}, is_selected=False)
         source = InstallationSource(account, where, found or nowhere, wanted)
         source.is_gone = found is None
-        self._governor.open_minted(source, sorted({job.operation.category for job in jobs}))
+        opened = self._governor.open_minted(source, sorted({job.operation.category for job in jobs}))
+        opened.identity = _identity(found or nowhere, wanted)
+
+
+def _identity(installation: Installation, wanted: Mapping[str, str] | None) -> str:
+    """Return whose answers the tokens of an installation see, among those of its App: permissions change them."""
+    permissions = installation.permissions if wanted is None else wanted
+    return f"{installation.id} {sorted(permissions.items())}"
 
 
 class _Owners:

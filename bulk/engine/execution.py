@@ -32,7 +32,7 @@ from bulk.ledger.directory import Claim, unusable
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import RunIdentity
 from bulk.manifest.manifest import Manifest
-from bulk.platform.auth.app_credential import AppCredential
+from bulk.platform.auth.app_credential import AnyCredential
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.making import made
 from bulk.redaction import redact
@@ -112,7 +112,7 @@ class _Held:
     server: ControlServer
 
     async def run(
-        self, credentials: Mapping[str, Credential | AppCredential], stdin: BinaryIO | None, again: Again | None
+        self, credentials: Mapping[str, AnyCredential], stdin: BinaryIO | None, again: Again | None
     ) -> Report:
         manifest, claim, around = self.manifest, self.claim, self.around
         run_dir = claim.path
@@ -128,7 +128,7 @@ class _Held:
                 self.server.close()  # before the ledger lets the next process in, which makes its own
 
     async def _in(
-        self, ledger: Ledger, checked: Checked, credentials: Mapping[str, Credential | AppCredential], again: Again
+        self, ledger: Ledger, checked: Checked, credentials: Mapping[str, AnyCredential], again: Again
     ) -> Report:
         settle_s, clock, around = checked.manifest.limits.settle_s, self.around.clock, self.around
         await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest))
@@ -154,7 +154,7 @@ class _Held:
             raise failure
         return await beside(around.disk, lambda: _report(ledger, checked))
 
-    async def _checked(self, stdin: BinaryIO | None, credentials: Mapping[str, Credential | AppCredential]) -> Checked:
+    async def _checked(self, stdin: BinaryIO | None, credentials: Mapping[str, AnyCredential]) -> Checked:
         """Return the check of all items; where something is wrong, or a token is missing, a new directory goes."""
         manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
         run_dir = claim.path
@@ -229,9 +229,7 @@ def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
     return error
 
 
-def credentials_of(
-    manifest: Manifest, environ: Mapping[str, str], clock: Clock
-) -> dict[str, Credential | AppCredential]:
+def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, AnyCredential]:
     """Return the credentials of a manifest by their names; nothing is read yet."""
     folder = manifest.path.resolve().parent
     return {name: made(name, source, environ, folder, clock) for name, source in manifest.platform.credentials.items()}

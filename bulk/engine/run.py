@@ -19,6 +19,7 @@ import anyio
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.engine.app_routes import AppRoutes, open_plain, scheduler_for
+from bulk.engine.kept_answers import open_stores, recognise
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.time_limit import TimeLimit
@@ -44,8 +45,7 @@ from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import Effect, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
-from bulk.platform.auth.app_credential import AppCredential
-from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.app_credential import AnyCredential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
 from bulk.platform.cache.validators import ValidatorStore
@@ -83,7 +83,7 @@ class Run:
         checked: Checked,
         ledger: RunLedger,
         resume_state: ResumeState,
-        credentials: Mapping[str, Credential | AppCredential],
+        credentials: Mapping[str, AnyCredential],
         display: Display,
         surroundings: Surroundings,
         tally: Tally | None = None,
@@ -206,7 +206,7 @@ class Run:
         limits = self.limits
         open_plain(self._manifest.jobs, self._progress, self._credentials, self.governor)
         self._body_reader.clear()
-        stores = self._open_stores()
+        stores: dict[str, ValidatorStore] = {}
         try:
             async with Transport(
                 self._manifest.platform,
@@ -219,22 +219,20 @@ class Run:
                 await self._with(transport, stores)
         finally:
             with anyio.CancelScope(shield=True):
-                for store in stores.values():
+                for store in set(stores.values()):
                     await self._around.disk(store.close)  # what it still has to write may take a while
             self._streams.close()
             self._body_reader.clear()
         return self._ended()
 
-    def _open_stores(self) -> dict[str, ValidatorStore]:
-        cache, platform = self._around.cache, self._manifest.platform
-        if cache is None:
-            return {}
-        return {name: ValidatorStore(cache, platform, one.token) for name, one in self.governor.accounts.items()}
-
-    async def _with(self, transport: Transport, stores: Mapping[str, ValidatorStore]) -> None:
+    async def _with(self, transport: Transport, stores: dict[str, ValidatorStore]) -> None:
         clock, around, checked = self._clock, self._around, self._checked
         routes = AppRoutes(checked, self._credentials, self.governor, self.scheduler, self._streams, around.disk)
         await routes.open(transport, clock, lambda: self._stopped_by)
+        platform = self._manifest.platform
+        await recognise(platform, self._credentials, self.governor, transport, is_keeping=around.cache is not None)
+        if around.cache is not None:
+            stores |= open_stores(around.cache, platform, self._credentials, self.governor)
         sender = RequestSender(transport, self.governor, stores, clock, around.dice, self._draining)
         settler = Settler(sender, clock, self.limits.settle_s)
         recorder = self._recorder = self._make_recorder(stores)
@@ -273,7 +271,7 @@ class Run:
 
     def _make_recorder(self, stores: Mapping[str, ValidatorStore]) -> Recorder:
         def flush() -> None:
-            for store in stores.values():
+            for store in set(stores.values()):
                 store.flush_some()
 
         hooks = CommitHooks(self._add_to_tally, flush, self._durable, self._body_reader.end)
@@ -324,7 +322,7 @@ class Run:
                     self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
                     self.scheduler.begin()
                     group.start_soon(unsent_items.run)
-                    start_workers(group, workers, self.scheduler, self.governor.queue, self.limits.concurrency)
+                    start_workers(group, workers, self.scheduler, self.governor, self.limits.concurrency)
             services.cancel_scope.cancel()
 
     async def _ask(self, transport: Transport, token: Secret) -> tuple[Reply, Verdict] | Failure:

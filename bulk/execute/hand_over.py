@@ -143,6 +143,7 @@ class HandOver:
             result=outcome.result,
             error=error,
             missing=outcome.is_missing,
+            unchanged_by="date" if tally.is_by_date and outcome.kind is OutcomeKind.UNCHANGED else None,
         )
         save: tuple[str, bytes | BodyFile] | None = None
         if job.save is not None and outcome.kind in SUCCESSFUL:

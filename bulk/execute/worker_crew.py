@@ -11,6 +11,8 @@ from anyio.abc import TaskGroup
 
 from bulk.execute.workers import Workers
 from bulk.govern.accounts import PermitQueue
+from bulk.govern.governor import Governor
+from bulk.govern.pools import Pool
 from bulk.schedule.queues import Queue
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
@@ -27,15 +29,19 @@ def start_workers(
     group: TaskGroup,
     workers: Workers,
     scheduler: Scheduler,
-    permit_queue: Callable[[str, str], PermitQueue],
+    governor: Governor,
     concurrency: int,
 ) -> None:
     """Start the workers of all queues: `concurrency` (count) for each, or where there may be many queues a crew."""
+    permit_queue = governor.queue
     many = scheduler.own_queues if isinstance(scheduler, RoutedScheduler) else []
     for queue in scheduler.queues.values():
-        if queue not in many:
-            for _ in range(concurrency):
-                group.start_soon(workers.work, queue, permit_queue(queue.credential, queue.category))
+        if queue in many:
+            continue
+        members = governor.pools.get(queue.credential)
+        pool = members and Pool(governor, [permit_queue(name, queue.category) for name in members])
+        for _ in range(concurrency):
+            group.start_soon(workers.work, queue, permit_queue(queue.credential, queue.category), pool or None)
     if many and isinstance(scheduler, RoutedScheduler):
         crew = WorkerCrew(workers, scheduler, permit_queue, concurrency)
         group.start_soon(crew.run, group, many)

@@ -16,6 +16,7 @@ from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
+from bulk.govern.pools import Pool
 from bulk.manifest.manifest import Job
 from bulk.model import ErrorCode, failed
 from bulk.schedule.queues import Queue, Work
@@ -47,14 +48,15 @@ class Workers:
         self._combined_run, self._hand_over = combined_run, hand_over
         self._on_refused, self._stop = on_refused, stop
 
-    async def work(self, queue: Queue, permit_queue: PermitQueue) -> None:
-        """Work until nothing is left, the run ends, or the credential is refused."""
+    async def work(self, queue: Queue, permit_queue: PermitQueue, pool: Pool | None = None) -> None:
+        """Work until nothing is left, the run ends, or the credential is refused; of a `pool`, all of its members."""
         scheduler, governor, hand_over = self._scheduler, self._governor, self._hand_over
         try:
             while scheduler.has_work(queue) or await scheduler.wait_work(queue):
                 if hand_over.is_full:
                     await hand_over.wait_room()
-                permit = governor.permit_nowait(permit_queue) or await governor.permit(permit_queue, is_new=True)
+                permit = governor.permit_nowait(permit_queue) if pool is None else None
+                permit = permit or await (pool.permit() if pool else governor.permit(permit_queue, is_new=True))
                 work = scheduler.take(queue)
                 if work is None:
                     governor.return_unused(permit)
@@ -64,7 +66,7 @@ class Workers:
                 is_alone = work.lane is None and not job.operation.is_read
                 result_of = job.operation.name if job.operation.result_is_reply and job.save is None else ""
                 tally = ItemTally(is_saved=job.save is not None, is_alone=is_alone, result_of=result_of)
-                context = RequestContext(permit_queue, permit, tally)
+                context = RequestContext(permit.queue, permit, tally)
                 if work.behind:
                     await self._work_combined(job, work, context)
                     continue
@@ -73,7 +75,8 @@ class Workers:
                 except CredentialRefused as refusal:
                     if not refusal.is_gone or (tally.requests and not job.operation.is_read):
                         hand_over.abandoned(work, tally)
-                        raise
+                        self._go_on_without(refusal, pool)
+                        continue
                     outcome = failed(ErrorCode.FORBIDDEN, str(refusal))
                 except BaseException:
                     hand_over.abandoned(work, tally)
@@ -91,6 +94,12 @@ class Workers:
             return
         except (RunStopped, RunDirectoryError) as flaw:
             self._stop(flaw)
+
+    def _go_on_without(self, refusal: CredentialRefused, pool: Pool | None) -> None:
+        """Let the other members of a pool go on; raises the refusal where there is none."""
+        if pool is None:
+            raise refusal
+        self._on_refused(refusal)
 
     async def fail(self, queue: Queue) -> None:
         """Fail whatever comes in a queue out of which nothing can be sent, with its `refusal`."""

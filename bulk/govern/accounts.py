@@ -125,6 +125,7 @@ class PermitQueue:
         awaits_items: there is work that is not known yet, because it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
         errors: requests since the last good answer that got none (count); error: what the newest met, for people.
+        siblings: queues of other tokens of the same payer: they have the same bucket.
         named_at: when a witness last spoke of its budget (monotonic).
     """
 
@@ -161,6 +162,7 @@ class PermitQueue:
     errors: int = 0
     error: str = ""
     named_at: float = 0.0
+    siblings: "tuple[PermitQueue, ...]" = ()
 
     def note_error(self, error: str) -> None:
         """A request got no good answer."""
@@ -239,6 +241,7 @@ class Account:
         locked_at, locked_until: the newest lock-out was met, and is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
         wishes: how often that was wished for (count), so that one of later is not taken for answered.
+        identity: whose answers its tokens see, where that outlives them; empty: each token's alone.
         is_minted: its tokens are made when they are needed, the first one too; at first there is none.
         minted_at: when the present one was (monotonic). young_tries: how often it was refused since (count).
     """
@@ -265,6 +268,7 @@ class Account:
     polled: float = 0.0
     must_ask: bool = False
     wishes: int = 0
+    identity: str = ""
     is_minted: bool = False
     minted_at: float = 0.0
     young_tries: int = 0

@@ -36,7 +36,7 @@ TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
 """Weight of the newest trip in the mean, and the most of a window that is left for its last request to be answered."""
 
 NO_TOKEN = Secret("-")
-"""Stands in the place of a token that was not minted yet; nothing is sent with it."""
+"""In the place of a token that was not minted yet."""
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
@@ -58,6 +58,7 @@ class Governor:
     ) -> None:
         self.policy, self.clock = policy, clock
         self.accounts: dict[str, Account] = {}
+        self.pools: dict[str, tuple[str, ...]] = {}
         self.concurrency = AdaptiveLimit(policy.concurrency)
         self.time = ServerClock.from_local(clock.now(), clock.monotonic())
         self.answers = 0
@@ -82,8 +83,7 @@ class Governor:
 
     def open_minted(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the permit queues of a credential whose tokens are minted when they are needed: it has none yet."""
-        account = Account(source.name, source, NO_TOKEN)
-        account.is_minted, account.generation = True, 0
+        account = Account(source.name, source, NO_TOKEN, generation=0, is_minted=True)
         account.trust, account.trust_before_freeze = Trust.FROZEN, Trust.PROVEN
         for category in categories:
             account.queues[category] = PermitQueue(account, category)
@@ -92,8 +92,9 @@ class Governor:
         return account
 
     def queue(self, credential: str, category: str) -> PermitQueue:
-        """Return the permit queue of (credential, category)."""
-        return self.accounts[credential].queues[category]
+        """Return the permit queue of (credential, category); of a pool, its first member's."""
+        name = self.pools[credential][0] if credential in self.pools else credential
+        return self.accounts[name].queues[category]
 
     def permit_nowait(self, queue: PermitQueue, is_settling: bool = False) -> Permit | None:
         """Return a permit if one can be had at once; None means: `await permit(permit queue)`."""

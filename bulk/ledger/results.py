@@ -72,6 +72,8 @@ def encode(finished: Finished) -> bytes:
     }
     if finished.missing:
         row["missing"] = True
+    if finished.unchanged_by is not None:
+        row["unchanged_by"] = finished.unchanged_by
     return dump(row, orjson.OPT_APPEND_NEWLINE)
 
 

@@ -50,6 +50,7 @@ class Platform:
             `file:` paths are absolute.
         ca_bundle: absolute path, or None.
         trust_env: use the proxy variables of the environment (failures.md row 72).
+        is_exact: an answer is unchanged only by what proves its bytes, never by the moment of the last change.
     """
 
     base_url: str
@@ -58,6 +59,7 @@ class Platform:
     ca_bundle: Path | None = None
     credentials: Mapping[str, str] = field(default_factory=lambda: {"default": "env:BULK_TOKEN"})
     trust_env: bool = False
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

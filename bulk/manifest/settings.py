@@ -37,7 +37,7 @@ class Overrides:
     Attributes:
         credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder.
         ca_bundle: path, relative to the current folder; trust_env: only the library gives these two.
-        credentials_file: `--credentials`: a file that holds the part `credentials`.
+        exact: `--exact`. credentials_file: `--credentials`: a file that holds the part `credentials`.
         variables: `--var`, by name. jobs: `--job`; none: all. with_needs: also the jobs that those need.
     """
 
@@ -53,6 +53,7 @@ class Overrides:
     trust_env: bool | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     credentials_file: str | Path | None = None
+    exact: bool = False
     jobs: tuple[str, ...] = ()
     with_needs: bool = False
 
@@ -96,6 +97,7 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
         ca_bundle=_given("ca_bundle", overrides.ca_bundle, lambda given: _file(given, Path.cwd()), ca_bundle),
         credentials=_credentials(part, folder, overrides, environ),
         trust_env=trust_env if overrides.trust_env is None else overrides.trust_env,
+        is_exact=overrides.exact,
     )
     part.finish()
     if not base_url:

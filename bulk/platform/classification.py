@@ -159,11 +159,12 @@ def _whole(value: Any) -> int | None:
 def date_from_headers(headers: Mapping[str, str]) -> float | None:
     """Return when the platform made this answer (UTC epoch seconds, whole); None where it does not say."""
     date = headers.get("date")
-    return None if date is None else _http_date(date)
+    return None if date is None else http_date(date)
 
 
 @lru_cache(maxsize=256)
-def _http_date(text: str) -> float | None:
+def http_date(text: str) -> float | None:
+    """Return the moment that an HTTP date names (UTC epoch seconds); None where it is none."""
     # many answers carry the same second, and parsing it takes longer than all else here
     try:
         moment = parsedate_to_datetime(text)
@@ -186,7 +187,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
         return min(MOST_WAIT_S, max(0.0, float(text)))
     if text.isdecimal() and text.isascii():
         return MOST_WAIT_S
-    date = _http_date(text)
+    date = http_date(text)
     return None if date is None or not math.isfinite(now) else min(MOST_WAIT_S, max(0.0, date - now))
 
 

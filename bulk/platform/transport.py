@@ -27,7 +27,8 @@ from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader, Holder, read_alone, too_long
 from bulk.platform.bodies.body_values import Unreadable, read_body
 from bulk.platform.bodies.content_coding import ACCEPTED, CodingBroken
-from bulk.platform.cache.cache_entry import CacheEntry
+from bulk.platform.cache.cache_entry import BY_ETAG, BY_PREDICTION, CacheEntry
+from bulk.platform.cache.predictions import etag_for
 from bulk.platform.classification import header_name, request_headers
 from bulk.platform.deadlines import CURRENT, Deadlines, InFlight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
@@ -157,7 +158,7 @@ class Transport:
         """
         data = None if request.body is None else orjson.dumps(request.body)
         target = target_of(self._base_path, request.path, request.query)
-        conditions = _conditions(stored) if stored is not None and not request.is_fresh else ()
+        conditions = self._conditions(request, stored, token) if stored is not None and not request.is_fresh else ()
         if self._pool is None or (data is not None and len(data) >= STREAMED_BYTES):
             return await self._send_by_session(request, token, target, data, conditions, may_leave, holder)
         pool = self._pool
@@ -317,6 +318,16 @@ class Transport:
             head = self._heads[key] = line_start(request.method), b" HTTP/1.1\r\n" + header_lines(headers.items())
         return head
 
+    def _conditions(self, request: Request, stored: CacheEntry, token: Secret) -> list[tuple[str, str]]:
+        """Return the header lines with which an answer is asked for that may be the stored one."""
+        if stored.way == BY_PREDICTION:
+            accept = request_headers(request, self.platform.vendor, None, has_body=False)["Accept"]
+            return [("If-None-Match", etag_for(accept, f"Bearer {token.reveal()}", stored.body))]
+        found = [("If-None-Match", stored.etag)] if stored.etag and stored.way == BY_ETAG else []
+        if stored.last_modified:
+            found.append(("If-Modified-Since", stored.last_modified))
+        return found
+
     def _headers(self, request: Request, token: Secret, has_body: bool) -> dict[str, str]:
         return {
             **request_headers(request, self.platform.vendor, self.platform.api_version, has_body),
@@ -356,14 +367,6 @@ class Transport:
             connector = self._connector(GuardedResolver(self.platform.base_url))
             self._outside = await self._stack.enter_async_context(self._new_session(connector, None))
         return self._outside
-
-
-def _conditions(stored: CacheEntry) -> list[tuple[str, str]]:
-    """Return the header lines with which an answer is asked for that may be the stored one."""
-    found = [("If-None-Match", stored.etag)] if stored.etag else []
-    if stored.last_modified:
-        found.append(("If-Modified-Since", stored.last_modified))
-    return found
 
 
 def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:

@@ -254,7 +254,7 @@ def test_results_and_kept_answers_hold_no_secret() -> None:
     assert head is not None
     body = dump({"sha": "x", "download_url": "https://h.example.com/a?token=AABBCCDD"})
     rows = [
-        (1, b"a", as_result(head, "readme.get", body), body, 5),
+        (1, b"a", as_result(head, "readme.get", body, body), body, 5),
         (2, b"b", head, secret.encode(), 5),
         (3, b"c", head, b"plain", 5),
     ]

@@ -139,6 +139,8 @@ class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
         result: what the operation gives, see `bulk operations NAME`; null where it failed.
         error: null where the item succeeded or was unchanged.
         missing: it is proven not to be there, and its job says `missing: ok`; only there where that is so.
+        unchanged_by: `date` where that it is unchanged rests on the moment of its last change alone; else it is left
+            out.
     """
 
     job: str
@@ -154,6 +156,7 @@ class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
     error: "ItemErrorData | None"
     missing: bool | msgspec.UnsetType = msgspec.UNSET
+    unchanged_by: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ItemErrorData(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ class ItemTally:
         has_read: a read of this item was answered since the last start of its steps.
         result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
+        is_by_date: that nothing has changed rests on the moment of the last change alone.
         is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
     """
 
@@ -36,6 +37,7 @@ class ItemTally:
     may_arrive_late: bool = False
     is_saved: bool = False
     is_alone: bool = False
+    is_by_date: bool = False
     result_of: str = ""
     kept_as: bytes | None = None
 

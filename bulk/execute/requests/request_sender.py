@@ -26,6 +26,7 @@ from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
+from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import VerdictKind, classify
 from bulk.platform.transport import Transport
@@ -74,12 +75,14 @@ class RequestSender:
             self.step_aside(tally)
             is_settling = context.is_settling
             permit = governor.permit_nowait(queue, is_settling) or await governor.permit(queue, is_settling=is_settling)
-        # what a token saw belongs to it alone: after a renewal nothing stored is used (failures.md row 37)
+        # what a token saw belongs to it alone, unless it is known whose it is: then nothing stored is used after a
+        # renewal (failures.md row 37)
         store = key = stored = None
-        if self._stores and not request.is_fresh and permit.generation == 1 and request.method == "GET":
+        identity = queue.account.identity
+        if self._stores and not request.is_fresh and request.method == "GET" and (permit.generation == 1 or identity):
             store = self._stores.get(queue.account.name)
-            key = store.key_of(request) if store is not None else None
-            stored = store.find(request, key) if store is not None and key is not None else None
+            key = store.key_of(request, identity) if store is not None else None
+            stored = store.usable(request, key, permit.token) if store is not None and key is not None else None
         if not tally.requests:
             tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
         tally.requests += 1
@@ -99,6 +102,9 @@ class RequestSender:
         tally.body_bytes += len(answer.raw)
         tally.paid += answer.status != 304
         reply = answer
+        if stored is not None and store is not None and stored.way != BY_ETAG:
+            store.told(request, stored, answer.headers, is_unchanged=answer.status == 304)
+            tally.is_by_date = tally.is_by_date or (answer.status == 304 and stored.way == BY_DATE)
         if answer.status == 304 and store is not None and stored is not None:
             self.from_store += 1
             tally.body_bytes += len(stored.body)
@@ -118,7 +124,7 @@ class RequestSender:
             and answer.status == 200
             and type(answer.body) is not BodyFile
         ):
-            tally.kept_as = key if store.keep(request, answer, key) else None
+            tally.kept_as = key if store.keep(request, answer, key, permit.token) else None
         return Tried(answer, verdict)
 
     async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:

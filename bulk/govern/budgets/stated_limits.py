@@ -93,6 +93,8 @@ def take(
         bucket = Bucket(limit, max(0, min(remaining, limit - recent)), end, max(1.0, end - platform_now))
         bucket.began, bucket.opened_at, bucket.is_assumed = -recent, platform_now, not is_end
         bucket.first, overlap, queue.bucket = NEVER, 0, bucket
+        for sibling in queue.siblings:
+            sibling.bucket = bucket
     before, end_before = bucket.free, bucket.reset_at
     named = reset_at if is_end else None
     is_new = bucket.observe(limit, remaining, named, overlap, platform_now, late=late, is_asked=is_asked)

@@ -1,7 +1,8 @@
-"""A credential that is an App: it has no token of its own, only what makes those of its installations."""
+"""Credentials without a token of their own: an App, which makes those of its installations, and a pool of others."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from bulk.clock import Clock
 from bulk.manifest.credential_specs import AppSpec
@@ -19,6 +20,16 @@ class AppCredential:
         self.signer = AppSigner(name, spec, environ, base_dir, clock=clock)
 
 
-def apps_of(credentials: Mapping[str, Credential | AppCredential]) -> dict[str, tuple[AppSpec, AppSigner]]:
+class PoolCredential:
+    """A pool of a manifest: `members` are names of other credentials, in the order in which they are used."""
+
+    def __init__(self, name: str, members: tuple[str, ...]) -> None:
+        self.name, self.members = name, members
+
+
+AnyCredential: TypeAlias = Credential | AppCredential | PoolCredential
+
+
+def apps_of(credentials: Mapping[str, AnyCredential]) -> dict[str, tuple[AppSpec, AppSigner]]:
     """Return those of a manifest's credentials that are Apps, by name."""
     return {name: (each.spec, each.signer) for name, each in credentials.items() if isinstance(each, AppCredential)}

@@ -57,15 +57,23 @@ class Credential:
     Attributes:
         ends_at: when the token ends, where its program says so (UTC epoch seconds, platform time).
         renewal_problem: why the last `renew` brought nothing, for people; empty where it did.
+        identity: whose answers its tokens see, by a name of the user's own; empty: that is not said.
         is_gone: never; what has a token of an installation may lose that.
     """
 
     most_bytes: ClassVar[int] = TOKEN_BYTES
 
     def __init__(
-        self, name: str, source: str, environ: Mapping[str, str], base_dir: Path, *, clock: Clock | None = None
+        self,
+        name: str,
+        source: str,
+        environ: Mapping[str, str],
+        base_dir: Path,
+        *,
+        clock: Clock | None = None,
+        identity: str = "",
     ) -> None:
-        self.name = name
+        self.name, self.identity = name, identity
         self.renewal_problem, self.is_gone = "", False
         self.ends_at: float | None = None
         self._kind, _, self._place = source.partition(":")

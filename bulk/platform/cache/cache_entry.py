@@ -9,10 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from bulk.model import Media
 from bulk.platform.bodies.content_coding import ZLIB
 from bulk.platform.cache.cache_table import Row
+from bulk.platform.classification import http_date
 from bulk.redaction import holds_known, redact_json, shows_secret
 
-_LINES = 5
-"""Of a head: ETag, Last-Modified, Content-Type, Link, and for which operation the body is a result, with its check."""
+_LINES = 6
+"""Of a head: ETag, Last-Modified, Content-Type, Link, whose token it was and what is known of it, and for which
+operation the body is a result, with its check."""
+
+BY_ETAG, BY_PREDICTION, BY_DATE = "etag", "prediction", "date"
+"""How it is asked whether an answer has changed: with the ETag that the same token got, with the one that another token
+should get, or with the moment of the last change alone."""
+_DATED, _CHANGED = "d", "x"
+
+
+DATED_AFTER_S = 2.0
+"""Dates have whole seconds: what changed so shortly before it was read may change again within the same one."""
 
 
 class CacheEntry:
@@ -23,32 +34,55 @@ class CacheEntry:
         content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
         body: decompressed bytes, as they came; of a result as they stand there.
         is_clean: it comes from the file, into which no secret is written.
+        tag: of the token that brought it; empty: that is not known. is_dated: it came well after its last change.
+        is_raw: the body is as it came, byte by byte.
+        way: how it is asked whether it has changed: `BY_ETAG`, `BY_PREDICTION` or `BY_DATE`.
     """
 
-    __slots__ = ("_result", "body", "content_type", "etag", "is_clean", "key", "last_modified", "link", "media")
+    __slots__ = (
+        "_result",
+        "body",
+        "content_type",
+        "etag",
+        "is_clean",
+        "is_dated",
+        "is_raw",
+        "key",
+        "last_modified",
+        "link",
+        "media",
+        "tag",
+        "way",
+    )
 
     def __init__(self, row: Row, media: Media, *, is_clean: bool = True) -> None:
         _, key, head, body, _ = row
         self.key, self.media, self.body, self.is_clean = key, media, body, is_clean
-        self.etag, self.last_modified, self.content_type, self.link, self._result = head.split("\n")
+        self.etag, self.last_modified, self.content_type, self.link, about, self._result = head.split("\n")
+        self.tag, _, flags = about.partition(" ")
+        self.is_dated, self.is_raw = _DATED in flags, _CHANGED not in flags
+        self.way = BY_ETAG
 
     def is_result_of(self, operation: str) -> bool:
         """Return whether the body is what an item of `operation` ended with, and is still as it was then."""
         return operation != "" and self._result == f"{operation} {_check(self.body)}"
 
 
-def head_of(etag: str, last_modified: str, content_type: str, link: str) -> str | None:
+def head_of(
+    etag: str, last_modified: str, content_type: str, link: str, tag: str = "", *, is_dated: bool = False
+) -> str | None:
     """Return the head of a row; None where it can't be one."""
-    head = f"{etag}\n{last_modified}\n{content_type}\n{link}\n"
+    head = f"{etag}\n{last_modified}\n{content_type}\n{link}\n{tag} {_DATED if is_dated else ''}\n"
     if head.count("\n") >= _LINES or not (head.isascii() or _is_text(head)):
         return None
     return head
 
 
-def as_result(head: str, operation: str, text: bytes) -> str:
-    """Return the head of the same row, whose body is from now on `text`, which an item of `operation` ended with."""
-    end = head.rindex("\n") + 1
-    return f"{head[:end]}{operation} {_check(text)}"
+def as_result(head: str, operation: str, text: bytes, raw: bytes) -> str:
+    """Return the head of the same row, whose body is from now on `text` instead of `raw`, which an item of `operation`
+    ended with."""
+    end = head.rindex("\n")
+    return f"{head[:end]}{'' if text == raw else _CHANGED}\n{operation} {_check(text)}"
 
 
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
@@ -63,9 +97,11 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
             if holds_known(body):
                 continue
         elif shows_secret(body):
-            body = redact_json(body)
-            operation = head.rpartition("\n")[2].partition(" ")[0]
-            row = number, key, as_result(head, operation, body) if operation else head, body, used_at
+            raw, body = body, redact_json(body)
+            start, _, about = head.rpartition("\n")
+            operation = about.partition(" ")[0]
+            head = as_result(head, operation, body, raw) if operation else f"{start}{_CHANGED}\n"
+            row = number, key, head, body, used_at
         clean.append(row)
     return clean
 
@@ -101,3 +137,12 @@ class BothHeaders(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def is_dated(headers: Mapping[str, str]) -> bool:
+    """Return whether an answer came so long after its last change that another change has another date."""
+    changed, made = headers.get("last-modified"), headers.get("date")
+    if changed is None or made is None:
+        return False
+    at, then = http_date(made), http_date(changed)
+    return at is not None and then is not None and at - then >= DATED_AFTER_S

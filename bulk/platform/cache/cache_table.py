@@ -32,7 +32,7 @@ stays open would keep the write-ahead log of another process growing."""
 NOTED_BY = 3
 """So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
 
-VERSION = 6
+VERSION = 7
 """Of the tables; those of an earlier one are begun anew, because what they hold is only a saving."""
 
 SCHEMA = (

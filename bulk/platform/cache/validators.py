@@ -6,15 +6,13 @@ processes may share a file (SQLite). Its name is a keyed hash, so that another t
 sees these bodies. Source: open-points.md (304); failures.md rows 13, 37, 64.
 """
 
-import errno
 import hashlib
 import hmac
 import logging
 import os
 import sqlite3
-import stat
 import threading
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,19 @@ from bulk.manifest.manifest import Platform
 from bulk.model import Effect, Encoded, Outcome, OutcomeKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_values import Unreadable, read_body
-from bulk.platform.cache.cache_entry import BothHeaders, CacheEntry, as_result, head_of, without_secrets
+from bulk.platform.cache.cache_entry import (
+    BY_DATE,
+    BY_PREDICTION,
+    BothHeaders,
+    CacheEntry,
+    as_result,
+    head_of,
+    is_dated,
+    without_secrets,
+)
 from bulk.platform.cache.cache_table import SCHEMA, VERSION, CacheTable, Row, drop_unused, hash_of, write_answers
+from bulk.platform.cache.predictions import Predictions
+from bulk.platform.cache.store_files import make_private, name_of_identity, name_of_token
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept."""
@@ -36,6 +45,9 @@ KEPT_STATUS = 200
 
 BUFFER_BYTES = 64 * 1024 * 1024
 """Most bytes of bodies that wait for `flush`; above, nothing is taken in."""
+
+TAGS_IN_MEMORY = 1_000
+"""Tokens whose tags are known (count)."""
 
 UNUSED_S = 90 * 86_400.0
 """Answers that nothing asked for in this long are dropped when the store is opened."""
@@ -74,6 +86,7 @@ class ValidatorStore:
 
     Args:
         directory: made if missing, closed to others; one that others may write into is not used.
+        identity: whose answers these are, whichever of his tokens brings them; empty: they are that token's alone.
 
     Attributes:
         is_open: whether it works; once it does not, it never does again.
@@ -86,9 +99,14 @@ class ValidatorStore:
         secret: Secret,
         *,
         clock: Clock | None = None,
+        identity: str = "",
     ) -> None:
         self._clock = clock or Clock()
-        self._path = directory / f"{_name(platform, secret)}.db"
+        self._identity, self._platform = identity, platform
+        self._path = directory / (f"{name_of_token(platform, secret)}.db" if not identity else "unknown.db")
+        self._tags: dict[Secret, str] = {}
+        self._key = b""
+        self._predictions = Predictions() if platform.vendor == "github" else None
         self._pending: dict[bytes, Row] = {}  # with the hash of the key where the file has a number
         self._pending_bytes = 0
         self._touched: dict[bytes, int] = {}
@@ -105,9 +123,43 @@ class ValidatorStore:
         except (OSError, sqlite3.Error, ValueError) as error:  # the last: of a damaged file
             self._give_up("can't be used", error)
 
-    def key_of(self, request: Request) -> bytes | None:
-        """Return what its answer is kept under; None where it is neither kept nor looked for."""
-        return _key(request) if self.is_open and _may_be_kept(request) else None
+    def key_of(self, request: Request, within: str = "") -> bytes | None:
+        """Return what its answer is kept under; None where it is neither kept nor looked for.
+
+        Args:
+            within: whose it is, of several who share the store.
+        """
+        return _key(request, within) if self.is_open and _may_be_kept(request) else None
+
+    def usable(self, request: Request, key: bytes, token: Secret) -> CacheEntry | None:
+        """Return the kept answer to `request` with the way to ask with `token` whether it has changed; None: there is
+        none. Another token than the one that brought it can't use its ETag. See `cache_entry.BY_ETAG`.
+        """
+        entry = self.find(request, key)
+        if entry is None or not entry.tag or not self._identity or entry.tag == self._tag_of(token):
+            return entry
+        if self._predictions is not None and entry.is_raw and self._predictions.is_worth(request):
+            entry.way = BY_PREDICTION
+            return entry
+        if request.dates_hold and entry.is_dated and not self._platform.is_exact:
+            entry.way = BY_DATE
+            return entry
+        return None
+
+    def told(self, request: Request, entry: CacheEntry, headers: Mapping[str, str], *, is_unchanged: bool) -> None:
+        """The platform said whether a kept answer is still the one."""
+        if entry.way == BY_PREDICTION and self._predictions is not None:
+            self._predictions.note(request, headers, is_hit=is_unchanged)
+
+    def _tag_of(self, token: Secret) -> str:
+        """Return what tells a token from others, and nobody else anything."""
+        tag = self._tags.get(token)
+        if tag is None:
+            if len(self._tags) >= TAGS_IN_MEMORY:
+                self._tags.clear()
+            tag = hmac.new(self._key, token.reveal().encode(), hashlib.sha256).hexdigest()[:16]
+            self._tags[token] = tag
+        return tag
 
     def find(self, request: Request, key: bytes | None = None) -> CacheEntry | None:
         """Return the kept answer to `request`; None where there is none, or where the request must be fresh. Never
@@ -163,12 +215,12 @@ class ValidatorStore:
             self._dropped.add(stored.key)
         return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)
 
-    def keep(self, request: Request, reply: Reply, key: bytes | None = None) -> bool:
+    def keep(self, request: Request, reply: Reply, key: bytes | None = None, token: Secret | None = None) -> bool:
         """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
         Returns whether it is.
 
         Args:
-            key: of `key_of`, where it is known already.
+            key: of `key_of`, where it is known already. token: that brought it.
         """
         key = key or self.key_of(request)
         if key is None or not self.is_open:
@@ -184,7 +236,10 @@ class ValidatorStore:
             return False
         if "no-store" in headers.get("cache-control", "").lower():
             return False
-        head = head_of(etag, last_modified, headers.get("content-type", ""), headers.get("link", ""))
+        tag = self._tag_of(token) if self._identity and token is not None else ""
+        is_late = tag != "" and request.dates_hold and is_dated(headers)
+        content_type, link = headers.get("content-type", ""), headers.get("link", "")
+        head = head_of(etag, last_modified, content_type, link, tag, is_dated=is_late)
         if head is None:
             return False
         if self._kept is not None:
@@ -210,7 +265,7 @@ class ValidatorStore:
         with self._buffers:
             row = self._pending.get(key)
             if row is not None:  # else it is on its way to disk as it came
-                self._pending[key] = row[0], key, as_result(row[2], operation, text), text, row[4]
+                self._pending[key] = row[0], key, as_result(row[2], operation, text, row[3]), text, row[4]
                 self._pending_bytes += len(text) - len(row[3])
         return Outcome(kind=outcome.kind, result=result, http_status=outcome.http_status)
 
@@ -282,7 +337,10 @@ class ValidatorStore:
             raise PermissionError(0, "the directory belongs to another user")
         if about.st_mode & 0o022:
             raise PermissionError(0, "others may write into the directory")
-        _make_private(self._path)
+        if self._identity:
+            name, self._key = name_of_identity(directory, self._platform, self._identity)
+            self._path = directory / name
+        make_private(self._path)
         writer = self._writer = self._connect(LOCKED_S)
         version = writer.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
@@ -320,28 +378,8 @@ class ValidatorStore:
             _LOG.warning("the cache of answers %s (%s): %s", what, reason, advice)
 
 
-def _make_private(path: Path) -> None:
-    """Have a file that is closed to others whatever the umask is; SQLite gives its side files the same mode.
-
-    One that exists is not opened: closing it would undo the locks of every connection that this process has to it.
-    """
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    mode = path.lstat().st_mode
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.ELOOP, "it is a link or no file")
-    if mode & 0o077:
-        path.chmod(0o600)
-
-
-def _name(platform: Platform, secret: Secret) -> str:
-    """Says nothing about the token, and is another one for every other token."""
-    about = "\0".join(("bulk answers", platform.base_url, platform.vendor, platform.api_version or "")).encode()
-    return hmac.new(secret.reveal().encode(), about, hashlib.sha256).hexdigest()[:40]
-
-
-def _key(request: Request) -> bytes:
-    about = f"{request.method}\0{request.path}\0{request.query}\0{request.media}"
+def _key(request: Request, within: str = "") -> bytes:
+    about = f"{request.method}\0{request.path}\0{request.query}\0{request.media}\0{within}"
     hashed = _NOTHING_HASHED.copy()
     hashed.update(about.encode("utf-8", "surrogatepass"))
     return hashed.digest()

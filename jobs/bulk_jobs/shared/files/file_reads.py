@@ -50,7 +50,7 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: 
     if media in _AS_BYTES:
         reply = yield _as_bytes(path, query, media)
         return _bytes_outcome(reply, media, known)
-    reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, proof=proof)
+    reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, dates_hold=True, proof=proof)
     body = reply.body
     if reply.status == 403:
         if not refusals.is_too_large(reply):
@@ -74,6 +74,7 @@ def _as_bytes(path: str, query: str, media: Media) -> Request:
         accept=_SEEN,
         max_bytes=RAW_BODY_BYTES,
         takes_file=True,
+        dates_hold=True,
         proof=_OF_RAW if media is Media.RAW else _OF_HTML,
     )
 

@@ -1,0 +1,88 @@
+"""The stores of kept answers of a run: whose answers each holds.
+
+Answers that outlive tokens are kept by identity, and are never shared across identities: permissions change bodies. An
+App's is the App, with the installation and its permissions in the key of each answer. A token's is what the manifest
+says (`identity`), or with the vendor `github` the user, the kind of token and its scopes, as `GET /user` tells once a
+run; of a token that tells no scopes nothing is known, and its answers are its own. Source: open-points.md (304).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bulk.govern.accounts import Account
+from bulk.govern.governor import NO_TOKEN, Governor
+from bulk.govern.pools import join_payers
+from bulk.manifest.manifest import Platform
+from bulk.model import Failure, Request
+from bulk.platform.auth.app_credential import AnyCredential, AppCredential
+from bulk.platform.auth.credentials import Credential
+from bulk.platform.cache.validators import ValidatorStore
+from bulk.platform.transport import Transport
+
+ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
+SCOPES = "x-oauth-scopes"
+
+
+async def recognise(
+    platform: Platform,
+    credentials: Mapping[str, AnyCredential],
+    governor: Governor,
+    transport: Transport,
+    *,
+    is_keeping: bool,
+) -> None:
+    """Find out whose tokens those of the accounts are: who pays for them, and whose answers they see.
+
+    Asked is where that decides something: in a pool, where several tokens are used, or where answers are kept. Members
+    of a pool of whom nothing is known are one payer: in doubt, too little is sent.
+    """
+    pooled = {name for members in governor.pools.values() for name in members}
+    plain = [account for account in governor.accounts.values() if not account.is_minted]
+    payers: dict[str, list[Account]] = {}
+    for account in plain:
+        credential = credentials[account.name]
+        assert isinstance(credential, Credential), "only those have tokens of their own"
+        is_asked = account.name in pooled or (platform.vendor == "github" and (is_keeping or len(plain) > 1))
+        payer, identity = await _told(account, transport) if is_asked else ("", "")
+        account.identity = credential.identity or (identity if platform.vendor == "github" else "")
+        payer = payer or credential.identity or ("unknown" if account.name in pooled else "")
+        if payer:
+            payers.setdefault(payer, []).append(account)
+    for accounts in payers.values():
+        categories = {category for account in accounts for category in account.queues}
+        join_payers(
+            [[account.queues[name] for account in accounts if name in account.queues] for name in sorted(categories)]
+        )
+
+
+def open_stores(
+    directory: Path, platform: Platform, credentials: Mapping[str, AnyCredential], governor: Governor
+) -> dict[str, ValidatorStore]:
+    """Return the store of each account by its name; accounts of one App share theirs."""
+    stores: dict[str, ValidatorStore] = {}
+    found: dict[str, ValidatorStore] = {}
+    for name, account in governor.accounts.items():
+        owner = name if name in credentials else name.partition("@")[0]
+        if owner not in stores:
+            credential = credentials[owner]
+            spec = credential.spec if isinstance(credential, AppCredential) else None
+            identity = account.identity if spec is None else f"app:{spec.client_id}"
+            token = NO_TOKEN if account.is_minted else account.token
+            stores[owner] = ValidatorStore(directory, platform, token, identity=identity)
+        found[name] = stores[owner]
+    return found
+
+
+async def _told(account: Account, transport: Transport) -> tuple[str, str]:
+    """Return (who pays for a token, whose answers it sees), as the platform tells; empty where it does not."""
+    answer = await transport.send(ASK_USER, account.token, None)
+    if isinstance(answer, Failure) or answer.status != 200:
+        return "", ""
+    number = answer.body.get("id") if isinstance(answer.body, dict) else None
+    if not isinstance(number, int):
+        return "", ""
+    if SCOPES not in answer.headers:
+        return f"user:{number}", ""
+    kind = account.token.reveal()[:4] if account.token.reveal()[3:4] == "_" else ""
+    scopes = sorted(scope.strip() for scope in answer.headers[SCOPES].split(","))
+    return f"user:{number}", f"user:{number} {kind} {' '.join(scopes)}"

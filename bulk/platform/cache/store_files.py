@@ -1,0 +1,65 @@
+"""The files of stores of kept answers: what they are called, and that they are closed to others."""
+
+import errno
+import hashlib
+import hmac
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from bulk.manifest.manifest import Platform
+from bulk.platform.auth.secrets import Secret
+
+SECRET_BYTES = 32
+"""Of the random secret of a directory (bytes)."""
+
+
+def make_private(path: Path) -> None:
+    """Have a file that is closed to others whatever the umask is; SQLite gives its side files the same mode.
+
+    One that exists is not opened: closing it would undo the locks of every connection that this process has to it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    mode = path.lstat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ELOOP, "it is a link or no file")
+    if mode & 0o077:
+        path.chmod(0o600)
+
+
+def name_of_token(platform: Platform, secret: Secret) -> str:
+    """Says nothing about the token, and is another one for every other token."""
+    return hmac.new(secret.reveal().encode(), about(platform), hashlib.sha256).hexdigest()[:40]
+
+
+def about(platform: Platform) -> bytes:
+    """Return what a store is for, beside whose it is."""
+    return "\0".join(("bulk answers", platform.base_url, platform.vendor, platform.api_version or "")).encode()
+
+
+def secret_of(directory: Path) -> bytes:
+    """Return the random secret of the directory, made where there is none: without it no file's name says whose it
+    is."""
+    path = directory / "secret"
+    with suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(os.urandom(SECRET_BYTES))
+    secret = path.read_bytes()
+    if len(secret) < SECRET_BYTES:
+        raise ValueError("its secret is damaged")
+    return secret
+
+
+def name_of_identity(directory: Path, platform: Platform, identity: str) -> tuple[str, bytes]:
+    """Return the name of the file for whoever that is, and the secret of the directory; the name says nothing about
+    him.
+
+    Raises:
+        OSError, ValueError: the secret can't be read.
+    """
+    secret = secret_of(directory)
+    message = about(platform) + b"\0" + identity.encode()
+    return f"{hmac.new(secret, message, hashlib.sha256).hexdigest()[:40]}.db", secret
