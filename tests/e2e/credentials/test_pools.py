@@ -66,7 +66,7 @@ def test_answers_outlive_a_token(home: Home, tmp_path: Path) -> None:
     with served(tmp_path / "platform", "--vendor", "github", seed=SEED) as platform:
         found = {}
         for name, run in (("dora-1", "first"), ("dora-2", "second"), ("drew-1", "other")):
-            source = {"readers": f"file:{name}/token.txt"}
+            source: dict[str, Any] = {"readers": f"file:{name}/token.txt"}
             manifest(home, platform.base_url, 20, source, vendor="github")
             ran = home.run("run", "manifest.yaml", "--run-dir", run, "--progress", "none")
             assert ran.exit_code == 0, ran
@@ -76,7 +76,7 @@ def test_answers_outlive_a_token(home: Home, tmp_path: Path) -> None:
         assert {outcome for outcome, _ in found["second"]} == {"unchanged"}
     with served(tmp_path / "service", seed=SEED) as platform:
         for name, options, run in (("dora-1", (), "a"), ("drew-1", (), "b"), ("drew-2", ("--exact",), "c")):
-            source: dict[str, Any] = {"readers": {"token": f"file:{name}/token.txt", "identity": "robots"}}
+            source = {"readers": {"token": f"file:{name}/token.txt", "identity": "robots"}}
             manifest(home, platform.base_url, 0, source)
             assert home.run("run", "manifest.yaml", "--run-dir", run, "--progress", "none", *options).exit_code == 0
             lines = [json.loads(line) for line in (home.folder / run / "results.jsonl").read_text().splitlines()]
