@@ -19,13 +19,12 @@ from bulk.clock import Clock
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Entry, Record, RunIdentity
 from bulk.report.timeline import merged
-from bulk.store import bundles, export, runs
-from bulk.store.database import address, schema
-from bulk.store.database.connections import StoreConnection
-from bulk.store.database.private_server import Server
+from bulk.store import address, bundles, export, runs, schema
+from bulk.store.connections import StoreConnection
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Leases
 from bulk.store.ledger import StoreLedger
+from bulk.store.private_server import Server
 from bulk.store.shards import JobToCut, cut
 
 GROUP, ROUNDS = 256, 5

@@ -1,6 +1,7 @@
 """The store: the truth about runs that several machines work on, kept in PostgreSQL. Needs the extra `cluster`.
 
-Read `database/` first. A run comes in by `runs.py`, `shards.py` and `bundles.py`. `leases.py` says whose turn a shard
-is, and `holding.py` what a worker has. What was sent and how it ended is kept by `ledger.py` and `groups.py` and read
-by `view.py`. A run goes out by `export.py`.
+Read `address.py` and `connections.py` (how a store is named and reached), `schema.py` (what stands in it; the folders
+`migrations` and `sql` have it in full), `runs.py`, `shards.py` and `bundles.py` (a run comes in), `leases.py` (whose
+turn a shard is), `ledger.py`, `holding.py`, `groups.py` and `view.py` (what was sent and how it ended), and `export.py`
+(a run goes out). `private_server.py` starts a PostgreSQL of one's own.
 """

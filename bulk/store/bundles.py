@@ -11,8 +11,8 @@ import zstandard
 
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.storage.private_files import DIRECTORY_MODE, replacing
-from bulk.store.database import statements
-from bulk.store.database.connections import StoreConnection
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
 
 _SQL = statements.load("runs")
 

@@ -22,9 +22,8 @@ from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import JobStatus, RunStatus
-from bulk.store import bundles, runs
-from bulk.store.database import statements
-from bulk.store.database.connections import StoreConnection
+from bulk.store import bundles, runs, statements
+from bulk.store.connections import StoreConnection
 from bulk.store.view import StoreView
 
 _SQL = statements.load("export")

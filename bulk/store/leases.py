@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bulk.store.database import statements
-from bulk.store.database.connections import StoreConnection
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
 
 _SQL = statements.load("leases")
 
@@ -99,7 +99,7 @@ class Leases:
     """One worker's leases. Blocking; all calls from one thread, on a connection of its own.
 
     Args:
-        now: monotonic seconds that go on while the machine sleeps: `Clock.boottime`.
+        now: monotonic seconds that go on while the machine sleeps: `Clock.elapsed`.
         ttl_s: how long a lease is good for (seconds).
 
     Attributes:
@@ -142,12 +142,8 @@ class Leases:
 
     def renew(self, leases: Sequence[Lease]) -> Renewed:
         """Prolong leases that are not over, all at once."""
-        return self.renew_by(self._store, leases)
-
-    def renew_by(self, store: StoreConnection, leases: Sequence[Lease]) -> Renewed:
-        """As `renew`, on another connection, which may be another thread's."""
         asked_at = self.now()
-        with store.using() as connection:
+        with self._store.using() as connection:
             columns = _columns(leases)
             kept = set(connection.execute(_SQL["renew"], (self.worker, self.ttl_s, *columns)).fetchall())
             found = connection.execute(_SQL["states"], (list({lease.run for lease in leases}),)).fetchall()

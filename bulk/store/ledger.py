@@ -24,8 +24,8 @@ from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
 from bulk.status import RunStatus
 from bulk.storage.private_files import open_directory, stopped
-from bulk.store.database import statements
-from bulk.store.database.connections import StoreConnection
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
 from bulk.store.groups import Group, array
 from bulk.store.holding import Holding
 from bulk.store.view import StoreView

@@ -12,8 +12,8 @@ from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.records import RunIdentity
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
-from bulk.store.database import statements
-from bulk.store.database.connections import StoreConnection
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
 from bulk.store.leases import Shard
 
 _SQL = statements.load("runs")

@@ -13,8 +13,8 @@ import zstandard
 from bulk.errors import RunDirectoryError
 from bulk.ledger.records import Minute, RunIdentity
 from bulk.model import OutcomeKind
-from bulk.store.database import statements
-from bulk.store.database.connections import StoreConnection
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
 
 _SQL = statements.load("view")
 

@@ -1,8 +1,8 @@
-"""A worker without an engine, for tests that kill it: `python -m tests.store.killed_worker STORE RUN JOURNAL [MODE…]`.
+"""A worker without an engine, for tests that kill it; its arguments: STORE RUN JOURNAL [freeze [careless]].
 
 Its platform is a file to which each write adds a line. A lost write is settled by reading that file. With `freeze` it
-stands still once, between the intent of a write and the look at its lease, until somebody wakes it up; with
-`careless` it does not look.
+stands still once, between the intent of a write and the look at its lease, until somebody wakes it up; with `careless`
+it does not look.
 """
 
 import os
@@ -13,10 +13,9 @@ from pathlib import Path
 
 from bulk.clock import Clock
 from bulk.model import OutcomeKind
-from bulk.store.database.connections import ShardsLost
+from bulk.store.connections import ShardsLost
 from bulk.store.holding import Holding
-from bulk.store.keeper import Keeper
-from bulk.store.leases import Ended, Lease, Leases, Renewed, Shard
+from bulk.store.leases import Ended, Lease, Leases, Shard
 from bulk.store.ledger import StoreLedger
 from tests.ledger.samples import intent, record
 from tests.store.places import ENGINE, connection_to, hold
@@ -29,33 +28,41 @@ class Worker:
 
     def __init__(self, text: str, run: int, journal: Path, *, is_to_freeze: bool, is_careless: bool) -> None:
         self.run, self.journal, self.is_to_freeze, self.is_careless = run, journal, is_to_freeze, is_careless
-        self.leases = Leases(connection_to(text), f"worker {os.getpid()}", ENGINE, Clock().boottime, ttl_s=TTL_S)
+        self.leases = Leases(connection_to(text), f"worker {os.getpid()}", ENGINE, Clock().elapsed, ttl_s=TTL_S)
         self.holding = Holding()
         self.ledger = StoreLedger(connection_to(text), run, self.leases.worker, journal.parent, self.holding)
-        self.keeper = Keeper(connection_to(text), self.leases, self)
-        self.state = "running"
+        self.certain_until: dict[Lease, float] = {}
+        threading.Thread(target=self.renew, daemon=True).start()
 
-    def renewed(self, renewed: Renewed) -> None:
-        """The keeper knows what is lost."""
+    def renew(self) -> None:
+        """Prolong what is held, four times while a lease is good."""
+        pause = threading.Event()
+        while not pause.wait(TTL_S / 4):
+            held = list(self.certain_until)
+            renewed = self.leases.renew(held)
+            for lease in held:
+                if lease in self.certain_until:
+                    lost = lease in renewed.lost
+                    self.certain_until[lease] = float("-inf") if lost else renewed.asked_at + TTL_S
 
-    def offered(self, run: int) -> None:
-        """It looks by itself."""
+    def may_send(self, lease: Lease) -> bool:
+        """Whether what is sent now is through while nobody else can have the shard."""
+        return self.leases.now() + TAKES_S < self.certain_until[lease]
 
     def work(self) -> None:
         """Go on until nothing of the run is left."""
         pause = threading.Event()
-        with self.keeper:
-            while True:
-                asked_at, shards = self.leases.claim(self.run, 2)
-                held = [hold(self.holding, shard) for shard in shards]
-                self.keeper.hold(held, asked_at)
-                self.ledger.took([shard.no for shard in shards])
-                for shard, lease in zip(shards, held, strict=True):
-                    self.do(shard, lease)
-                if not shards:
-                    if self.leases.renew([Lease(self.run, 0, 0)]).states[self.run][0] == "complete":
-                        return
-                    pause.wait(0.05)
+        while True:
+            asked_at, shards = self.leases.claim(self.run, 2)
+            held = [hold(self.holding, shard) for shard in shards]
+            self.certain_until.update(dict.fromkeys(held, asked_at + TTL_S))
+            self.ledger.took([shard.no for shard in shards])
+            for shard, lease in zip(shards, held, strict=True):
+                self.do(shard, lease)
+            if not shards:
+                if self.leases.renew([Lease(self.run, 0, 0)]).states[self.run][0] == "complete":
+                    return
+                pause.wait(0.05)
 
     def do(self, shard: Shard, lease: Lease) -> None:
         """Do what of a shard is left, as long as it is this worker's."""
@@ -73,7 +80,7 @@ class Worker:
                 assert self.leases.finish(lease) is not Ended.WORK_LEFT
         except ShardsLost:
             pass  # somebody else settles what is open
-        self.keeper.let_go([lease])
+        del self.certain_until[lease]
         self.holding.let_go(shard.no)
 
     def write(self, shard: Shard, lease: Lease, index: int) -> bool:
@@ -82,7 +89,7 @@ class Worker:
         if self.is_to_freeze:
             self.is_to_freeze = False
             os.kill(os.getpid(), signal.SIGSTOP)
-        if not self.is_careless and not self.keeper.may_send(lease, TAKES_S):
+        if not self.is_careless and not self.may_send(lease):
             return False
         with self.journal.open("a") as file:
             file.write(f"{index}\n")

@@ -10,9 +10,8 @@ import psycopg
 
 from bulk.clock import Clock
 from bulk.ledger.records import RunIdentity
-from bulk.store import runs
-from bulk.store.database import address
-from bulk.store.database.connections import StoreConnection
+from bulk.store import address, runs
+from bulk.store.connections import StoreConnection
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Kind, Lease, Leases, Shard
 from bulk.store.ledger import StoreLedger
@@ -79,7 +78,7 @@ class StorePlace:
 
     def leases(self, **more: Any) -> Leases:
         """Another worker."""
-        made = Leases(connection_to(self.text), "worker", ENGINE, Clock().boottime, **more)
+        made = Leases(connection_to(self.text), "worker", ENGINE, Clock().elapsed, **more)
         self.in_use.append(made)
         return made
 

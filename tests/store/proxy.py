@@ -18,14 +18,11 @@ class Cut(Enum):
 
 
 class Link:
-    """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends; while the server
-    `is_away`, who comes anew is turned away.
-    """
+    """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends."""
 
     def __init__(self, port: int) -> None:
         self._target = port
         self.next_cut = Cut.NONE
-        self.is_away = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
@@ -35,9 +32,6 @@ class Link:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                if self.is_away:
-                    client.close()
-                    continue
                 server = socket.create_connection(("127.0.0.1", self._target))
                 self._sockets += [client, server]
                 threading.Thread(target=self._forward, args=(client, server), daemon=True).start()

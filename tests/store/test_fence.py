@@ -8,7 +8,7 @@ import pytest
 from bulk.errors import RunStopped
 from bulk.ledger.records import Intent, Record
 from bulk.model import OutcomeKind
-from bulk.store.database.connections import ShardsLost
+from bulk.store.connections import ShardsLost
 from bulk.store.ledger import StoreLedger
 from tests.ledger.samples import STATUS, finished, intent, record
 from tests.store.places import StorePlace, connection_to, ranges

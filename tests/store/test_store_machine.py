@@ -13,10 +13,10 @@ from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from bulk.errors import RunStopped
 from bulk.model import OutcomeKind
-from bulk.store.database import schema
-from bulk.store.database.connections import ShardsLost
-from bulk.store.database.private_server import Server
+from bulk.store import schema
+from bulk.store.connections import ShardsLost
 from bulk.store.ledger import StoreLedger
+from bulk.store.private_server import Server
 from tests.ledger.model import GROUPS, LedgerModel
 from tests.ledger.samples import STATUS, record
 from tests.store.places import EVERYTHING, StorePlace, connection_to, ranges

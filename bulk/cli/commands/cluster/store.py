@@ -27,7 +27,7 @@ def init(address: str) -> int:
     bulk_submitter (or bulk_worker, bulk_reader) TO the user.
     """
     with stored.reached(address, "store init") as connection:
-        from bulk.store.database import schema
+        from bulk.store import schema
 
         version = schema.init(connection)
         output.say(f"{connection.address} is a store with schema {version}")
@@ -39,7 +39,7 @@ def init(address: str) -> int:
 def upgrade(address: str) -> int:
     """Bring STORE up to date, for workers of this version; older workers refuse it from then on."""
     with stored.reached(address, "store upgrade") as connection:
-        from bulk.store.database import schema
+        from bulk.store import schema
 
         version = schema.upgrade(connection)
         output.say(f"{connection.address} has schema {version}")

@@ -9,7 +9,7 @@ import click
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
-    from bulk.store.database.connections import StoreConnection
+    from bulk.store.connections import StoreConnection
 
 STORE = "STORE"
 _FORM = "postgresql://USER@HOST/DATABASE or service=NAME, without a password"
@@ -29,8 +29,8 @@ def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
         import psycopg as _needed  # noqa: F401 - plain Bulk is without it
     except ImportError:
         raise UsageError("--store needs PostgreSQL's client: pip install 'bulkops[cluster]'") from None
-    from bulk.store.database import address
-    from bulk.store.database.connections import StoreConnection
+    from bulk.store import address
+    from bulk.store.connections import StoreConnection
 
     with StoreConnection(address.read(text), purpose) as store:
         yield store
@@ -46,7 +46,7 @@ def opened(text: str, purpose: str) -> Iterator["StoreConnection"]:
         RunDirectoryError: it is of another version, or there is none.
     """
     with reached(text, purpose) as store:
-        from bulk.store.database.schema import refuse_other
+        from bulk.store.schema import refuse_other
 
         refuse_other(store)
         yield store

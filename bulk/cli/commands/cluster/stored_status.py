@@ -7,7 +7,7 @@ import msgspec
 from bulk.report.run_list import ListedRun
 from bulk.report.run_state import sum_known
 from bulk.store import runs
-from bulk.store.database.connections import StoreConnection
+from bulk.store.connections import StoreConnection
 from bulk.store.runs import StoredRun
 
 

@@ -13,13 +13,13 @@ import psycopg
 
 from bulk.errors import RunDirectoryError
 from bulk.model import ErrorCode, OutcomeKind
-from bulk.store.database.connections import StoreConnection
+from bulk.store.connections import StoreConnection
 
 SCHEMA = "bulk"
 ROLES = ("bulk_reader", "bulk_submitter", "bulk_worker")
 OLDEST_SERVER = 140_000
 _LOCK_KEY = 0x42554C4B
-_FILES = resources.files("bulk.store.database")
+_FILES = resources.files("bulk.store")
 _NUMBER = re.compile(r"(\d{4})_\w+\.sql")
 
 

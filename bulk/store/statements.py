@@ -9,6 +9,6 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 def load(name: str) -> Mapping[str, bytes]:
     """Return the statements of `sql/NAME.sql` by their names, as psycopg takes them."""
-    text = (resources.files("bulk.store.database") / "sql" / f"{name}.sql").read_text("utf-8")
+    text = (resources.files("bulk.store") / "sql" / f"{name}.sql").read_text("utf-8")
     _, *parts = _NAME.split(text)
     return {part: body.strip().encode() for part, body in zip(parts[::2], parts[1::2], strict=True)}

@@ -14,7 +14,7 @@ from psycopg import errors, pq
 
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.redaction import redact
-from bulk.store.database.address import VERIFIED, StoreAddress, is_here
+from bulk.store.address import VERIFIED, StoreAddress, is_here
 
 FENCED, GIVEN_UP, AT_WORK = "BU001", "BU002", "BU003"
 """What the store's own functions raise."""

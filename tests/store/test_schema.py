@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
-from bulk.store.database import schema
+from bulk.store import schema
 from bulk.store.leases import Leases
 from bulk.store.ledger import StoreLedger
 from tests.ledger.samples import STATUS, intent, record
@@ -69,7 +69,7 @@ def test_a_store_of_another_version_is_refused(store_text, postgres):
 
 def test_migrations_are_numbered_without_a_hole():
     """Each version has its file."""
-    names = sorted(file.name for file in (resources.files("bulk.store.database") / "migrations").iterdir())
+    names = sorted(file.name for file in (resources.files("bulk.store") / "migrations").iterdir())
     assert [int(name[:4]) for name in names if name.endswith(".sql")] == list(range(1, schema.VERSION + 1))
 
 
