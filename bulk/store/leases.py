@@ -99,7 +99,7 @@ class Leases:
     """One worker's leases. Blocking; all calls from one thread, on a connection of its own.
 
     Args:
-        now: monotonic seconds that go on while the machine sleeps (CLOCK_BOOTTIME).
+        now: monotonic seconds that go on while the machine sleeps: `Clock.elapsed`.
         ttl_s: how long a lease is good for (seconds).
 
     Attributes:
@@ -114,7 +114,7 @@ class Leases:
         Raises:
             RunStopped: the store can't be reached. So do all methods.
         """
-        self._store, self._engine, self._now, self.ttl_s = store, engine, now, ttl_s
+        self._store, self._engine, self.now, self.ttl_s = store, engine, now, ttl_s
         with store.using() as connection:
             found = connection.execute(_SQL["register"], (name, engine)).fetchone()
         assert found is not None
@@ -131,7 +131,7 @@ class Leases:
         Args:
             only: this shard, if it can be had.
         """
-        asked_at = self._now()
+        asked_at = self.now()
         with self._store.using() as connection:
             values = (run, self.worker, self._engine, self.ttl_s, most, only)
             rows = connection.execute(_SQL["claim"], values).fetchall()
@@ -142,7 +142,7 @@ class Leases:
 
     def renew(self, leases: Sequence[Lease]) -> Renewed:
         """Prolong leases that are not over, all at once."""
-        asked_at = self._now()
+        asked_at = self.now()
         with self._store.using() as connection:
             columns = _columns(leases)
             kept = set(connection.execute(_SQL["renew"], (self.worker, self.ttl_s, *columns)).fetchall())

@@ -1,6 +1,7 @@
 """Runs in a store, as workers see them: claimed, worked on, given up."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ class StorePlace:
 
     def leases(self, **more: Any) -> Leases:
         """Another worker."""
-        made = Leases(connection_to(self.text), "worker", ENGINE, Clock().monotonic, **more)
+        made = Leases(connection_to(self.text), "worker", ENGINE, Clock().elapsed, **more)
         self.in_use.append(made)
         return made
 
@@ -117,3 +118,14 @@ def hold(holding: Holding, shard: Shard) -> Lease:
     """Tell that a shard of a range was claimed."""
     holding.hold(shard.no, shard.epoch, [Span(shard.job_group, shard.first, shard.behind)])
     return Lease(shard.run, shard.no, shard.epoch)
+
+
+def comes_true(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Whether the condition is met within that time."""
+    tick, clock = threading.Event(), Clock()
+    until = clock.monotonic() + seconds
+    while not condition():
+        if clock.monotonic() > until:
+            return False
+        tick.wait(0.02)
+    return True
