@@ -4,8 +4,11 @@ A command line is read by everybody on the machine, so a password in it is refus
 PGPASSFILE names. Off this machine the server must prove who it is: `sslmode=verify-full`.
 """
 
+import configparser
+import contextlib
 import ipaddress
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +32,8 @@ class StoreAddress:
     Attributes:
         text: as the user gave it; no secret is in it.
         conninfo: for libpq.
-        is_service: host and encryption stand in a service file, and are known once there is a connection.
+        is_service: host and encryption stand in a service file; where that is only known to libpq, they are looked at
+            once there is a connection.
     """
 
     text: str
@@ -58,16 +62,40 @@ def read(text: str) -> StoreAddress:
             "--store: a password must not stand on a command line; put it into a file of mode 0600, as "
             "HOST:PORT:DATABASE:USER:PASSWORD, and let PGPASSFILE name that file"
         )
-    more: dict[str, str] = {}
+    if is_service:
+        found = {**_service(text), **found}
     hosts = str(found.get("host") or found.get("hostaddr") or os.environ.get("PGHOST", "")).split(",")
-    if not is_service and not all(map(is_here, hosts)):
-        if (found.get("sslmode") or os.environ.get("PGSSLMODE") or VERIFIED) != VERIFIED:
-            raise UsageError(f"--store: its host is another machine: only sslmode={VERIFIED} tells who answers")
-        more["sslmode"] = VERIFIED
-        is_named = found.get("sslrootcert") or os.environ.get("PGSSLROOTCERT") or (Path.home() / _ROOTS).exists()
-        if not is_named:
-            more["sslrootcert"] = "system"
+    more = {} if all(map(is_here, hosts)) else _proof(found)
     return StoreAddress(text, make_conninfo(text, **more), is_service)
+
+
+def _proof(found: Mapping[str, object]) -> dict[str, str]:
+    """Return what must be added so that another machine proves who it is.
+
+    Raises:
+        UsageError: less than that is asked for.
+    """
+    if (found.get("sslmode") or os.environ.get("PGSSLMODE") or VERIFIED) != VERIFIED:
+        raise UsageError(f"--store: its host is another machine: only sslmode={VERIFIED} tells who answers")
+    more = {"sslmode": VERIFIED}
+    if not (found.get("sslrootcert") or os.environ.get("PGSSLROOTCERT") or (Path.home() / _ROOTS).exists()):
+        more["sslrootcert"] = "system"
+    return more
+
+
+def _service(text: str) -> dict[str, str]:
+    """Return what the user's or the system's service file says; nothing where only libpq knows where that is."""
+    name = str(conninfo_to_dict(text).get("service") or "")
+    system = os.environ.get("PGSYSCONFDIR")
+    places = [Path(os.environ.get("PGSERVICEFILE") or Path.home() / ".pg_service.conf")]
+    places += [Path(system) / "pg_service.conf"] if system else []
+    for place in places:
+        services = configparser.RawConfigParser(strict=False, allow_no_value=True)
+        with contextlib.suppress(OSError, ValueError, configparser.Error):
+            services.read(place, encoding="utf-8")
+        if services.has_section(name):
+            return {key: value for key, value in services.items(name) if value}
+    return {}
 
 
 def is_here(host: str) -> bool:

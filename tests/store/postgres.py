@@ -1,7 +1,7 @@
 """A real PostgreSQL for the tests, one for all of a session, and stores in it; nothing has to be installed.
 
 The workers of pytest share it; each makes databases of its own. It lives in memory as far as it can, because no test
-of ours is about a machine that loses power.
+of ours is about a machine that loses power. In the end every row of every store, and its log, are searched for secrets.
 """
 
 import os
@@ -10,8 +10,13 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+import zstandard
+
+from tests.canaries import found_in
 
 NUMBERS = count(1)
+STORES: list[str] = []
+"""Addresses of all that this process has made."""
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +27,34 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.getbasetemp()
     with shared_server(common(folder) / "postgres", is_durable=False) as place:
         yield place.store()
+        assert found_in((Path(place.folder) / "log").read_bytes()) == [], "PostgreSQL's log has a secret"
+        for text in STORES:
+            assert found_in(everything_in(text)) == [], "a store has a secret"
+
+
+def everything_in(text: str) -> bytes:
+    """Every value of every row of a store, unpacked."""
+    import psycopg
+
+    parts: list[bytes] = []
+    with psycopg.connect(text) as connection:
+        tables = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('bulk') AND relkind IN ('r', 'p')"
+        ).fetchall()
+        for (table,) in tables:
+            for row in connection.execute(f"SELECT * FROM bulk.{table}".encode()):
+                parts += [unpacked(value) for value in row]
+    return b"\n".join(parts)
+
+
+def unpacked(value: object) -> bytes:
+    """What a value is in plain bytes."""
+    if not isinstance(value, bytes):
+        return str(value).encode("utf-8", "replace")
+    try:
+        return zstandard.decompress(value, 64 * 1024 * 1024)
+    except zstandard.ZstdError:
+        return value
 
 
 def common(folder: Path) -> Path:
@@ -59,4 +92,5 @@ def new_store(postgres: str) -> str:
     text = new_database(postgres)
     with StoreConnection(address.read(text), "tests") as store:
         schema.init(store)
+    STORES.append(text)
     return text

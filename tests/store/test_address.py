@@ -2,9 +2,11 @@
 
 import pytest
 
-from bulk.errors import UsageError
+from bulk.errors import RunStopped, UsageError
 from bulk.store import address
+from bulk.store.connections import StoreConnection
 from tests.canaries import STORE_PASSWORD as SECRET
+from tests.store.places import connection_to
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,48 @@ def test_another_machine_must_prove_who_it_is(monkeypatch):
     monkeypatch.setenv("PGSSLMODE", "require")
     with pytest.raises(UsageError, match="only sslmode=verify-full"):
         address.read("postgresql://bulk@db.example.com/bulk")
+
+
+@pytest.fixture
+def service(monkeypatch, tmp_path):
+    """Writes a service file with these lines."""
+    monkeypatch.delenv("PGSSLMODE", raising=False)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+
+    def write(*lines: str) -> None:
+        (tmp_path / "services").write_text("\n".join(["[other]", "host=127.0.0.1", "[bulk]", *lines]) + "\n")
+
+    return write
+
+
+def test_a_service_must_prove_who_it_is_as_well(service):
+    """What a service file says of host and encryption counts as if it stood in a URI."""
+    service("host=db.example.com", "dbname=bulk")
+    assert "sslmode=verify-full" in address.read("service=bulk").conninfo
+    service("host=db.example.com", "sslmode=verify-full", "sslrootcert=/etc/ca.pem")
+    assert "sslrootcert" not in address.read("service=bulk").conninfo
+    service("host=db.example.com", "sslmode=require")
+    with pytest.raises(UsageError, match="only sslmode=verify-full"):
+        address.read("service=bulk")
+    service("host=127.0.0.1", "sslmode=disable")
+    assert address.read("service=bulk").conninfo == "service=bulk"
+
+
+def test_nothing_is_sent_to_another_machine_that_proves_nothing(service, postgres, monkeypatch, tmp_path):
+    """A server without TLS is not talked to under a foreign name, whatever the address looks like."""
+    port = postgres.rpartition(":")[2].partition("/")[0]
+    where = f"postgresql://postgres@db.example.com:{port}/postgres?hostaddr=127.0.0.1"
+    with connection_to(where) as store, pytest.raises(RunStopped, match="SSL"), store.using():
+        pass
+    lines = ("host=db.example.com", "hostaddr=127.0.0.1", f"port={port}", "user=postgres", "dbname=postgres")
+    service(*lines)
+    with connection_to("service=bulk") as store, pytest.raises(RunStopped, match="SSL"), store.using():
+        pass
+    found = address.read("service=bulk")
+    service(*lines, "sslmode=disable")  # as if only libpq knew where the file is
+    unseen = address.StoreAddress(found.text, "service=bulk", is_service=True)
+    with StoreConnection(unseen, "tests") as store, pytest.raises(UsageError, match="verify-full"), store.using():
+        pass
 
 
 def test_authorities_are_those_that_the_user_names(monkeypatch, tmp_path):
