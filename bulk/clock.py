@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 
 import anyio
 
@@ -14,6 +15,9 @@ class Clock:
 
     monotonic = staticmethod(time.monotonic)
     """Seconds that never jump, on the same scale as the event loop's own time."""
+
+    elapsed = staticmethod(partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)))
+    """As `monotonic`, and it goes on while this machine sleeps, where the system has such a clock."""
 
     processor = staticmethod(time.thread_time)
     """Processor time that the calling thread has used; of a simulation, none."""

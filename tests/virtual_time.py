@@ -71,6 +71,9 @@ class VirtualClock(Clock):
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def elapsed(self) -> float:
+        return self.monotonic()
+
     def processor(self) -> float:
         self.used_s += self.each_look_s
         return self.used_s

@@ -1,5 +1,6 @@
 """What every ledger promises, whoever keeps it: SQLite in a run directory, and PostgreSQL in a store."""
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -194,3 +195,21 @@ def test_values_that_databases_hate_are_kept(ledger):
     assert line["result"] == "a\0b\ufffd" + "x" * 100_000
     (sent,) = ledger.open_intents().values()
     assert sent.memo == {"n": "a\0b", "s": "\ufffd"}
+
+
+def test_saved_files_come_with_their_outcome(ledger):
+    """`save` puts the bytes below `saved/` of the run directory, whatever the name says, before the outcome is kept."""
+    ledger.commit([record(0, save=("acme/api.md", b"# api")), record(1, save=("../../escape", b"x"))])
+    saved = ledger.run_dir / "saved"
+    assert (saved / "acme" / "api.md").read_bytes() == b"# api"
+    assert (saved / "%2E%2E" / "%2E%2E" / "escape").read_bytes() == b"x"
+
+
+def test_a_call_after_the_end_is_a_bug(place):
+    """A group that comes after `close` is an error of the program, not a store that refuses."""
+    ledger = place.opened()
+    ledger.close()
+    ledger.close()
+    for call in (lambda: ledger.commit([record(0)]), lambda: ledger.commit([intent(0)]), ledger.counts):
+        with pytest.raises((sqlite3.ProgrammingError, ValueError)):
+            call()

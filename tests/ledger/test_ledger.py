@@ -1,6 +1,5 @@
 import contextlib
 import shutil
-import sqlite3
 
 import msgspec
 import pytest
@@ -120,15 +119,6 @@ def test_words_that_a_ledger_lacks_are_added(tmp_path):
     assert codes == [("readmes", "conflict", 1), ("readmes", "timeout", 1)]
 
 
-def test_saved_files_come_with_their_outcome(ledger, tmp_path):
-    """`save` puts the bytes below `saved/`, whatever the name says."""
-    ledger.commit([record(0, save=("acme/api.md", b"# api")), record(1, save=("../../escape", b"x"))])
-    saved = tmp_path / "run" / "saved"
-    assert (saved / "acme" / "api.md").read_bytes() == b"# api"
-    assert (saved / "%2E%2E" / "%2E%2E" / "escape").read_bytes() == b"x"
-    assert not (tmp_path / "escape").exists()
-
-
 @pytest.mark.parametrize("how", ["moved", "deleted"])
 def test_a_run_directory_that_vanishes_is_noticed(ledger, tmp_path, how: str):
     """Nothing more is reported durable once the run directory was moved or deleted."""
@@ -148,15 +138,6 @@ def test_closing_twice_is_harmless(tmp_path):
         ledger.close()
         with pytest.raises(RunDirectoryError), contextlib.closing(opened(tmp_path / "run")):
             pass
-
-
-def test_a_call_after_the_end_is_a_bug(tmp_path):
-    """A group that comes after `close` is an error of the program, not a disk that refuses."""
-    ledger = opened(tmp_path / "run")
-    ledger.close()
-    for call in (lambda: ledger.commit([record(0)]), lambda: ledger.commit([intent(0)]), ledger.counts):
-        with pytest.raises(sqlite3.ProgrammingError):
-            call()
 
 
 def test_identity_is_kept(ledger, tmp_path):
