@@ -11,7 +11,6 @@ import pytest
 from tests.audit.nights import ABSENT, FILES, POLICY, VAULT, Nights
 from tests.e2e.support.platform import BULK, Home, served, wait_for
 
-
 SEED = {
     "repositories": [
         {"organization": "acme-eng", "name": "vault", "private": True, "files": {"README.md": "x", "docs/a.md": "y"}},
