@@ -115,23 +115,7 @@ def one_night(prepared: Prepared, history: History, run: DoRun, now: float, resu
     write_rows(VIOLATIONS, violations, history.place(places.VIOLATIONS, run_dir.name, ".parquet"))
     verdict = _verdict(judgement, is_drifted=drift.items > 0)
     exit_code = of_audit(report.exit_code, is_different=_counts(prepared.settings, verdict, judgement))
-    statuses = Counter(each.status for each in judgement.violations)
-    night = Night(
-        run=run_dir.name,
-        at=at,
-        exit_code=exit_code,
-        items=report.done,
-        failed=report.outcomes["failed"],
-        units=sum(bucket.used for bucket in report.buckets),
-        drift=drift.items,
-        changes=drift.changes,
-        lost_sight=drift.lost_sight,
-        new=statuses[NEW],
-        known=statuses[KNOWN],
-        fixed=statuses[FIXED],
-        waived=statuses[WAIVED],
-        verdict=verdict,
-    )
+    night = _night(report, run_dir.name, exit_code, drift, judgement, verdict)
     result = AuditResult(
         name=history.name,
         history=str(history.path),
@@ -147,6 +131,28 @@ def one_night(prepared: Prepared, history: History, run: DoRun, now: float, resu
     _keep(history, result)
     history.commit(night)
     return result
+
+
+def _night(
+    report: Report, run: str, exit_code: int, drift: Drift, judgement: Judgement, verdict: tuple[str, ...]
+) -> Night:
+    statuses = Counter(each.status for each in judgement.violations)
+    return Night(
+        run=run,
+        at=iso_utc(report.started_at.timestamp()),
+        exit_code=exit_code,
+        items=report.done,
+        failed=report.outcomes["failed"],
+        units=sum(bucket.used for bucket in report.buckets),
+        drift=drift.items,
+        changes=drift.changes,
+        lost_sight=drift.lost_sight,
+        new=statuses[NEW],
+        known=statuses[KNOWN],
+        fixed=statuses[FIXED],
+        waived=statuses[WAIVED],
+        verdict=verdict,
+    )
 
 
 def _pending(prepared: Prepared, history: History, now: float, within_s: float) -> Path | None:

@@ -14,7 +14,7 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
     """One night.
 
     Attributes:
-        history: its folder, as it was named. run: name of the run directory below its `runs/`.
+        history: its folder, as it was named.
         exit_code: of the audit (interface.md §4). run_exit_code: of its run.
         why: why the run was not compared; empty where it was.
         changes: the first 10,000; `drift.changes` says how many there are.

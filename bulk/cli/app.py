@@ -23,7 +23,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
-from bulk.cli.commands.audits import audit, sql, tables
+from bulk.cli.commands.audits import audit, schedule, sql, tables
 from bulk.cli.commands.cluster import export, forget, store
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
@@ -88,6 +88,7 @@ for command in (
     retry.retry,
     diff.diff,
     audit.audit,
+    schedule.schedule,
     tables.tables,
     sql.sql,
     operations.operations,

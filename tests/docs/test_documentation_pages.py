@@ -18,14 +18,16 @@ from bulk_jobs.shared.files import file_writes
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for folder in (".", "docs", "benchmarks") for path in sorted((ROOT / folder).glob("*.md"))]
-MOST_WORDS = 40
+MOST_WORDS = 44
 """The glossary has no more: who needs more words to read the code needs fewer ideas in it."""
 
 MAPPED = ("bulk", "jobs", "tests", "benchmarks", "docs")
 SUFFIXES = "py|md|sql|toml|yaml|yml|txt|json|j2|mjs"
 NOT_OURS = re.compile(r"runs/|rehearsal/|files/|readmes/|third_party/|(?:docs/)?(?:guide|latest)\.md|docs/outside")
 """Examples of what a user's own repository or run directory holds."""
-MADE = frozenset(("manifest.yaml", "migration.yaml", "check.json", "origin.json", "report.json", "README.md"))
+MADE = frozenset(
+    ("manifest.yaml", "migration.yaml", "check.json", "origin.json", "report.json", "audit.json", "README.md")
+)
 """Files that a run makes, and names that examples give to a user's own files."""
 
 
@@ -120,7 +122,7 @@ def test_every_command_of_the_project_works(page: Path) -> None:
 
 
 def test_the_glossary_is_short() -> None:
-    """docs/glossary.md has at most 40 words, each with one sentence; README and design.md lead to it."""
+    """docs/glossary.md has at most 44 words, each with one sentence; README and design.md lead to it."""
     words = rows("docs/glossary.md", "word")
     assert len(words) <= MOST_WORDS
     assert len({word for word, *_ in words}) == len(words)

@@ -1,0 +1,78 @@
+"""A workflow of GitHub Actions, whose schedules are in UTC."""
+
+import hashlib
+import json
+import shlex
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from bulk.audit.schedules.emitting import LONGEST_S, Audited, Emitted
+from bulk.audit.schedules.times import Times
+from bulk.errors import UsageError
+
+
+def emit(times: Times, audited: Audited) -> Emitted:
+    """Return the workflow.
+
+    Raises:
+        UsageError: the times can't be written in UTC.
+    """
+    text = json.dumps
+    expression, warnings = _in_utc(times, audited)
+    command = shlex.join(audited.command("bulk", audited.manifest.name, "audits")).replace("${{", "$ {{")
+    secrets = "".join(f"\n          {name}: ${{{{ secrets.{name} }}}}" for name in audited.secrets)
+    environment = f"\n        env:{secrets}" if secrets else ""
+    return Emitted(
+        {
+            f".github/workflows/{audited.unit}.yml": f"""name: {text(f"Audit {audited.name}")}
+on:
+  schedule:
+    - cron: {text(expression)}
+  workflow_dispatch:
+permissions: {{}}
+concurrency:
+  group: {audited.unit}
+  cancel-in-progress: false
+jobs:
+  audit:
+    runs-on: ubuntu-latest
+    timeout-minutes: {LONGEST_S // 60}
+    permissions:
+      contents: read
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/cache@v4
+        with:
+          path: |
+            audits
+            ~/.cache/bulk
+          key: {audited.unit}-${{{{ github.run_id }}}}
+          restore-keys: {audited.unit}-
+      - run: pip install 'bulkops[audit,notify]'
+      - run: {text(command)}{environment}
+"""
+        },
+        warnings,
+    )
+
+
+def _in_utc(times: Times, audited: Audited) -> tuple[str, list[str]]:
+    """Return the expression in UTC, with a minute that is not the full hour, and what to know about it."""
+    minute, hour, *days = times.expression.split()
+    warnings = ["runs come late, at busy times by hours, or not at all; after 60 days without a commit they stop"]
+    if minute == "0":
+        digest = hashlib.sha256(str(audited.history).encode()).digest()
+        minute = str(1 + digest[0] % 59)
+        warnings.append(f"the full hour is the busiest time: the minute is {minute} instead")
+    if times.zone in ("UTC", "Etc/UTC"):
+        return " ".join((minute, hour, *days)), warnings
+    if not hour.isdecimal():
+        raise UsageError("--emit actions: schedules are in UTC there; give one hour, or --tz UTC")
+    now = datetime(2026, 1, 15, int(hour), tzinfo=ZoneInfo(times.zone))
+    utc = now.astimezone(UTC)
+    if utc.date() != now.date() and days != ["*", "*", "*"]:
+        raise UsageError(f"--emit actions: {hour}:00 in {times.zone} is another day in UTC: give --tz UTC and its days")
+    if utc.minute:
+        raise UsageError(f"--emit actions: {times.zone} is no whole hours from UTC: give --tz UTC")
+    warnings.append(f"schedules are in UTC there: this is the winter time of {times.zone}, an hour off in summer")
+    return " ".join((minute, str(utc.hour), *days)), warnings

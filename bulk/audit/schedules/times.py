@@ -1,0 +1,91 @@
+"""Cron expressions: checked, asked for the next times, and as the sets that other forms are written from.
+
+They are read by cronsim, which is right at changes of clock: a time that happens twice counts once, and one that is
+left out counts when the clock has gone on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from bulk.errors import UsageError
+from bulk.flaws import shown, unknown_name
+
+NEXT = 5
+"""Times that are shown (count)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When something happens.
+
+    Attributes:
+        expression: five fields, separated by one space.
+        zone: name of the time zone.
+        minutes, hours, days, months, weekdays: values that fit; Sunday is 0. None: all of them.
+        is_any_day: days of the month and of the week are both given: one of them is enough.
+    """
+
+    expression: str
+    zone: str
+    minutes: tuple[int, ...] | None
+    hours: tuple[int, ...] | None
+    days: tuple[int, ...] | None
+    months: tuple[int, ...] | None
+    weekdays: tuple[int, ...] | None
+    is_any_day: bool
+
+    def after(self, at: datetime) -> Iterator[datetime]:
+        """Yield the times after `at`, which has a time zone."""
+        from cronsim import CronSim
+
+        yield from CronSim(self.expression, at.astimezone(ZoneInfo(self.zone)))
+
+    def next_times(self, at: datetime) -> list[datetime]:
+        """Return the next five times."""
+        return list(islice(self.after(at), NEXT))
+
+
+def times_of(expression: str, zone: str) -> Times:
+    """Read a cron expression.
+
+    Raises:
+        UsageError: it is none, uses what not every scheduler has, or there is no such zone.
+    """
+    try:
+        from cronsim import CronSim, CronSimError
+    except ImportError:
+        raise UsageError("schedules need cronsim: pip install 'bulkops[audit]'") from None
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        why = unknown_name(zone, sorted(available_timezones()), "time zone")
+        raise UsageError(f"--tz {shown(zone)}: {why}") from None
+    fields = expression.split()
+    if len(fields) != 5:
+        raise UsageError(
+            f"--cron {shown(expression)}: expected five fields (minute hour day month weekday), as in '30 2 * * *'"
+        )
+    if any(letter in expression.upper().replace("JUL", "") for letter in "L#W"):
+        raise UsageError(f"--cron {shown(expression)}: L, W and # are not known to every scheduler")
+    try:
+        found = CronSim(" ".join(fields), datetime(2026, 1, 1))  # noqa: DTZ001 - only its fields are read
+    except CronSimError as error:
+        raise UsageError(f"--cron {shown(expression)}: {str(error).lower()}") from None
+    return Times(
+        expression=" ".join(fields),
+        zone=zone,
+        minutes=_some(found.minutes, 60),
+        hours=_some(found.hours, 24),
+        days=_some(found.days, 31) if fields[2] != "*" else None,
+        months=_some(found.months, 12),
+        weekdays=_some({day % 7 for day in found.weekdays if isinstance(day, int)}, 7) if fields[4] != "*" else None,
+        is_any_day=fields[2] != "*" and fields[4] != "*",
+    )
+
+
+def _some(values: object, whole: int) -> tuple[int, ...] | None:
+    found = tuple(sorted(value for value in values if isinstance(value, int))) if isinstance(values, set) else ()
+    return None if len(found) == whole else found

@@ -1,0 +1,102 @@
+"""`bulk schedule`: what the system's scheduler needs to run an audit."""
+
+import os
+import shutil
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.cli import output
+from bulk.cli.logs import Command
+from bulk.cli.options import MANIFEST, overriding
+from bulk.errors import RunDirectoryError
+
+if TYPE_CHECKING:
+    from bulk.manifest.manifest import Manifest
+    from bulk.manifest.reading import Overrides
+
+FORMS = ("systemd", "cron", "kubernetes", "actions")
+
+
+@click.command(cls=Command)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option("--cron", metavar="'M H D M W'", required=True, help="When, as in '30 2 * * *'.")
+@click.option("--tz", "zone", metavar="ZONE", default="UTC", show_default=True, help="Time zone, as Europe/Berlin.")
+@click.option("--emit", "form", type=click.Choice(FORMS), required=True, help="For which scheduler.")
+@click.option("--history", metavar="DIR", type=click.Path(path_type=Path), help="Default: audits/NAME.")
+@click.option("--image", metavar="IMAGE", help="Container image, for kubernetes.")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files there.")
+@overriding(*MANIFEST)
+def schedule(
+    *,
+    manifest: Path,
+    cron: str,
+    zone: str,
+    form: str,
+    history: Path | None,
+    image: str | None,
+    out: Path | None,
+    overrides: "Overrides",
+) -> int:
+    """Print what a scheduler needs to run bulk audit MANIFEST; nothing is installed and nothing is run.
+
+    Where the audit of before still runs, the next one passes it by.
+    """
+    import bulk
+    from bulk.audit.schedules.emitting import Audited, emit
+    from bulk.audit.schedules.times import times_of
+    from bulk.clock import Clock
+    from bulk.manifest.reading import read_manifest
+
+    times = times_of(cron, zone)
+    read = read_manifest(manifest, overrides, os.environ)
+    given = [*(f"--var={name}={value}" for name, value in overrides.variables.items()), *_jobs(overrides)]
+    emitted = emit(
+        form,
+        times,
+        Audited(
+            name=read.name,
+            manifest=manifest.resolve(),
+            history=(history or Path("audits") / read.name).absolute(),
+            folder=Path.cwd(),
+            options=given,
+            program=shutil.which("bulk") or sys.argv[0],
+            secrets=_secrets(read),
+            image=image or f"bulk:{bulk.__version__}",
+        ),
+    )
+    if out is None:
+        for name, content in emitted.files.items():
+            output.out(f"# {name}\n{content}")
+    else:
+        _write(out, dict(emitted.files))
+    for warning in emitted.warnings:
+        output.say(f"note: {warning}")
+    coming = times.next_times(datetime.fromtimestamp(Clock().now(), UTC))
+    output.say("next: " + ", ".join(at.isoformat(timespec="minutes") for at in coming))
+    return 0
+
+
+def _jobs(overrides: "Overrides") -> list[str]:
+    return [*(f"--job={name}" for name in overrides.jobs), *(["--with-needs"] if overrides.with_needs else [])]
+
+
+def _secrets(manifest: "Manifest") -> list[str]:
+    sources = [manifest.platform.credentials[job.credential] for job in manifest.jobs]
+    if manifest.audit is not None:
+        sources += [target.source for target in manifest.audit.notify]
+    return list(dict.fromkeys(source[4:] for source in sources if source.startswith("env:")))
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        except OSError as error:
+            raise RunDirectoryError(f"--out {path}: {error.strerror}") from error
+        output.out(str(path))

@@ -1,0 +1,122 @@
+"""`bulk schedule`: times are right at changes of clock, and each form is what its scheduler takes."""
+
+import json
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise, takewhile
+
+import kubernetes_validate
+import pytest
+from ruamel.yaml import YAML
+
+from bulk.audit.schedules.systemd import calendars_of
+from bulk.audit.schedules.times import times_of
+from bulk.errors import UsageError
+from tests.e2e.support.platform import Home
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A home with an audit."""
+    home = Home(tmp_path_factory.mktemp("schedule"))
+    jobs = {"hooks": {"operation": "webhook.list", "items": [{"org": "acme"}]}}
+    home.manifest("https://code.example.com/api/v3", jobs, "fleet.yaml", audit={"notify": [{"to": "env:CHAT"}]})
+    return home
+
+
+def emitted(home, form, *options):
+    """What is written, and what is said beside it."""
+    ran = home.run("schedule", "fleet.yaml", "--emit", form, *options)
+    assert ran.exit_code == 0, ran.err
+    return ran.out, ran.err
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("expression", ["30 2 * * *", "0 1 * * *", "15 3 * * *"])
+def test_each_day_has_one_night(zone, expression):
+    """Once on every day of two years, on those with a change of clock too."""
+    times = times_of(expression, zone)
+    end = datetime(2029, 1, 1, tzinfo=UTC)
+    days = [at.date() for at in takewhile(lambda at: at < end, times.after(datetime(2026, 12, 31, 12, tzinfo=UTC)))]
+    assert len(days) == len(set(days))
+    assert all(later - earlier == timedelta(days=1) for earlier, later in pairwise(days))
+    assert len(days) >= 730
+
+
+@pytest.mark.parametrize(
+    ("expression", "calendars"),
+    [
+        ("30 2 * * *", ["*-*-* 02:30:00 Europe/Berlin"]),
+        ("*/20 2,5 * * 1-5", ["Mon,Tue,Wed,Thu,Fri *-*-* 02,05:00,20,40:00 Europe/Berlin"]),
+        ("0 4 1 */6 *", ["*-01,07-01 04:00:00 Europe/Berlin"]),
+        ("0 4 1 * 7", ["*-*-01 04:00:00 Europe/Berlin", "Sun *-*-* 04:00:00 Europe/Berlin"]),
+        ("* * * * *", ["*-*-* *:*:00 Europe/Berlin"]),
+    ],
+)
+def test_a_cron_expression_becomes_a_calendar(expression, calendars):
+    """As systemd writes it; where a day of the month or of the week is enough, there are two."""
+    assert list(calendars_of(times_of(expression, "Europe/Berlin"))) == calendars
+    if shutil.which("systemd-analyze"):
+        for calendar in calendars:
+            subprocess.run(["systemd-analyze", "calendar", calendar], check=True, capture_output=True)
+
+
+def test_systemd_takes_the_units(home):
+    """The service runs what exists, and `systemd-analyze verify` finds nothing wrong where it is installed."""
+    out, said = emitted(home, "systemd", "--cron", "30 2 * * 1-5", "--tz", "Europe/Berlin", "--out", "units")
+    timer, service = (home.folder / line for line in out.splitlines())
+    assert "OnCalendar=Mon,Tue,Wed,Thu,Fri *-*-* 02:30:00 Europe/Berlin" in timer.read_text()
+    assert f"audit {home.folder}/fleet.yaml --history {home.folder}/audits/fleet --overlap skip" in service.read_text()
+    assert "has to hold BULK_TOKEN, CHAT" in said
+    assert len(re.findall(r"T02:30\+0[12]:00", said)) == 5
+    if shutil.which("systemd-analyze"):
+        service.write_text(re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", service.read_text()))
+        done = subprocess.run(
+            ["systemd-analyze", "verify", str(timer), str(service)], capture_output=True, text=True, check=False
+        )
+        assert "fleet" not in done.stderr, done.stderr
+
+
+def test_kubernetes_takes_the_job(home):
+    """It keeps to the schema of a CronJob, passes its zone on, and never starts beside itself."""
+    out, _ = emitted(
+        home, "kubernetes", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--image", "x.example.com/b:1"
+    )
+    job = YAML(typ="safe").load(out)
+    plain = json.loads(json.dumps(job))
+    kubernetes_validate.validate(plain, kubernetes_validate.latest_version(), strict=True)
+    assert (job["spec"]["timeZone"], job["spec"]["concurrencyPolicy"]) == ("Europe/Berlin", "Forbid")
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"][:2] == ["audit", "/srv/bulk/audit/fleet.yaml"]
+    assert [each["name"] for each in container["env"]] == ["BULK_TOKEN", "CHAT"]
+
+
+def test_cron_and_actions_say_what_they_lack(home):
+    """A crontab escapes percent signs; a workflow is in UTC, never at the full hour, and reads its secrets."""
+    out, said = emitted(home, "cron", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--job", "hooks")
+    zone, line = out.splitlines()[1:3]
+    assert (zone, line.startswith("30 2 * * * cd "), "--job=hooks" in line) == ("CRON_TZ=Europe/Berlin", True, True)
+    assert "does not catch up" in said
+    out, said = emitted(home, "actions", "--cron", "0 2 * * *", "--tz", "Europe/Berlin")
+    workflow = YAML(typ="safe").load(out)
+    minute, hour = workflow["on"]["schedule"][0]["cron"].split()[:2]
+    assert (hour, 0 < int(minute) < 60) == ("1", True)
+    assert workflow["jobs"]["audit"]["steps"][-1]["env"]["CHAT"] == "${{ secrets.CHAT }}"
+    assert "an hour off in summer" in said
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "says"),
+    [
+        ("30 2 * *", "UTC", "expected five fields"),
+        ("30 25 * * *", "UTC", "bad hour"),
+        ("0 0 L * *", "UTC", "not known to every scheduler"),
+        ("30 2 * * *", "Europe/Berln", "did you mean Europe/Berlin"),
+    ],
+)
+def test_what_is_no_time_is_told(cron, zone, says):
+    """The message names the option and what was expected."""
+    with pytest.raises(UsageError, match=re.escape(says)):
+        times_of(cron, zone)
