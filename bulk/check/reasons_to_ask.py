@@ -27,7 +27,7 @@ def reasons_to_ask(checked: Checked, above: int = USUAL_MOST_WRITES) -> list[str
     writes = [(job, found) for job, found in pairs if not job.operation.is_read]
     count = sum(found.items - found.superseded for _, found in writes)
     if count > above:
-        reasons.append(f"{count:,} items are written, more than {above:,}")
+        reasons.append(f"{count:,} items would be written, which is more than {above:,} (--confirm-above)")
     return [*reasons, *_uncounted(writes)]
 
 

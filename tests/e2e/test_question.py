@@ -147,7 +147,7 @@ def test_many_writes_are_asked_about(home: Home, sandbox: Served) -> None:
     """More items than `--confirm-above` are asked about; as many, reads, and --yes are not."""
     home.manifest(sandbox.base_url, files(3))
     with on_terminal(home, "run", "manifest.yaml", "--run-dir", "a", "--confirm-above", "2") as terminal:
-        assert "3 items are written, more than 2." in terminal.wait_question()
+        assert "3 items would be written, which is more than 2 (--confirm-above)." in terminal.wait_question()
         terminal.answer(b"n\n")
         assert terminal.end() == 8
     for directory, options in (("b", ["--confirm-above", "3"]), ("c", ["--confirm-above", "2", "--yes"]), ("d", [])):

@@ -16,6 +16,8 @@ FIRST_S = 1.0
 EVERY_S = 5.0
 JSON_S = 1.0
 """When the first line comes, how often further ones do, and how often a JSON line does (seconds)."""
+AGAIN_S = 60.0
+"""How often a line comes that says the same as the one before, such as that of a run that is paused (seconds)."""
 
 _WRONG = (OutcomeKind.FAILED, OutcomeKind.UNKNOWN, OutcomeKind.SKIPPED)
 _MOST_BUCKETS = 3
@@ -76,11 +78,12 @@ def _bucket(bucket: BucketStatus, now: float, *, several: bool) -> str:
 
 
 class PlainFace:
-    """Writes `line` after one second, then every five, and at the end."""
+    """Writes `line` after one second, then every five where it has changed, else every minute, and at the end."""
 
     def __init__(self, stream: Sink) -> None:
         self._stream = stream
         self._due: float | None = None
+        self._again, self._line = 0.0, ""
         self._told: RunStatus | None = None
 
     def paint(self, status: RunStatus, *, is_new: bool, monotonic: float) -> None:
@@ -89,7 +92,9 @@ class PlainFace:
             self._due = monotonic + FIRST_S
         if is_new and monotonic >= self._due:
             self._due = monotonic + EVERY_S
-            self._tell(status)
+            if line(status) != self._line or monotonic >= self._again:
+                self._again = monotonic + AGAIN_S
+                self._tell(status)
 
     def say(self, text: str) -> None:
         """Write a note on a line of its own."""
@@ -101,8 +106,8 @@ class PlainFace:
             self._tell(status)
 
     def _tell(self, status: RunStatus) -> None:
-        self._told = status
-        self._stream.write(line(status) + "\n")
+        self._told, self._line = status, line(status)
+        self._stream.write(self._line + "\n")
 
 
 class JsonFace:

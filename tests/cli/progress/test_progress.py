@@ -15,7 +15,7 @@ from bulk.errors import UsageError
 from bulk.report.render.formatting import iso
 from bulk.report.render.json_data import as_data
 from tests.cli.progress.pictures import busy
-from tests.report.ledgers import START, status
+from tests.report.ledgers import START, job_status, status
 
 HOSTILE = "[red]x[/]\x1b]0;t\x07\u202e\nevil"
 
@@ -62,7 +62,8 @@ def test_plain_lines_come_now_and_then():
     stream = io.StringIO()
     face = plain.PlainFace(stream)
     for tick in range(80):
-        face.paint(status(START + tick / 4), is_new=tick % 4 == 0, monotonic=1000 + tick / 4)
+        jobs = (job_status(outcomes={"succeeded": tick}),)
+        face.paint(status(START + tick / 4, jobs=jobs), is_new=tick % 4 == 0, monotonic=1000 + tick / 4)
     assert stream.getvalue().count("\n") == 4  # after 1, 6, 11 and 16 s
     last = status(START + 20, state="complete")
     face.paint(last, is_new=True, monotonic=1020.0)
@@ -70,6 +71,17 @@ def test_plain_lines_come_now_and_then():
     face.end(last)
     assert stream.getvalue().count("\n") == 5
     assert "complete" in stream.getvalue().splitlines()[-1]
+
+
+def test_the_same_line_comes_once_a_minute():
+    """What has not changed, as of a paused run, is not said every five seconds; the last word is."""
+    stream = io.StringIO()
+    face = plain.PlainFace(stream)
+    for second in range(130):
+        face.paint(status(START, state="paused"), is_new=True, monotonic=1000.0 + second)
+    assert stream.getvalue().count("\n") == 3  # after 1, 61 and 121 s
+    face.end(status(START, state="paused"))
+    assert stream.getvalue().count("\n") == 4
 
 
 def test_json_progress_is_a_line_for_each_status():
