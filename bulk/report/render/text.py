@@ -35,6 +35,8 @@ _LINES = 3
 _CODES = 5
 _JOBS = 40
 _ACTIONS = 10
+_LEAST_NAME = 12
+"""Columns that the name of a job has in a table, at least (count); else there is a line for each job."""
 
 
 def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> str:
@@ -104,13 +106,24 @@ def _jobs(report: Report, ink: Ink, columns: int) -> Iterator[str]:
         if has_left:
             numbers.append("?" if job.left is None else count(job.left) if job.left else "-")
         rows.append([job.name, job.operation, *numbers, rate(job.per_second) if job.per_second else "-"])
+    if sum(2 + max(len(row[place]) for row in rows) for place in range(2, len(heads))) > columns - _LEAST_NAME:
+        for row in rows[1:]:
+            told = (f"{cell} {head}" if head != "rate" else cell for head, cell in zip(heads[2:], row[2:], strict=True))
+            yield from wrapped(f"{row[0]}: {', '.join(said for said in told if said[0] != '-')}", columns, "  ")
+    else:
+        yield from _table(rows, ink, columns)
+    if more > 0:
+        yield f"and {counted(more, 'more job')}, see report.html"
+
+
+def _table(rows: list[list[str]], ink: Ink, columns: int) -> Iterator[str]:
+    """Yield the lines of a table of jobs, numbers in the colours of their outcomes."""
+    heads = rows[0]
     lines = aligned(rows, columns, names=2, right=range(2, len(heads)))
     yield ink("dim", line_of(next(lines)))
     for cells in lines:
         tones = (COLOURS.get(head) if cell.strip() != "-" else None for head, cell in zip(heads, cells, strict=True))
         yield line_of(ink(tone, cell) if tone else cell for tone, cell in zip(tones, cells, strict=True))
-    if more > 0:
-        yield f"and {counted(more, 'more job')}, see report.html"
 
 
 def _problems(report: Report, ink: Ink, columns: int) -> Iterator[str]:

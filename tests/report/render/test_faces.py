@@ -18,10 +18,10 @@ from bulk.report.exploration import explore
 from bulk.report.fold import fold
 from bulk.report.record import OUTCOMES, Report
 from bulk.report.render import html, text
-from bulk.report.render.terminal import width
+from bulk.report.render.terminal import UNLIMITED, width
 from bulk.report.report_files import write_reports
 from bulk.status import Wait
-from tests.report.ledgers import START, bucket, finished
+from tests.report.ledgers import START, bucket, finished, status
 
 HOSTILE = (
     "</td><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m\x1b]0;t\x07\"'><a href=javascript:x>"
@@ -125,13 +125,28 @@ def test_text_says_what_matters(report):
     assert shown.rstrip().endswith(f"bulk retry {report.run_dir}")
 
 
-@pytest.mark.parametrize("columns", [72, 80, 120])
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_text_fits(report, hostile, columns):
     """No line is wider than the terminal, but for commands and places that must stay in one piece."""
     for each in (report, hostile):
         for line in text.render(each, columns=columns).splitlines():
             if not re.search(r"--only|Report:|Go on:", line):
                 assert width(line) <= columns, line
+
+
+@pytest.mark.parametrize("columns", [60, 80, UNLIMITED])
+def test_the_slowest_item_keeps_its_figure(new_run, columns):
+    """Its label may take several lines, and how long it took is said in full; a pipe breaks no line."""
+    run = new_run(readmes=1)
+    item = {"owner": "borealis-web-north", "repo": "api", "path": "docs/decisions/0001-record-architecture.md"}
+    with run.open() as ledger:
+        ledger.commit([run.record(finished(0, item=item, elapsed_ms=83_000.0))])
+        ledger.finish(0, "", status(START + 90))
+    shown = text.render(fold(run.view), columns=columns)
+    (line,) = (part for part in " ".join(shown.split()).split("Budget")[0].split("Report:") if "Slowest:" in part)
+    assert "0001-record-architecture.md, 1 min 23 s" in line
+    assert "…" not in shown
+    assert ("\n  " in shown.partition("Slowest:")[2]) == (columns < UNLIMITED)
 
 
 def test_text_is_coloured_only_when_asked(report):
