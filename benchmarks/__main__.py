@@ -32,6 +32,7 @@ CLAIMS = (
     "stages",
     "ledger",
     "start_up",
+    "serve",
 )
 """In the order of the table; each is a module of this package."""
 
