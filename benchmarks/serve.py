@@ -2,9 +2,9 @@
 
     python -m benchmarks.serve [--runs N] [--items N] [--live-items N] [--rounds N]
 
-The runs are written through the ledger, in this process, the first few of them; the others are copies. The server is the
-command, in a process of its own. What a live run loses is told by its processor time for each item, with and without
-five pages that ask as the page does: time on the wall depends on what else the machine does.
+The runs are written through the ledger, in this process, the first few of them; the others are copies. The server is
+the command, in a process of its own. What a live run loses is told by its processor time for each item, with and
+without five pages that ask as the page does: time on the wall depends on what else the machine does.
 """
 
 import argparse

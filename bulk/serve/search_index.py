@@ -288,10 +288,9 @@ def _rare(text: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, afte
     try:
         for first in range(bisect_right(starts, after - 1) if after else 0, size, BLOCK_ROWS):
             block = keys[first : first + BLOCK_ROWS].tolist()
-            for row, key in enumerate(block, first):
-                if key & mask == value:
-                    end = starts[row + 1] if row + 1 < size else len(text)
-                    yield row, text.find(sought, starts[row], end) >= 0
+            for row in [row for row, key in enumerate(block, first) if key & mask == value]:
+                end = starts[row + 1] if row + 1 < size else len(text)
+                yield row, text.find(sought, starts[row], end) >= 0
             if first + len(block) < size:
                 yield first + len(block) - 1, False
     finally:
