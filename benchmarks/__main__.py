@@ -33,6 +33,7 @@ CLAIMS = (
     "ledger",
     "store",
     "start_up",
+    "serve",
 )
 """In the order of the table; each is a module of this package."""
 

@@ -27,7 +27,7 @@ PAGE = 100
 MOST_LABEL, MOST_MESSAGE = 300, 500
 MOST_ITEM_BYTES = 1024 * 1024
 """A longer line is shown without its result."""
-GROW_S, FIND_S = 0.12, 0.2
+GROW_S, FIND_S = 0.25, 0.2
 """How long one answer takes in what is new, and searches (seconds); the page asks again for the rest."""
 MOST_LOOKS = 20
 _RESULT = b',"result":'
@@ -141,6 +141,8 @@ class Items:
             return ItemsPage(rows=[], next="", indexed=1.0, count=None)
         with lock:
             share = index.grow(GROW_S)
+            if share < 1:
+                return ItemsPage(rows=[], next="", indexed=share, count=None)
             sought = Wanted(job, wanted.outcome, wanted.code, _count(view, wanted, names))
             for _ in range(MOST_LOOKS):
                 left_s = until - self._clock.monotonic()
@@ -149,7 +151,7 @@ class Items:
                 at = found.next
                 if found.is_complete or len(rows) >= PAGE or left_s <= 0:
                     break
-        return ItemsPage(rows=rows, next="" if found.is_complete else str(at), indexed=share, count=None)
+        return ItemsPage(rows=rows, next="" if found.is_complete else str(at), indexed=1.0, count=None)
 
     def _index(self, view: LedgerView) -> tuple[SearchIndex, threading.Lock]:
         with self._lock:

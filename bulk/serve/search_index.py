@@ -119,7 +119,7 @@ class SearchIndex:
         self._view, self._folder, self._monotonic = view, folder, monotonic
         self._jobs = {job[0]: number for number, job in enumerate(view.identity().jobs)}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._meta = self._kept()
+        self._meta = self._kept_meta = self._kept()
 
     @property
     def text_bytes(self) -> int:
@@ -139,10 +139,12 @@ class SearchIndex:
                 self._meta = _Meta(str(self._view.run_dir.resolve()), new.generation)
             if new.lines:
                 self._add(new.start, new.lines)
-            done = self._meta.results_bytes
-            if not new.lines or self._monotonic() >= until:
-                self._keep()
-                return done / new.end if new.end else 1.0
+            if not new.lines:
+                if self._meta != self._kept_meta:
+                    self._keep()
+                return 1.0
+            if self._monotonic() >= until:
+                return min(0.999, self._meta.results_bytes / new.end)
 
     def find(self, needle: str, wanted: Wanted, after: int, most: int, seconds: float) -> Found:
         """Return items whose text holds `needle`, in whatever case, in the order in which they ended.
@@ -228,6 +230,7 @@ class SearchIndex:
     def _keep(self) -> None:
         with replacing(self._folder / "meta.json") as file:
             file.write(msgspec.json.encode(self._meta))
+        self._kept_meta = self._meta
 
 
 def place_of(folder: Path) -> Path | None:
@@ -285,10 +288,9 @@ def _rare(text: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, afte
     try:
         for first in range(bisect_right(starts, after - 1) if after else 0, size, BLOCK_ROWS):
             block = keys[first : first + BLOCK_ROWS].tolist()
-            for row, key in enumerate(block, first):
-                if key & mask == value:
-                    end = starts[row + 1] if row + 1 < size else len(text)
-                    yield row, text.find(sought, starts[row], end) >= 0
+            for row in [row for row, key in enumerate(block, first) if key & mask == value]:
+                end = starts[row + 1] if row + 1 < size else len(text)
+                yield row, text.find(sought, starts[row], end) >= 0
             if first + len(block) < size:
                 yield first + len(block) - 1, False
     finally:

@@ -46,7 +46,7 @@ async function fetchItems(name, query, isMore) {
     Object.assign(list, {key, rows, next: page.next, indexed: page.indexed, count: page.count});
     const isWhole = page.indexed === null || page.indexed >= 1;
     if (isWhole && (!page.next || rows.length >= wanted || page.rows.length >= 100)) return;
-    if (!isWhole) { rows = isMore ? list.rows : []; after = isMore ? after : ""; } else after = page.next;
+    if (isWhole) after = page.next;
     show();
   }
 }
