@@ -10,6 +10,7 @@ before either, the credential is refused, and everyone who waits for it is told 
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -69,11 +70,36 @@ class Trust(StrEnum):
 _PROVEN = Trust.PROVEN
 
 
+class Tokens(Protocol):
+    """What stands in for the bucket of a permit queue where workers share it; `leased_tokens.LeasedTokens` is one."""
+
+    def ready_at(self, now: float) -> float:
+        """Return when a token may be taken (monotonic)."""
+
+    def take(self, now: float) -> tuple[int, int]:
+        """Take one that may be; return its window and its hold."""
+
+    def ended(self, hold: int) -> None:
+        """A request is not under way any more."""
+
+    def return_unused(self, hold: int) -> None:
+        """It cost nothing."""
+
+    def exhausted(self, window: int) -> None:
+        """The platform said that nothing is left in that window."""
+
+    def look(self, *, is_unlimited: bool | None = None) -> None:
+        """Somebody said that there may be more; `is_unlimited`: `/rate_limit` was answered, and names no limit."""
+
+    async def run(self) -> None:
+        """Lease what is wanted, until cancelled."""
+
+
 class Permit:
     """Leave to send one request.
 
     Attributes:
-        window: the bucket's window that pays. mark: see `Bucket.mark`.
+        window: the bucket's window that pays. mark: see `Bucket.mark`; of a leased token, the number of its hold.
         generation: which token of the account it is sent with.
         granted: monotonic seconds.
         is_probe: nothing was left, and it goes to see whether that is so.
@@ -105,6 +131,7 @@ class PermitQueue:
 
     Attributes:
         bucket: None while nothing is known, or where the platform limits nothing.
+        tokens: pay instead of it where other workers share it; `bucket` is then what was last seen of theirs.
         settlers: workers that look what became of a lost write: they go first, and a pause does not hold them.
         waiters: workers with an item under way, in the order in which they came: they go next.
         newcomers: workers without an item.
@@ -132,6 +159,7 @@ class PermitQueue:
     account: "Account"
     category: str
     bucket: Bucket | None = None
+    tokens: Tokens | None = None
     settlers: deque[Waiter] = field(default_factory=deque)
     waiters: deque[Waiter] = field(default_factory=deque)
     newcomers: deque[Waiter] = field(default_factory=deque)
@@ -195,10 +223,17 @@ class PermitQueue:
         line = self.settlers or self.waiters or self.newcomers
         return line.popleft()
 
+    def turn_away(self, error: Callable[[], Exception]) -> None:
+        """Everyone who waits is told that there is nothing to wait for."""
+        while self.waiting:
+            waiter = self.next_waiter()
+            waiter.error = error()
+            waiter.event.set()
+
     def is_stale(self, now: float) -> bool:
         """Return whether the platform must be asked first: somebody else could have taken all that was left."""
         bucket = self.bucket
-        if bucket is None or not bucket.is_contested:
+        if bucket is None or self.tokens is not None or not bucket.is_contested:
             return False
         return now - self.heard_at > FRESH_S and not self.account.is_unlimited
 
@@ -244,6 +279,7 @@ class Account:
         identity: whose answers its tokens see, where that outlives them; empty: each token's alone.
         is_minted: its tokens are made when they are needed, the first one too; at first there is none.
         minted_at: when the present one was (monotonic). young_tries: how often it was refused since (count).
+        changed: called when it was frozen or paused, or may go on.
     """
 
     name: str
@@ -273,16 +309,19 @@ class Account:
     minted_at: float = 0.0
     young_tries: int = 0
     wake_event: anyio.Event = field(default_factory=anyio.Event)
+    changed: Callable[["Account"], None] = lambda _: None
 
     def pause(self, until: float, why: str) -> None:
         """Let nothing of this credential leave before `until` (monotonic)."""
         if until > self.paused_until:
             self.paused_until, self.paused_why = until, why
+            self.changed(self)
 
     def reopen(self, now: float) -> None:
         """`/rate_limit` explained the refusals: the empty bucket waits for its reset, the others go on."""
         if self.quiet_until <= now:
             self.paused_until, self.backoffs = now, 0
+            self.changed(self)
 
     @property
     def may_renew(self) -> bool:
@@ -322,6 +361,7 @@ class Account:
                 return
         if self.trust in (Trust.PROVEN, Trust.UNPROVEN):
             self.trust_before_freeze, self.trust = self.trust, Trust.FROZEN
+            self.changed(self)
             self.wake()
 
     def lock_out(self, now: float) -> None:
@@ -358,8 +398,8 @@ class Account:
 
     def pause_all(self, until: float, why: str) -> None:
         """The platform named a time (Retry-After): nothing leaves before, no `/rate_limit` either."""
-        self.pause(until, why)
         self.quiet_until = max(self.quiet_until, until)
+        self.pause(until, why)
 
     def wake(self) -> None:
         """Let the watcher look again."""

@@ -18,7 +18,9 @@ from bulk.govern.accounts import Account, CredentialSource, Permit, PermitQueue,
 from bulk.govern.budgets import charges, pacing, stated_limits, unusable
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
+from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
+from bulk.govern.peers import Peers
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import Reachability
 from bulk.govern.reactions import FAILURES, PROVING, follow
@@ -38,6 +40,8 @@ TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
 NO_TOKEN = Secret("-")
 """In the place of a token that was not minted yet."""
 
+BUSY_WHY = "platform busy (Retry-After)"
+
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
 _PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
@@ -51,12 +55,18 @@ class Governor:
     Args:
         work_left: requests still to be sent for (credential, category) (count); decides about pacing.
         stop: called once with the reason when the run can't go on (platform out of reach, bad certificate).
+        peers: those that spend the same budgets; None: there are none that could be asked.
     """
 
     def __init__(
-        self, policy: Policy, clock: Clock, work_left: Callable[[str, str], int], stop: Callable[[BulkError], None]
+        self,
+        policy: Policy,
+        clock: Clock,
+        work_left: Callable[[str, str], int],
+        stop: Callable[[BulkError], None],
+        peers: Peers | None = None,
     ) -> None:
-        self.policy, self.clock = policy, clock
+        self.policy, self.clock, self.peers = policy, clock, peers
         self.accounts: dict[str, Account] = {}
         self.pools: dict[str, tuple[str, ...]] = {}
         self.concurrency = AdaptiveLimit(policy.concurrency)
@@ -68,28 +78,35 @@ class Governor:
         self._queues: list[PermitQueue] = []
         self.reachability = Reachability(policy.unreachable_s)
         self._is_draining = self._may_begin = False
-        self._obstacles = Obstacles(clock, self.time, self.concurrency, self.reachability, self._is_cleared)
+        deadline = peers.deadline if peers is not None else None
+        self._obstacles = Obstacles(clock, self.time, self.concurrency, self.reachability, self._is_cleared, deadline)
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the permit queues of one credential; its token is read here (CredentialMissing)."""
         token, now = source.read(), self.clock.monotonic()
         token_expiry = TokenExpiry(now, self.clock.now() - now, source.renews_after_s, source.ends_at)
-        account = Account(source.name, source, token, token_expiry)
-        for category in categories:
-            account.queues[category] = PermitQueue(account, category)
-        self.accounts[account.name] = account
-        self._queues.extend(account.queues.values())
-        return account
+        return self._opened(Account(source.name, source, token, token_expiry), categories)
 
     def open_minted(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the permit queues of a credential whose tokens are minted when they are needed: it has none yet."""
         account = Account(source.name, source, NO_TOKEN, generation=0, is_minted=True)
         account.trust, account.trust_before_freeze = Trust.FROZEN, Trust.PROVEN
+        return self._opened(account, categories)
+
+    def _opened(self, account: Account, categories: Iterable[str]) -> Account:
+        peers = self.peers
+        if peers is not None:
+            account.changed = peers.changed
         for category in categories:
-            account.queues[category] = PermitQueue(account, category)
+            queue = account.queues[category] = PermitQueue(account, category)
+            if peers is not None:
+                queue.tokens = LeasedTokens(queue, self.time, self.concurrency, self._wishes(queue), peers, self.clock)
         self.accounts[account.name] = account
         self._queues.extend(account.queues.values())
         return account
+
+    def _wishes(self, queue: PermitQueue) -> Callable[[], tuple[int, bool]]:
+        return lambda: (self._work_left(queue.account.name, queue.category), self.policy.is_even)
 
     def queue(self, credential: str, category: str) -> PermitQueue:
         """Return the permit queue of (credential, category); of a pool, its first member's."""
@@ -133,7 +150,7 @@ class Governor:
         """Return whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was
         given."""
         account, now = permit.queue.account, self.clock.monotonic()
-        is_held = self._obstacles.is_paused and not permit.is_settling
+        is_held = self._obstacles.is_over or (self._obstacles.is_paused and not permit.is_settling)
         if is_held or permit.generation != account.generation or account.trust not in _USABLE:
             return False
         return now >= account.paused_until and now >= self._obstacles.paused_until
@@ -217,7 +234,7 @@ class Governor:
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
-        bucket = queue.bucket
+        bucket = queue.bucket if queue.tokens is None else None  # who leases tokens has them paced
         queue.rate = None
         if bucket is not None and self.policy.is_even and queue.granted >= UNPACED_FIRST:
             work = self._work_left(queue.account.name, queue.category)
@@ -270,7 +287,7 @@ class Governor:
         reason = self.reachability.failed(self.clock.monotonic(), failure, is_first_contact=not self.answers)
         if reason:
             self.stop(RunStopped(reason))
-        self._wake_all()
+        self.wake()
 
     def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
         """The request was answered: give back, correct buckets, grow or fall, pause, freeze."""
@@ -305,7 +322,9 @@ class Governor:
             queue.note_error(verdict.message)
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
-                self._obstacles.pause_until(paused_until, "platform busy (Retry-After)")
+                self._obstacles.pause_until(paused_until, BUSY_WHY)
+                if self.peers is not None:  # to them it is told as a pause of each account
+                    account.pause_all(paused_until, BUSY_WHY)
         self._pump(queue)
 
     @property
@@ -318,7 +337,7 @@ class Governor:
         self.answers += 1
         self.loop_load.beat()
         if self.reachability.unanswered and self.reachability.answered():
-            self._wake_all()
+            self.wake()
         date = date_from_headers(reply.headers)
         if date is not None:
             self.time.observe(date, sent, received)
@@ -340,7 +359,7 @@ class Governor:
         """See `hopeless.may_begin`; who waits for it is woken once."""
         if not self._may_begin and unusable.may_begin(self.accounts.values(), self._work_left):
             self._may_begin = True
-            self._wake_all()
+            self.wake()
         return self._may_begin
 
     def _release(self, permit: Permit, now: float) -> None:
@@ -353,7 +372,7 @@ class Governor:
         """The credential can't be used any more: everyone who waits for it is told."""
         account.trust = Trust.REFUSED
         for queue in account.queues.values():
-            self._turn_away(queue, lambda: refused(account))
+            queue.turn_away(lambda: refused(account))
 
     def pause(self) -> None:
         """Let nothing leave but what looks for lost writes and `GET /rate_limit`: also not what has its permit."""
@@ -362,12 +381,12 @@ class Governor:
     def go_on(self) -> None:
         """The pause is over."""
         self._obstacles.is_paused = False
-        self._wake_all()
+        self.wake()
 
     def set_concurrency(self, most: int) -> None:
         """At most so many requests are in flight from now on (count)."""
         self.concurrency.set_most(most)
-        self._wake_all()
+        self.wake()
 
     def set_reserve(self, reserve: Callable[[int], int]) -> None:
         """Leave that much of every window to others, of the open ones at once; ValueError: nothing would be left."""
@@ -375,9 +394,10 @@ class Governor:
         self.policy = replace(self.policy, reserve=reserve)
         for queue in self._queues:
             self.refresh_pace(queue, self.clock.monotonic())
-        self._wake_all()
+        self.wake()
 
-    def _wake_all(self) -> None:
+    def wake(self) -> None:
+        """Let everyone who waits look again."""
         for queue in self._queues:
             queue.wake()
 
@@ -385,16 +405,9 @@ class Governor:
         """Give permits only to who needs not wait; turn away the others."""
         self._is_draining = True
         for queue in self._queues:
-            self._turn_away(queue, Draining)
-
-    @staticmethod
-    def _turn_away(queue: PermitQueue, error: Callable[[], Exception]) -> None:
-        while queue.waiting:
-            waiter = queue.next_waiter()
-            waiter.error = error()
-            waiter.event.set()
+            queue.turn_away(Draining)
 
     @property
     def quiet_until(self) -> float:
-        """Nothing at all is sent before (monotonic): the platform asked for it."""
+        """Nothing at all is sent before (monotonic)."""
         return self._obstacles.paused_until

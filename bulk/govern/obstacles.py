@@ -1,5 +1,6 @@
 """What keeps requests from leaving, and until when: pauses, a silent platform, a token, a budget, what is in flight."""
 
+import math
 from collections.abc import Callable
 
 from bulk.clock import Clock
@@ -7,6 +8,7 @@ from bulk.govern.accounts import Account, PermitQueue, Trust
 from bulk.govern.budgets import probes
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
+from bulk.govern.peers import SendDeadline
 from bulk.govern.reachability import Reachability
 from bulk.govern.server_clock import ServerClock
 from bulk.status import WaitKind
@@ -22,6 +24,7 @@ class Obstacles:
 
     Args:
         may_begin: tells whether enough is known of the limits; asked until it is true.
+        deadline: of everything that is sent; None: there is none.
 
     Attributes:
         is_paused: a person paused the run: only what settles lost writes may leave.
@@ -35,15 +38,21 @@ class Obstacles:
         concurrency: AdaptiveLimit,
         reachability: Reachability,
         may_begin: Callable[[], bool],
+        deadline: SendDeadline | None = None,
     ) -> None:
         self._clock, self._time, self._concurrency, self._reachability = clock, time, concurrency, reachability
-        self._is_cleared = may_begin
+        self._is_cleared, self._deadline = may_begin, deadline
         self._may_begin = self.is_paused = False
         self.paused_until, self._paused_why = 0.0, ""
 
     def pause_until(self, until: float, why: str) -> None:
         """Let nothing leave before `until` (monotonic)."""
         self.paused_until, self._paused_why = max(self.paused_until, until), why
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may be sent because others may have taken over the work."""
+        return self._deadline is not None and self._clock.elapsed() >= self._deadline.at
 
     def has_ended(self, account: Account, now: float) -> bool:
         """Return whether nothing may be sent with the account's token before its source was asked again."""
@@ -58,9 +67,8 @@ class Obstacles:
         """Return why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
         account = queue.account
         queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
-        if self.is_paused and not is_settling:
-            queue.obstacle_kind = _PAUSED
-            return "paused"
+        if (self.is_paused or self._deadline is not None) and (held := self._held(queue, is_settling)):
+            return held
         if self._reachability.is_silent and (self._concurrency.in_flight or now < self._reachability.retry_at):
             queue.obstacle_until = self._reachability.retry_at if now < self._reachability.retry_at else None
             queue.obstacle_kind = _UNREACHABLE
@@ -82,16 +90,34 @@ class Obstacles:
         if account.token_expiry.ends_at is not None and self.has_ended(account, now):
             account.wake()
             return f"credential {account.name} being renewed"
-        bucket = queue.bucket
-        if bucket is not None and bucket.free <= bucket.reserve and self._is_used_up(queue, bucket, now):
+        bucket, tokens = queue.bucket, queue.tokens
+        is_spent = bucket is not None and tokens is None and bucket.free <= bucket.reserve
+        if (is_spent or tokens is not None) and self._is_used_up(queue, bucket, now):
             return f"bucket {queue.category}"
         if self._concurrency.has_room:
             return ""
         queue.obstacle_kind = _CONCURRENCY
         return self._concurrency.obstacle
 
-    def _is_used_up(self, queue: PermitQueue, bucket: Bucket, now: float) -> bool:
-        """Return whether not even a probe may leave at `now`, of a bucket with nothing free. Sets `obstacle_until`."""
+    def _held(self, queue: PermitQueue, is_settling: bool) -> str:
+        """Return why nothing at all is let out, by a person's word or for want of anybody's."""
+        if self.is_over:
+            queue.obstacle_kind = _UNREACHABLE
+            return "store out of reach"
+        if self.is_paused and not is_settling:
+            queue.obstacle_kind = _PAUSED
+            return "paused"
+        return ""
+
+    def _is_used_up(self, queue: PermitQueue, bucket: Bucket | None, now: float) -> bool:
+        """Return whether not even a probe may leave at `now`, of a bucket with nothing free, or whether no leased token
+        may be taken. Sets `obstacle_until`."""
+        if queue.tokens is not None:
+            ready_at = queue.tokens.ready_at(now)
+            queue.obstacle_until = ready_at if now < ready_at < math.inf else None
+            return ready_at > now
+        if bucket is None:
+            return False
         probe_at = probes.probe_at(bucket, self._time.middle(now)) - self._time.low
         if now >= probe_at:
             return False

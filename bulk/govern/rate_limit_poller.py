@@ -35,6 +35,8 @@ GIVE_UP_AFTER = 5
 """After this many useless answers of `/rate_limit` in a row (5xx, garbage) the run goes on as if limits were off."""
 FAULTS = 2
 """The first answers of all that have to show that no platform is there: a gateway may give a single one."""
+OTHERS_ASK_S = 0.5
+"""A worker leaves it to another one to ask for this long (seconds)."""
 
 Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
 
@@ -46,6 +48,7 @@ class RateLimitPoller:
         self._governor, self._account, self._ask = governor, account, ask
         self._clock = governor.clock
         self._useless = self._faults = 0
+        self._leaves_it_until = 0.0
 
     async def run(self) -> None:
         """Watch until cancelled or until the credential is refused for good."""
@@ -64,7 +67,7 @@ class RateLimitPoller:
             if renewal <= now:
                 await self._renew_early()
                 continue
-            due = max(self._due(now), account.quiet_until, self._governor.quiet_until)
+            due = max(self._due(now), self._leaves_it_until, account.quiet_until, self._governor.quiet_until)
             if due > now:
                 with anyio.move_on_after(min(due, renewal) - now):
                     await account.wake_event.wait()
@@ -132,8 +135,14 @@ class RateLimitPoller:
         return polled + min(RESET_MOST_S, max(RESET_FIRST_S, asked_s * RESET_SHARE))
 
     async def ask_once(self) -> None:
-        """Ask `/rate_limit` and take in the answer."""
+        """Ask `/rate_limit` and take in the answer; of workers that share the account, one asks."""
         account, governor = self._account, self._governor
+        peers = governor.peers
+        shared = await peers.marks(account.name) if peers is not None else None
+        if peers is not None and shared is None and account.is_known and not account.must_ask:
+            account.polled = self._clock.monotonic()
+            self._leaves_it_until = account.polled + OTHERS_ASK_S
+            return
         marks = {
             name: (queue.bucket.mark, queue.bucket.in_flight) for name, queue in account.queues.items() if queue.bucket
         }
@@ -157,6 +166,14 @@ class RateLimitPoller:
             self._useless += 1
             return
         self._heard(reply, verdict, marks, sent, wishes)
+        if peers is None or verdict.kind is not VerdictKind.ACCEPTED:
+            return
+        told, time = limits_from_body(reply.body) if reply.status == 200 else {}, governor.time
+        if shared is not None and told:
+            await peers.told(account.name, told, shared, time.middle(now), time.latest(now))
+        for name, queue in account.queues.items():
+            if queue.tokens is not None:
+                queue.tokens.look(is_unlimited=name not in told)
 
     def _is_doubtful(self, reply: Reply) -> bool:
         """Whether a first answer must be seen again; where it was, and no platform is there, the run is stopped."""

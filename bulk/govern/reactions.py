@@ -76,6 +76,8 @@ def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
         account.back_off(now, unexplained_s)
         return
     if permit.window == bucket.window:
+        if queue.tokens is not None:
+            queue.tokens.exhausted(permit.window)
         if not permit.is_probe:  # what a probe met, the bucket is told as such
             bucket.exhaust()
         queue.refused_at, queue.refused_window = now, bucket.window

@@ -14,7 +14,10 @@ def charge(queue: PermitQueue, token: Secret, generation: int, now: float, time:
     Args:
         now: monotonic seconds.
     """
-    bucket = queue.bucket
+    bucket, tokens = queue.bucket, queue.tokens
+    if tokens is not None:
+        window, hold = tokens.take(now)
+        return Permit(queue, token, window, hold, generation, now)
     if bucket is None:
         queue.note_unbudgeted(now)
         return Permit(queue, token, 0, 0, generation, now)
@@ -32,8 +35,10 @@ def charge(queue: PermitQueue, token: Secret, generation: int, now: float, time:
 
 def release(permit: Permit, now: float, time: ServerClock) -> None:
     """A request that a window paid for is not under way any more."""
-    bucket = permit.queue.bucket
-    if bucket is not None:
+    bucket, tokens = permit.queue.bucket, permit.queue.tokens
+    if tokens is not None:
+        tokens.ended(permit.mark)
+    elif bucket is not None:
         late = now + time.high
         if late >= bucket.reset_at:
             bucket.pass_time(late)  # before it is taken for answered: it may count in the next window
@@ -42,8 +47,10 @@ def release(permit: Permit, now: float, time: ServerClock) -> None:
 
 def give_back(permit: Permit) -> None:
     """It cost nothing: it was answered 304, or never left."""
-    bucket = permit.queue.bucket
-    if bucket is not None and permit.window:
+    bucket, tokens = permit.queue.bucket, permit.queue.tokens
+    if tokens is not None:
+        tokens.return_unused(permit.mark)
+    elif bucket is not None and permit.window:
         if permit.is_probe:
             bucket.given_back += 1  # it was taken from nothing
         else:
@@ -54,7 +61,7 @@ def give_back(permit: Permit) -> None:
 def date(permit: Permit, reply: Reply) -> None:
     """By the `Date` of its answer, a request that was under way at the end of a window may be known to count in it."""
     bucket = permit.queue.bucket
-    if bucket is None or (permit.window == bucket.window and bucket.over < 0):
+    if bucket is None or permit.queue.tokens is not None or (permit.window == bucket.window and bucket.over < 0):
         return
     made_at = date_from_headers(reply.headers)
     if made_at is not None:

@@ -83,6 +83,8 @@ def take(
         limit, remaining = bucket.limit, 0  # a single word does not change how much a window holds
     else:
         queue.hopeless, queue.is_hopeless_shown = 0, False
+    if queue.tokens is not None:
+        return False  # what is left is known to the store
     platform_now, late = time.middle(now), time.latest(now) if time.is_known else math.inf
     reset_at = float(limits.reset)
     is_end = platform_now - PAST_MOST_S < reset_at < time.latest(now) + WINDOW_MOST_S

@@ -1,0 +1,189 @@
+"""Budgets that several workers spend from, in virtual time: real governors, and a store that is a row some way off."""
+
+import json
+import random
+from functools import partial
+from itertools import pairwise
+
+import anyio
+import pytest
+
+from bulk.govern.budgets import shared_bucket
+from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.budgets.shared_bucket import HOLD_S, SharedBucket, Wish
+from bulk.govern.governor import Governor
+from bulk.govern.obstacles import Obstacles
+from bulk.govern.policy import Policy
+from bulk.govern.rate_limit_poller import RateLimitPoller
+from tests.govern.counting import Platform, Source
+from tests.govern.shared_budget import Member, Store, shared_run
+from tests.virtual_time import VirtualClock, run_virtual
+
+AFTER_DEATHS = 2
+"""Windows from this one on know of the deaths."""
+
+
+def used_by(seed: int, member: type[Member] = Member) -> list[float]:
+    """What a run with that seed used of each window (share)."""
+    dice = random.Random(-seed)
+    workers, is_even = dice.choice((2, 2, 8, 8, 8, 32)), dice.random() < 0.5
+    not_modified = dice.choice((0.0, 0.3))
+    return run_virtual(partial(shared_run, seed, workers, is_even=is_even, not_modified=not_modified, member=member))
+
+
+def holds(used: list[float]) -> bool:
+    """Whether no window was exceeded, and those after the deaths were used."""
+    return max(used) <= 1.0 and min(used[AFTER_DEATHS:]) >= 0.99
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nothing_beyond_and_nearly_all_used(seed: int) -> None:
+    """2 to 32 workers, a quarter of which is killed: no window is exceeded, and 99% of the later ones is used."""
+    used = used_by(seed)
+    assert holds(used), used
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("part", range(10))
+def test_a_thousand_seeds(part: int) -> None:
+    """The same, a hundred times in each of ten parts."""
+    bad = {seed: used for seed in range(part * 100, part * 100 + 100) if not holds(used := used_by(seed))}
+    assert not bad
+
+
+class Hoarding(Member):
+    """Planted: what dead workers held is never written off."""
+
+    def write_off(self, shared: SharedBucket, at: float) -> None:
+        """Nothing."""
+
+
+def test_planted_no_write_off_is_seen() -> None:
+    """Without rule B6 every later window lacks what the dead held."""
+    assert not holds(used_by(1, Hoarding))
+
+
+@pytest.mark.parametrize(("window_s", "pause_s"), [(3, 4.0), (60, HOLD_S + 0.5)])
+def test_a_worker_that_was_suspended_uses_nothing_of_before(window_s: int, pause_s: float) -> None:
+    """Tokens of a window that has ended meanwhile are not used, and none is after `HOLD_S`."""
+
+    async def main() -> int:
+        clock, dice = VirtualClock(), random.Random(1)
+        platform = Platform(clock, limit=100, window_s=window_s)
+        store = Store(clock, dice)
+        governor = Governor(
+            Policy(40, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, Member(store, 1)
+        )
+        account = governor.open_account(Source("token-one"), ["core"])
+        queue = account.queues["core"]
+        async with anyio.create_task_group() as group:
+            group.start_soon(RateLimitPoller(governor, account, platform.ask).run)
+            group.start_soon(governor.attend, queue)
+            assert queue.tokens is not None
+            group.start_soon(queue.tokens.run)
+            permit = await governor.permit(queue)
+            governor.answered(permit, *await platform.request(permit.token))
+            await governor.permit(queue)  # another one stands, and so do the tokens
+            assert queue.tokens.ready_at(clock.monotonic()) <= clock.monotonic()
+            group.cancel_scope.cancel()
+        await anyio.sleep(pause_s)
+        sent = 0
+        while (late := governor.permit_nowait(queue)) is not None:
+            sent += governor.may_leave(late)
+        return sent
+
+    assert run_virtual(main) == 0
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+def test_nothing_leaves_after_the_deadline(is_planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has a permit does not send, who waits gets none and does not spin; planted: without the deadline both do."""
+    if is_planted:
+        monkeypatch.setattr(Obstacles, "is_over", False)
+
+    async def main() -> tuple[bool, bool, bool]:
+        clock, dice = VirtualClock(), random.Random(3)
+        platform, member = Platform(clock, limit=10_000, window_s=60), Member(Store(clock, dice), 1)
+        governor = Governor(Policy(8, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, member)
+        account = governor.open_account(Source("token-one"), ["core"])
+        queue = account.queues["core"]
+        async with anyio.create_task_group() as group:
+            group.start_soon(RateLimitPoller(governor, account, platform.ask).run)
+            group.start_soon(governor.attend, queue)
+            assert queue.tokens is not None
+            group.start_soon(queue.tokens.run)
+            permit = await governor.permit(queue)
+            governor.answered(permit, *await platform.request(permit.token))
+            permit = await governor.permit(queue)
+            member.deadline.at = clock.elapsed() + 0.5
+            could_leave = governor.may_leave(permit)
+            await anyio.sleep(0.6)
+            leaves = governor.may_leave(permit)
+            with anyio.move_on_after(5.0) as waited:
+                await governor.permit(queue, is_settling=True)
+            member.deadline.at = clock.elapsed() + 30.0
+            governor.wake()
+            governor.return_unused(await governor.permit(queue))
+            group.cancel_scope.cancel()
+        return could_leave, leaves, not waited.cancelled_caught
+
+    assert run_virtual(main) == (True, is_planted, is_planted)
+
+
+def shared(limit: int = 100, free: int = 100) -> SharedBucket:
+    """A budget with a window of 60 s that ends at 1,060."""
+    return SharedBucket(Bucket(limit, free, 1_060.0, 60.0), 1_000.0)
+
+
+def wish(most: int = 50, *, is_even: bool = False, held: dict[int, int] | None = None, unused: int = 0) -> Wish:
+    """One of a worker whose hold is the first of its row."""
+    return Wish(most, 5_000, 8, is_even=is_even, held=held or {}, unused={0: unused} if unused else {})
+
+
+def test_an_account_that_is_given_twice_counts_once() -> None:
+    """Where the answer to a question got lost, what was lent meanwhile counts as used: nothing is given back twice."""
+    row = shared()
+    first = row.lease(1, wish(), 1_000.0, 1_000.0, 0.0)
+    assert (first.tokens, first.hold, row.bucket.in_flight) == (25, 0, 25)
+    row.lease(1, wish(held={0: 5}, unused=10), 1_001.0, 1_001.0, 1.0)  # and its answer is lost
+    row.lease(1, wish(0, held={0: 5}), 1_002.0, 1_002.0, 2.0)
+    assert row.bucket.in_flight == 5
+    assert row.bucket.available < 100 - 15
+
+
+def test_of_a_worker_that_was_taken_for_dead_nothing_is_taken_back() -> None:
+    """What was written off stays used, also when the worker speaks again; what it leases then is a new hold."""
+    row = shared()
+    lent = row.lease(1, wish(), 1_000.0, 1_000.0, 0.0).tokens
+    row.write_off(3.0, 1.0)
+    assert row.bucket.in_flight == lent
+    row.write_off(HOLD_S + HOLD_S + 1.1, 1.0)
+    assert (row.bucket.in_flight, row.bucket.available) == (0, 100 - lent)
+    again = row.lease(1, wish(held={0: 3}, unused=4), 1_012.0, 1_012.0, 12.0)
+    assert again.hold == lent
+    assert row.bucket.in_flight == again.tokens
+    assert row.bucket.available == 100 - lent - again.tokens
+
+
+def test_slots_lie_one_behind_the_other() -> None:
+    """An even pace is one time line: two workers get slots that follow each other, none too far ahead."""
+    row, slots = shared(1_000, 1_000), []
+    for number in range(400):
+        lease = row.lease(number % 2, wish(is_even=True), 1_000.0, 1_000.0, 0.0)
+        if lease.again_at is not None:
+            assert 1_000.0 <= lease.again_at <= 1_000.0 + shared_bucket.SLOT_S
+            break
+        assert lease.slot_at is not None
+        slots.append((lease.slot_at, lease.tokens, lease.per_second))
+    assert 1_000.0 + HOLD_S - 2 * shared_bucket.SLOT_S < slots[-1][0] <= 1_000.0 + HOLD_S
+    for (at, tokens, per_second), (then, _, _) in pairwise(slots):
+        assert then == pytest.approx(at + tokens / per_second)
+
+
+def test_a_row_comes_back_as_it_was() -> None:
+    """What is stored of a budget is all of it."""
+    row = shared()
+    row.lease(1, wish(), 1_000.0, 1_000.0, 0.0)
+    row.told(100, 60, 1_060, 0, 1_001.0, 1_001.5, lambda limit: limit // 10)
+    assert SharedBucket.of_data(json.loads(json.dumps(row.data()))) == row
