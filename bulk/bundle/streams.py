@@ -166,16 +166,31 @@ class LaneIndex:
         ranks = accumulate(lanes, initial=1)
         return {number: rank for number, (count, rank) in enumerate(zip(lanes, ranks, strict=False)) if count}
 
-    def lanes(self, job_number: int, *, after: int, count: int) -> list[Lane]:
-        """Lanes whose first item belongs to that job, most items first: `count` of them behind the first `after`."""
+    def lanes(self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None) -> list[Lane]:
+        """Lanes whose first item belongs to that job, most items first: `count` of them behind the first `after`.
+
+        Args:
+            part: only those whose rank, divided by the first of these numbers, leaves the second; None: all.
+        """
         first = self._first_ranks.get(job_number)
         if first is None:
             return []
+        if part is not None:
+            return self._lanes_in_part(job_number, first, after, count, *part)
         query = "SELECT lane, label, items FROM lanes WHERE rank >= ? AND job = ? ORDER BY rank LIMIT ?"
         found = [Lane(*row) for row in self._database.execute(query, (first + after, job_number, count))]
         if found and found[-1].items <= SHORT_ITEMS:
             self._look_up_short(first + after, first + after + len(found), job_number)
         return found
+
+    def _lanes_in_part(
+        self, job_number: int, first: int, after: int, count: int, modulus: int, remainder: int
+    ) -> list[Lane]:
+        first += (remainder - first) % modulus + after * modulus
+        query = (
+            "SELECT lane, label, items FROM lanes WHERE rank >= ? AND job = ? AND rank % ? = ? ORDER BY rank LIMIT ?"
+        )
+        return [Lane(*row) for row in self._database.execute(query, (first, job_number, modulus, remainder, count))]
 
     def _look_up_short(self, first: int, end: int, job_number: int) -> None:
         """Note the items of lanes of these ranks that have few, all of each, until `entries` is asked for them."""

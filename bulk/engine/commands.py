@@ -17,9 +17,9 @@ from bulk.bundle.checked import source_path
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
+from bulk.engine.engine_room import ASK_LIMITS
 from bulk.engine.execution import MANIFEST, beside, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
-from bulk.engine.run import ASK_LIMITS
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunDirectoryError, RunStopped
 from bulk.forecast import window_length

@@ -1,11 +1,16 @@
-"""From a manifest that was read to the report: hold the run directory, check, open the ledger, run, fold.
+"""From a manifest that was read to the report, in three parts that can each have a process of its own.
 
-`commands.py` says which manifest, and `run.py` what happens in between. What goes on with a run is written down before
+    prepare   check every item of a manifest in a directory
+    perform   send, with a ledger and what it says of the processes before
+    report    fold what the ledger has
+
+`execute` does all of it in one process that holds a run directory. `commands.py` says which manifest, and `run.py` what
+happens while it sends. What goes on with a run is written down before
 the check, so that a process that is killed at any moment leaves a directory from which `bulk resume` goes on.
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -25,12 +30,14 @@ from bulk.engine.run import Run
 from bulk.engine.steering import Steering
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.errors import BulkError
-from bulk.execute.resume_state import begin
+from bulk.execute.resume_state import ResumeState, begin
 from bulk.exit_codes import ExitCode
 from bulk.ledger.companion_files import note_making, refuse_changed_parts
 from bulk.ledger.directory import Claim, unusable
 from bulk.ledger.ledger import Ledger
+from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import RunIdentity
+from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.platform.auth.app_credential import AnyCredential
 from bulk.platform.auth.credentials import Credential
@@ -39,6 +46,7 @@ from bulk.redaction import redact
 from bulk.report.exploration import explore
 from bulk.report.fold import Report, fold, tally_of_a_running
 from bulk.report.report_files import write_reports
+from bulk.report.tally import Tally
 from bulk.status import Display, JobStatus, RunStatus
 from bulk.storage.disk_threads import Disk
 from bulk.storage.private_files import replacing
@@ -100,6 +108,73 @@ async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) 
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """A manifest whose every item can be sent, and whose run it is."""
+
+    checked: Checked
+    identity: RunIdentity
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """Names of the jobs that change something."""
+        return frozenset(job.name for job in self.checked.manifest.jobs if not job.operation.is_read)
+
+
+async def prepare(
+    manifest: Manifest,
+    workspace: Path,
+    display: Display,
+    clock: Clock,
+    stdin: BinaryIO | None = None,
+    *,
+    is_to_check: bool = False,
+) -> Prepared:
+    """Check a manifest; `check_items` says the rest."""
+    checked = await check_items(manifest, workspace, display, clock, stdin, is_to_check=is_to_check)
+    return Prepared(checked, identity_of(checked))
+
+
+async def perform(
+    prepared: Prepared,
+    ledger: RunLedger,
+    resume_state: ResumeState,
+    credentials: Mapping[str, AnyCredential],
+    display: Display,
+    around: Surroundings,
+    tally: Tally | None = None,
+    *,
+    attach: Callable[[Run], None] = lambda _: None,
+) -> Ended:
+    """Send what is left, until nothing is or something stops it, and end the ledger's epoch.
+
+    Args:
+        attach: is given the run before it begins.
+
+    Raises:
+        BulkError: nothing could be sent, or what was sent could not be recorded.
+    """
+    run = Run(prepared.checked, ledger, resume_state, credentials, display, around, tally)
+    attach(run)
+    ended, failure = await _to_its_end(run)
+    last, minute, actions = run.last_status, run.last_minute, run.actions
+    await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, last, minute, actions))
+    if failure is not None:
+        raise failure
+    return ended
+
+
+def report(view: LedgerView, run_dir: Path, notes: Sequence[str] = ()) -> Report:
+    """Fold what a ledger has, and write the reports into its directory; blocks.
+
+    Args:
+        notes: of the check, which belong into them.
+    """
+    found = fold(view, notes=notes)
+    write_reports(found, run_dir, explore(view, found))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Held:
     """A run directory that this process holds, and what is to be run in it."""
 
@@ -114,22 +189,22 @@ class _Held:
     async def run(
         self, credentials: Mapping[str, AnyCredential], stdin: BinaryIO | None, again: Again | None
     ) -> Report:
-        manifest, claim, around = self.manifest, self.claim, self.around
+        claim, around = self.claim, self.around
         run_dir = claim.path
-        checked = await self._checked(stdin, credentials)
-        require_approval(around.approve, checked, claim)
-        identity, now = identity_of(checked), around.clock.now()
-        writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
+        prepared = await self._prepared(stdin, credentials)
+        require_approval(around.approve, prepared.checked, claim)
+        identity, writes, now = prepared.identity, prepared.writes, around.clock.now()
         ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
         with ledger:
             try:
-                return await self._in(ledger, checked, credentials, again or Again())
+                return await self._in(ledger, prepared, credentials, again or Again())
             finally:
                 self.server.close()  # before the ledger lets the next process in, which makes its own
 
     async def _in(
-        self, ledger: Ledger, checked: Checked, credentials: Mapping[str, AnyCredential], again: Again
+        self, ledger: Ledger, prepared: Prepared, credentials: Mapping[str, AnyCredential], again: Again
     ) -> Report:
+        checked = prepared.checked
         settle_s, clock, around = checked.manifest.limits.settle_s, self.around.clock, self.around
         await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest))
         if again.is_retry:
@@ -143,19 +218,17 @@ class _Held:
         )
         if again.overwrites:
             resume_state = resume_state.without_comparing()
-        run = Run(checked, ledger, resume_state, credentials, self.display, around, tally)
-        self.steering.attach(run)
-        if again.is_retry or again.by != "cli":
-            self.steering.note_start(again)
-        ended, failure = await _to_its_end(run)
-        last, minute, actions = run.last_status, run.last_minute, run.actions
-        await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, last, minute, actions))
-        if failure is not None:
-            raise failure
-        return await beside(around.disk, lambda: _report(ledger, checked))
 
-    async def _checked(self, stdin: BinaryIO | None, credentials: Mapping[str, AnyCredential]) -> Checked:
-        """Return the check of all items; where something is wrong, or a token is missing, a new directory goes."""
+        def attach(run: Run) -> None:
+            self.steering.attach(run)
+            if again.is_retry or again.by != "cli":
+                self.steering.note_start(again)
+
+        await perform(prepared, ledger, resume_state, credentials, self.display, around, tally, attach=attach)
+        return await beside(around.disk, lambda: report(ledger.view(), ledger.run_dir, checked.notes))
+
+    async def _prepared(self, stdin: BinaryIO | None, credentials: Mapping[str, AnyCredential]) -> Prepared:
+        """Return the checked items; where something is wrong, or a token is missing, a new directory goes."""
         manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
         run_dir = claim.path
         display = self.steering.follow(self.display)
@@ -163,12 +236,12 @@ class _Held:
         try:
             if not claim.has_ledger:
                 await beside(around.disk, lambda: _name(run_dir, origin, manifest))
-            checked = await check_items(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+            prepared = await prepare(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
             for name in {job.credential: None for job in manifest.jobs}:
                 credential = credentials[name]
                 if isinstance(credential, Credential):  # an App gets its tokens when they are needed
                     await beside(around.disk, credential.read)
-            return checked
+            return prepared
         except BulkError as flaw:
             if flaw.exit_code == ExitCode.UNUSABLE:
                 claim.undo()
@@ -193,13 +266,6 @@ def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
     """Write where the run comes from, and bind all parts to the ledger."""
     _name(ledger.run_dir, origin, manifest)
     ledger.bind_parts()
-
-
-def _report(ledger: Ledger, checked: Checked) -> Report:
-    view = ledger.view()
-    report = fold(view, notes=checked.notes)
-    write_reports(report, ledger.run_dir, explore(view, report))
-    return report
 
 
 async def beside(disk: Disk, call: Callable[[], T]) -> T:

@@ -1,7 +1,7 @@
 """One run of a checked manifest: puts the stages together, starts them, stops them, and says how it ended.
 
     outer group:   recorder (the last outcome always finds its reader), status, signals, time limit
-      services:    watcher of each credential, attendant of each permit queue
+      services:    those of `engine_room.py`
         workers:   fixed ones for each bucket, and one that records the items of skipped jobs
 
 A stop is a value: nothing new is offered, what is in flight ends, then everything is recorded. Cancelling is the
@@ -11,7 +11,8 @@ hammer, for the second signal and for what does not end in time. Source: design.
 import logging
 import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -19,7 +20,7 @@ import anyio
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.engine.app_routes import AppRoutes, open_plain, scheduler_for
-from bulk.engine.kept_answers import open_stores, recognise
+from bulk.engine.engine_room import EngineRoom
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.time_limit import TimeLimit
@@ -32,31 +33,22 @@ from bulk.execute.item_run import Shared
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.recorder import CommitHooks, Recorder
-from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.unsent_items import UnsentItems
 from bulk.execute.worker_crew import start_workers
 from bulk.execute.workers import Workers
-from bulk.execute.writes.settle import Settler
-from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
-from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Action, Minute, Record, StoredTally
+from bulk.ledger.records import Action, Intent, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
-from bulk.model import Effect, ErrorCode, Failure, Outcome, OutcomeKind, Reply, Request
+from bulk.model import ErrorCode, Outcome, OutcomeKind
 from bulk.platform.auth.app_credential import AnyCredential
-from bulk.platform.auth.secrets import Secret
-from bulk.platform.bodies.body_reader import BodyReader
-from bulk.platform.cache.validators import ValidatorStore
-from bulk.platform.classification import Verdict, classify
-from bulk.platform.transport import Transport
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
+from bulk.schedule.queues import Part
 from bulk.schedule.remaining import work_left
 from bulk.status import Display, RunStatus
 
-__all__ = ["ASK_LIMITS", "Ended", "Run", "Surroundings"]
+__all__ = ["Ended", "Run", "Surroundings"]
 
 log = logging.getLogger("bulk.engine.run")
 
@@ -66,7 +58,19 @@ STORE_STATUS_S = 1.0
 DRAIN_EXTRA_S = 5.0
 """After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
 
-ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Items that a worker has taken on.
+
+    Attributes:
+        parts: where they lie, for the scheduler. items: indexes of those without an outcome, by job number.
+        open_intents: what was sent of them without seeing how it ended, by (job, index).
+    """
+
+    parts: Sequence[Part]
+    items: Mapping[int, Iterable[int]]
+    open_intents: Mapping[tuple[int, int], Intent]
 
 
 class Run:
@@ -76,6 +80,7 @@ class Run:
         limits: as they are in force.
         last_status: where it stood when that was told last. last_minute: its figures, for plots.
         actions: what people did and is not in the ledger yet.
+        begun: it is set as soon as items may `join`.
     """
 
     def __init__(
@@ -99,16 +104,21 @@ class Run:
         self._resume_state, self._progress = resume_state, resume_state.progress
         self._streams = JobStreams(checked, workspace)
         self.scheduler = scheduler_for(credentials)(
-            manifest.jobs, self._progress, self._streams.offered, self._streams.index, limits.concurrency
+            manifest.jobs,
+            self._progress,
+            self._streams.offered,
+            self._streams.index,
+            limits.concurrency,
+            surroundings.board,
         )
         for number, check in enumerate(checked.jobs):
-            if check.copies:
+            if check.copies and not self.scheduler.board.is_shared:  # of a shared run, each is sent
                 self._progress[number].set_copies(self._streams.copies[number].bits(number, check.items))
-        policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
-        self.governor = Governor(policy, self._clock, partial(work_left, self.scheduler), self.stop)
-        self._body_reader = BodyReader(workspace, self._clock, surroundings.disk)
+        room = self._room = EngineRoom(
+            manifest.platform, limits, surroundings, workspace, partial(work_left, self.scheduler), self.stop
+        )
+        self.governor = room.governor
         self._worker_scope = anyio.CancelScope()
-        self._draining = anyio.Event()
         self._time_limit = TimeLimit(self._clock, limits.max_duration_s)
         self._snapshot: Snapshot | None = None
         self._recorder: Recorder | None = None
@@ -118,6 +128,8 @@ class Run:
         now = self._clock.now()
         self._timeline = Timeline(ledger.began_at, *ledger.view().timeline(newest=True))
         self.last_minute: Minute | None = None
+        self.begun = anyio.Event()
+        self._item_runner: ItemRunner | None = None
         self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
 
     def stop(self, reason: BulkError) -> None:
@@ -128,12 +140,30 @@ class Run:
         log.info("stopping: %s", reason)
         self.scheduler.stop()
         self.governor.drain()
-        self._draining.set()
+        self._room.draining.set()
 
     def stop_now(self, reason: BulkError) -> None:
         """As `stop`, and what is in flight is given up: the next run settles it."""
         self.stop(reason)
         self._worker_scope.cancel()
+
+    def join(self, joined: Joined) -> None:
+        """Work on these items, too; `begun` is set."""
+        assert self._item_runner is not None, "it has begun"
+        for job, indexes in joined.items.items():
+            self._progress[job].take_on(indexes)
+        self._item_runner.doubt(joined.open_intents)
+        self.scheduler.join(joined.parts)
+
+    def expect_no_more(self) -> None:
+        """Nothing more joins: it ends when what it has is done."""
+        self.scheduler.board.expects_more = False
+        self.scheduler.begin()
+
+    @property
+    def left(self) -> int:
+        """Items that it still has to do (count)."""
+        return sum(progress.left for progress in self._progress)
 
     def pause(self) -> None:
         """Offer and send nothing until `go_on`; what is in flight ends, and what was lost is settled."""
@@ -186,7 +216,7 @@ class Run:
         warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential)
         if warning is not None:
             log.warning(warning)
-        limit = self.limits.failures
+        limit = None if self.scheduler.board.is_shared else self.limits.failures
         if limit is None or outcome.kind is not OutcomeKind.FAILED or self._stopped_by is not None:
             return
         failed = sum(progress.ended.get(OutcomeKind.FAILED, 0) for progress in self._progress) + 1
@@ -203,47 +233,28 @@ class Run:
             CredentialMissing: a credential's source has none; nothing was sent.
             BulkError: the ledger can't be written any more.
         """
-        limits = self.limits
         open_plain(self._manifest.jobs, self._progress, self._credentials, self.governor)
-        self._body_reader.clear()
-        stores: dict[str, ValidatorStore] = {}
         try:
-            async with Transport(
-                self._manifest.platform,
-                concurrency=limits.concurrency,
-                request_timeout_s=limits.request_timeout_s,
-                clock=self._clock,
-                connector=self._around.connector,
-                body_reader=self._body_reader,
-            ) as transport:
-                await self._with(transport, stores)
+            async with self._room.opened():
+                await self._work_and_tell()
         finally:
-            with anyio.CancelScope(shield=True):
-                for store in set(stores.values()):
-                    await self._around.disk(store.close)  # what it still has to write may take a while
             self._streams.close()
-            self._body_reader.clear()
         return self._ended()
 
-    async def _with(self, transport: Transport, stores: dict[str, ValidatorStore]) -> None:
-        clock, around, checked = self._clock, self._around, self._checked
-        routes = AppRoutes(checked, self._credentials, self.governor, self.scheduler, self._streams, around.disk)
-        await routes.open(transport, clock, lambda: self._stopped_by)
-        platform = self._manifest.platform
-        await recognise(platform, self._credentials, self.governor, transport, is_keeping=around.cache is not None)
-        if around.cache is not None:
-            stores |= open_stores(around.cache, platform, self._credentials, self.governor)
-        sender = RequestSender(transport, self.governor, stores, clock, around.dice, self._draining)
-        settler = Settler(sender, clock, self.limits.settle_s)
-        recorder = self._recorder = self._make_recorder(stores)
+    async def _work_and_tell(self) -> None:
+        clock, around, room = self._clock, self._around, self._room
+        routes = AppRoutes(self._checked, self._credentials, self.governor, self.scheduler, self._streams, around.disk)
+        await routes.open(room.transport, clock, lambda: self._stopped_by)
+        await room.recognise(self._credentials)
+        recorder = self._recorder = self._make_recorder()
         recorder.actions += self.actions
-        hand_over = HandOver(self.scheduler, recorder, self._body_reader, clock, self._on_ended)
-        workers = self._workers(sender, settler, recorder, hand_over)
+        hand_over = HandOver(self.scheduler, recorder, self._room.body_reader, clock, self._on_ended)
+        workers = self._workers(recorder, hand_over)
         unsent_items = UnsentItems(
             self._checked, self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop
         )
         snapshot = self._snapshot = Snapshot(
-            self._manifest.name, self.scheduler, self.governor, sender, settler, clock, self._failure_warnings
+            self._manifest.name, self.scheduler, self.governor, room.sender, room.settler, clock, self._failure_warnings
         )
         async with anyio.create_task_group() as outer:
             if self._around.handles_signals:
@@ -255,7 +266,7 @@ class Run:
             async with anyio.create_task_group() as writing:
                 writing.start_soon(_to_the_end, recorder)
                 try:
-                    await self._work(workers, unsent_items, transport)
+                    await self._work(workers, unsent_items)
                 finally:
                     recorder.close()
             outer.cancel_scope.cancel()
@@ -269,21 +280,25 @@ class Run:
         if recorder.failure is not None and self._stopped_by is None:
             raise recorder.failure
 
-    def _make_recorder(self, stores: Mapping[str, ValidatorStore]) -> Recorder:
+    @property
+    def _has_superseded(self) -> bool:
+        return any(check.superseded for check in self._checked.jobs) and not self.scheduler.board.is_shared
+
+    def _make_recorder(self) -> Recorder:
         def flush() -> None:
-            for store in set(stores.values()):
+            for store in set(self._room.stores.values()):
                 store.flush_some()
 
-        hooks = CommitHooks(self._add_to_tally, flush, self._durable, self._body_reader.end)
+        hooks = CommitHooks(self._add_to_tally, flush, self._durable, self._room.body_reader.end)
         return Recorder(
             self._ledger, self._clock, self._around.disk, hooks, self.stop, lambda: self.scheduler.in_flight
         )
 
-    def _workers(self, sender: RequestSender, settler: Settler, recorder: Recorder, hand_over: HandOver) -> Workers:
+    def _workers(self, recorder: Recorder, hand_over: HandOver) -> Workers:
         around, found = self._around, self._resume_state
         shared = Shared(
-            sender,
-            settler,
+            self._room.sender,
+            self._room.settler,
             recorder,
             found.late_writes,
             found.recent_creations,
@@ -291,7 +306,9 @@ class Run:
             self._clock,
             around.dice,
         )
-        item_runner = ItemRunner(shared, self._manifest.path.parent, found, around.environ, self._began_at)
+        item_runner = self._item_runner = ItemRunner(
+            shared, self._manifest.path.parent, found, around.environ, self._began_at
+        )
         return Workers(
             self.scheduler,
             self.governor,
@@ -308,29 +325,18 @@ class Run:
         offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
         return self._ledger.planned_from(self._ledger.began_at + offset)
 
-    async def _work(self, workers: Workers, unsent_items: UnsentItems, transport: Transport) -> None:
+    async def _work(self, workers: Workers, unsent_items: UnsentItems) -> None:
         async with anyio.create_task_group() as services:
-            services.start_soon(self.governor.loop_load.run)
             services.start_soon(self._drain_when_stopped)
-            for account in self.governor.accounts.values():
-                watch = RateLimitPoller(self.governor, account, lambda token: self._ask(transport, token))
-                services.start_soon(watch.run)
-                for permit_queue in account.queues.values():
-                    services.start_soon(self.governor.attend, permit_queue)
+            self._room.serve(services)
             with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:
-                    self.scheduler.is_passing_by = any(check.superseded for check in self._checked.jobs)
+                    self.scheduler.is_passing_by = self._has_superseded
                     self.scheduler.begin()
+                    self.begun.set()
                     group.start_soon(unsent_items.run)
                     start_workers(group, workers, self.scheduler, self.governor, self.limits.concurrency)
             services.cancel_scope.cancel()
-
-    async def _ask(self, transport: Transport, token: Secret) -> tuple[Reply, Verdict] | Failure:
-        """`GET /rate_limit`: free, outside of all permits."""
-        answer = await transport.send(ASK_LIMITS, token, None)
-        if isinstance(answer, Failure):
-            return answer
-        return answer, classify(ASK_LIMITS, answer, self._manifest.platform.vendor)
 
     async def _durable(self, records: Sequence[Record]) -> None:
         if self._listener is not None:
@@ -352,7 +358,7 @@ class Run:
 
     async def _limit_drain(self) -> None:
         """What is in flight ends within its own time-out; what does not is cancelled and settled by the next run."""
-        await self._draining.wait()
+        await self._room.draining.wait()
         await self._clock.sleep(self.limits.request_timeout_s + DRAIN_EXTRA_S)
         self._worker_scope.cancel()
 

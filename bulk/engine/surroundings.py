@@ -12,6 +12,8 @@ import aiohttp
 from bulk.clock import Clock
 from bulk.engine.approval import Approve
 from bulk.finished import Finished
+from bulk.govern.peers import Peers
+from bulk.schedule.board import Board
 from bulk.storage.disk_threads import Disk, thread_disk
 
 
@@ -36,6 +38,7 @@ class Surroundings:
         environ: where the secrets of items are, for `env:`.
         listener: hears of items once their outcome is durable.
         approve: is asked before a run begins; None: it just begins.
+        peers, board: where other workers share the budgets, or the run.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -48,6 +51,8 @@ class Surroundings:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     listener: Listener | None = None
     approve: Approve | None = None
+    peers: Peers | None = None
+    board: Board | None = None
 
 
 @dataclass(frozen=True, slots=True)

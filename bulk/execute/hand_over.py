@@ -150,7 +150,13 @@ class HandOver:
             payload = outcome.payload
             content = payload if isinstance(payload, BodyFile) else _saved_bytes(job.operation, outcome)
             save = (saved_path(job, entry.item), content)
-        return Record(job=job.number, finished=finished, save=save, may_arrive_late=tally.may_arrive_late)
+        return Record(
+            job=job.number,
+            finished=finished,
+            save=save,
+            may_arrive_late=tally.may_arrive_late,
+            new_names=tally.new_names,
+        )
 
     def abandoned(self, work: Work, tally: ItemTally) -> None:
         """There is no outcome: the run is stopping, or the credential was refused."""

@@ -18,6 +18,7 @@ from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.recent_creations import may_create, names_made
 from bulk.execute.writes.settle import LostWrite, memo_of
+from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
 from bulk.operation import AnyOperation, Item
@@ -51,21 +52,15 @@ class ItemRunner:
     ) -> None:
         self.shared = shared
         self._base_dir, self._environ, self._began_at = base_dir, environ, functools.cache(began_at)
-        since = shared.clock.monotonic()
-        self._lost_writes = {
-            key: LostWrite(
-                Lost(
-                    method=sent.method,
-                    path=sent.path,
-                    memo=memo_of(sent.memo),
-                    sent_at=sent.sent_at,
-                    made=resume_state.recent_creations.names(),
-                ),
-                sent.effect,
-                since,
-            )
-            for key, sent in resume_state.open_intents.items()
-        }
+        self._lost_writes: dict[tuple[int, int], LostWrite] = {}
+        self.doubt(resume_state.open_intents)
+
+    def doubt(self, open_intents: Mapping[tuple[int, int], Intent]) -> None:
+        """Whoever had these items before has sent this, and it is not known how it ended: that is settled first."""
+        since, names = self.shared.clock.monotonic(), self.shared.recent_creations.names()
+        for key, sent in open_intents.items():
+            lost = Lost(method=sent.method, path=sent.path, memo=memo_of(sent.memo), sent_at=sent.sent_at, made=names)
+            self._lost_writes[key] = LostWrite(lost, sent.effect, since)
 
     async def run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
         """Return the outcome of one item. The context's permit is for its first request, and is used or returned here.
@@ -102,9 +97,8 @@ class ItemRunner:
     ) -> None:
         """What a write has changed, for those who come to it after this item."""
         if may_create(operation, effect):
-            self.shared.recent_creations.add(
-                names_made(operation, item, effect, outcome), self.shared.clock.monotonic()
-            )
+            tally.new_names = names_made(operation, item, effect, outcome)
+            self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())
         if not tally.is_alone:
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
 

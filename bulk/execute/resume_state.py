@@ -1,7 +1,7 @@
 """Where a run begins, or goes on: what the ledger says of the processes before, read once. Source: design.md §6."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -75,11 +75,12 @@ def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float) -> R
     resume_state = ResumeState(
         progress,
         ledger.open_intents(),
-        LateWrites(_earlier(jobs, ledger.late_writes(), view, now + settle_s)),
+        LateWrites(earlier_writes(jobs, ledger.late_writes(), view, now + settle_s)),
         RecentWrites(settle_s),
         RecentCreations(settle_s),
     )
-    _remember(resume_state, jobs, view, now)
+    if any(not job.operation.is_read for job in jobs):
+        remember_lines(resume_state, jobs, view.newest_lines(TAIL_BYTES), now)
     return resume_state
 
 
@@ -96,7 +97,7 @@ def _progress(checked: Checked, ledger: RunLedger, view: RunView) -> list[JobPro
     return progress
 
 
-def _earlier(
+def earlier_writes(
     jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: RunView, until: float
 ) -> Iterator[LateWrite]:
     """Yield what was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
@@ -110,10 +111,10 @@ def _earlier(
             yield LateWrite((job.number, index), resource, lanes, intent.path.casefold(), intent.effect, until)
 
 
-def _remember(resume_state: ResumeState, jobs: Sequence[Job], view: RunView, now: float) -> None:
-    """What the newest lines of the results say was written and created."""
+def remember_lines(resume_state: ResumeState, jobs: Sequence[Job], lines: Iterable[bytes], now: float) -> None:
+    """Note what these lines of the results, the newest last, say was written and created."""
     writes = {job.name: job.operation for job in jobs if not job.operation.is_read}
-    for line in view.newest_lines(TAIL_BYTES) if writes else ():
+    for line in lines if writes else ():
         ended = _ended(line, writes)
         if ended is not None:
             effect = Effect.CREATE if ended.is_sent else None  # which one it was is not said: each may have created

@@ -29,7 +29,7 @@ from bulk.model import SUCCESSFUL, ErrorCode, failed, skipped
 from bulk.schedule.job_progress import dependency_failed
 from bulk.schedule.queues import Feed, Work
 from bulk.schedule.scheduler import Scheduler
-from bulk.schedule.tasks import Copy, Make, Skip
+from bulk.schedule.tasks import Copy, Make, PassBy, Skip
 from bulk.storage.disk_threads import Disk
 
 SKIP_BATCH = 500
@@ -84,7 +84,7 @@ class UnsentItems:
     async def _run(self) -> None:
         scheduler = self._scheduler
         try:
-            if await self._pass_by_superseded(self._streams.index):
+            if not scheduler.board.is_shared and await self._pass_by_superseded(self._streams.index):
                 scheduler.is_passing_by = False
                 scheduler.passed_by(scheduler.jobs)
             while (task := await scheduler.wait_task()) is not None:
@@ -95,6 +95,10 @@ class UnsentItems:
                         await self._make_items(job)
                     case Copy(job):
                         await self._copy_items(job)
+                    case PassBy(job) if await self._pass_by_superseded(self._streams.index):
+                        scheduler.passed_by((job,))
+                    case PassBy():
+                        pass
         except (RunStopped, RunDirectoryError) as refusal:
             self._stop(refusal)
 

@@ -1,6 +1,6 @@
 """How far each job is: counts and one bit per item, the only thing kept in memory for every item of a manifest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -32,7 +32,8 @@ class JobProgress:
     Attributes:
         items: items of the job that this process works on (count): all, or the first ones where there is a `--limit`.
         beyond: items behind these that ended in an earlier process, which had no such limit (count).
-        done: one bit per item: has an outcome.
+        elsewhere: items that others work on, or nobody yet (count); their bits are 1, so that they are passed by.
+        done: one bit per item: has an outcome, or is not for this process to do.
         ended: how many ended how.
         paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
         finished: items of it that ended in this process (count). paid: requests that these cost the bucket (count).
@@ -54,6 +55,18 @@ class JobProgress:
     copies_left: int = 0
     passed: bytearray | None = None
     beyond: int = 0
+    elsewhere: int = 0
+
+    def leave_all(self) -> None:
+        """Nothing of it is for this process to do, until it takes something on; `ended` is then what ended here."""
+        self.done = bytearray(b"\xff" * len(self.done))
+        self.ended, self.superseded, self.beyond, self.elsewhere = {}, 0, 0, self.items
+
+    def take_on(self, indexes: Iterable[int]) -> None:
+        """These items are for this process to do: none of them was, and none has an outcome."""
+        for index in indexes:
+            self.done[index >> 3] &= ~(1 << (index & 7)) & 0xFF
+            self.elsewhere -= 1
 
     def begin(self, items: int, done: bytearray) -> None:
         """The items are known now, and which of them have an outcome; `ended` also counts those behind them."""
@@ -126,10 +139,10 @@ class JobProgress:
 
     @property
     def left(self) -> int:
-        """Items without an outcome (count)."""
+        """Items without an outcome that are for this process to do (count)."""
         if not self.is_known:
             return 0
-        return self.items + self.beyond - sum(self.ended.values())
+        return self.items + self.beyond - self.elsewhere - sum(self.ended.values())
 
     @property
     def unsuccessful(self) -> int:

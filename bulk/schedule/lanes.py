@@ -35,8 +35,14 @@ class IndexedLane(Protocol):
 class Index(Protocol):
     """Lanes and their items on disk; `manifest.entries.LaneIndex` is one."""
 
-    def lanes(self, job_number: int, *, after: int, count: int) -> Sequence[IndexedLane]:
-        """Lanes whose first item belongs to that job, most items first, from the `after`-th on."""
+    def lanes(
+        self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None
+    ) -> Sequence[IndexedLane]:
+        """Lanes whose first item belongs to that job, most items first, from the `after`-th on.
+
+        Args:
+            part: only those whose rank, divided by the first of these numbers, leaves the second; None: all.
+        """
 
     def holds(self, lane_key: int) -> frozenset[int]:
         """Return the keys of all names that a lane stands for."""

@@ -8,7 +8,8 @@ from typing import Protocol
 
 import anyio
 
-from bulk.manifest.manifest import Entry
+from bulk.manifest.manifest import Entry, Job
+from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.lanes import Lane
 
 BATCH = 256
@@ -91,6 +92,50 @@ class Feed:
             self.is_at_end, self.is_far = not found, False
 
 
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Lanes that are still in the index alone.
+
+    Attributes:
+        job: in which they begin (number). after: those before were read (count).
+        part: (modulus, remainder) of their rank; None: all of them.
+    """
+
+    job: int
+    after: int = 0
+    part: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Items of one job that a process works on together: those from `first` on, before `behind`, or some lanes.
+
+    Attributes:
+        job: its number. behind: None: to the last one.
+        lanes_of: jobs in which its lanes may begin (numbers). lanes: see `Cursor.part`.
+        has_superseded: superseded items are among them, which are in no lane.
+    """
+
+    job: int
+    first: int = 0
+    behind: int | None = None
+    lanes_of: tuple[int, ...] = ()
+    lanes: tuple[int, int] | None = None
+    has_superseded: bool = False
+
+    def next_wanted(self, progress: JobProgress) -> Callable[[int], int]:
+        """Return what gives the first item from an index on that is offered; see `Stream.take`."""
+        if self.behind is None:
+            return progress.next_offered
+        first, behind = self.first, self.behind
+
+        def next_in(index: int) -> int:
+            found = progress.next_offered(max(first, index))
+            return found if found < behind else progress.items
+
+        return next_in
+
+
 @dataclass(slots=True, eq=False)
 class Tier:
     """One priority of one queue.
@@ -102,7 +147,7 @@ class Tier:
     feeds: deque[Feed] = field(default_factory=deque)
     later: deque[Feed] = field(default_factory=deque)
     ready: list[tuple[int, int, Lane]] = field(default_factory=list)
-    cursors: deque[tuple[int, int]] = field(default_factory=deque)
+    cursors: deque[Cursor] = field(default_factory=deque)
     lanes: int = 0
     is_lanes_turn: bool = True
 
@@ -124,7 +169,7 @@ class Tier:
                 to.add(feed)
         while self.later and len(self.feeds) < TURNS:
             self.feeds.append(self.later.popleft())
-        for cursor in [cursor for cursor in self.cursors if job in (None, cursor[0])]:
+        for cursor in [cursor for cursor in self.cursors if job in (None, cursor.job)]:
             self.cursors.remove(cursor)
             to.cursors.append(cursor)
         moved = [each for each in self.ready if job in (None, each[2].next_job)]
@@ -159,3 +204,17 @@ class Queue:
         """Wake so many idle workers."""
         for _ in range(min(count, len(self.idle))):
             self.idle.popleft().set()
+
+
+def queues_of(jobs: Sequence[Job]) -> tuple[list[Queue], list[Tier]]:
+    """Return the queue of each job and its tier in there; a queue has the highest priority first."""
+    queues: dict[tuple[str, str], Queue] = {}
+    for job in jobs:
+        key = (job.credential, job.operation.category)
+        queue = queues.setdefault(key, Queue(*key))
+        queue.jobs += 1
+        queue.tiers.setdefault(job.priority, Tier())
+    for queue in queues.values():
+        queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
+    found = [queues[job.credential, job.operation.category] for job in jobs]
+    return found, [queue.tiers[job.priority] for queue, job in zip(found, jobs, strict=True)]

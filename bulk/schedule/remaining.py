@@ -13,7 +13,7 @@ def work_left(scheduler: Scheduler, credential: str, category: str) -> int:
         if routed:
             costs = [paid_each(scheduler, job) for job in scheduler.jobs if job.operation.category == category]
             return -int(-routed * max(costs) // 1)
-    left = 0.0
+    left = float(scheduler.board.free)
     for job in scheduler.jobs:
         is_its = job.credential == credential and job.operation.category == category
         if is_its and not scheduler.is_skipped[job.number]:

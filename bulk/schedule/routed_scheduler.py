@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import Outcome
+from bulk.schedule.board import Board
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.lanes import Index, Lane
-from bulk.schedule.queues import Feed, Queue, Stream, Tier
+from bulk.schedule.lanes import Index
+from bulk.schedule.queues import Feed, Part, Queue, Stream, Tier
 from bulk.schedule.routed_job import RoutedJob
 from bulk.schedule.scheduler import Scheduler
 
@@ -21,8 +22,9 @@ class RoutedScheduler(Scheduler):
         streams: Callable[[int], Stream | None],
         index: Index,
         window: int,
+        board: Board | None = None,
     ) -> None:
-        super().__init__(jobs, progress, streams, index, window)
+        super().__init__(jobs, progress, streams, index, window, board)
         self.routed: dict[int, RoutedJob] = {}
         self._queues_of: dict[int, list[Queue]] = {}
         self._feeds: dict[tuple[int, int], Feed] = {}
@@ -88,9 +90,10 @@ class RoutedScheduler(Scheduler):
         for queue in self._queues_of.get(number, ())[1:]:  # the first one has been seen to
             queue.jobs -= 1
 
-    def _offer(self, number: int) -> None:
+    def _offer(self, part: Part) -> None:
+        number = part.job
         if number not in self.routed:
-            super()._offer(number)
+            super()._offer(part)
             return
         routed, priority, stream = self.routed[number], self.priorities[number], self._streams(number)
         if stream is None:
@@ -104,12 +107,8 @@ class RoutedScheduler(Scheduler):
 
     def _place_all(self, number: int) -> None:
         """Put every lane of a job where it belongs: a window of them might be of owners who are drained."""
-        after = 0
-        while found := self._index.lanes(number, after=after, count=self._window):
-            after += len(found)
-            for lane in found:
-                holds = self._index.holds(lane.key) if self.has_several else frozenset[int]()
-                self._place(Lane(lane.key, lane.label, lane.items, self._index, holds, self._next_left, job=number))
+        for lane in self._window.all_of(number):
+            self._place(lane)
 
     def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
         """Count an outcome."""

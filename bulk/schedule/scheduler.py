@@ -8,7 +8,6 @@ Source: design.md §5.
 """
 
 import heapq
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -16,13 +15,12 @@ import anyio
 
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome
+from bulk.schedule.board import Board, LocalBoard
 from bulk.schedule.job_progress import JobProgress, JobState
+from bulk.schedule.lane_window import LaneWindow
 from bulk.schedule.lanes import Held, Index, Lane
-from bulk.schedule.queues import Feed, Queue, Stream, Tier, Work
-from bulk.schedule.tasks import Copy, Find, JobTask, Make, Skip, TaskQueue
-
-LANES_FOR_EACH = 4
-"""Lanes in memory for each request that may be in flight (count)."""
+from bulk.schedule.queues import Cursor, Feed, Part, Queue, Stream, Tier, Work, queues_of
+from bulk.schedule.tasks import Copy, Find, JobTask, Make, PassBy, Skip, TaskQueue
 
 DONE_LANES = 16
 """Lanes without an item left that are passed by at once (count): after a resume there may be a million of them."""
@@ -33,14 +31,15 @@ class Scheduler:
 
     Args:
         jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
-        index: the lanes on disk. window: lanes in memory, for each of which there are `LANES_FOR_EACH` (count).
+        index: the lanes on disk. window: requests that may be in flight (count), which `LaneWindow` goes by.
+        board: says when jobs are complete; None: as this process sees it.
 
     Attributes:
         is_paused: nothing is offered for a while, and that is no end.
         is_passing_by: items that are never offered still get their outcomes: nothing in flight is no end.
         stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
         finds: feeds whose next item lies far on.
-        numbers: of the jobs, by name. has_several: some lanes come from other indexes, those of derived items.
+        numbers: of the jobs, by name.
         priorities: in force. tier_of: where items of a job are offered; both by number of the job, see `priorities.py`.
     """
 
@@ -51,39 +50,31 @@ class Scheduler:
         streams: Callable[[int], Stream | None],
         index: Index,
         window: int,
+        board: Board | None = None,
     ) -> None:
         self.jobs, self.progress = jobs, progress
+        self.board: Board = board if board is not None else LocalBoard(progress)
         self.states, self.is_skipped = [JobState.WAITING for _ in jobs], [False for _ in jobs]
-        self.queues: dict[tuple[str, str], Queue] = {}
         self.in_flight = 0
         self.is_stopped = self.is_paused = self.is_passing_by = False
         self.stopped = anyio.Event()
-        self._streams, self._index = streams, index
+        self._streams = streams
         self._tasks, self.finds = TaskQueue[JobTask](), TaskQueue[Find]()
-        self._window = window * LANES_FOR_EACH
         self.parked_lanes: dict[int, list[Lane]] = {}
         self._held = Held()
         self.lanes_at_work: set[Lane] = set()
-        self._made: dict[int, Index] = {}
         self._making, self._copying, self._skipping = set[int](), set[int](), set[int]()
         self._incomplete, self._far = len(jobs), 0
-        self._order = itertools.count()
-        self.has_several = any(job.derivation is not None for job in jobs)
+        may_meet = self.board.is_shared or any(job.derivation for job in jobs)
+        self._window = LaneWindow(index, window, may_meet, self._next_left)
         self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
         self._needed_by: list[list[Job]] = [[] for _ in jobs]
-        self._queue_of: list[Queue] = []
-        self.tier_of: list[Tier] = []
         self.priorities = [job.priority for job in jobs]
+        self._queue_of, self.tier_of = queues_of(jobs)
+        self.queues = {(queue.credential, queue.category): queue for queue in self._queue_of}
         for job in jobs:
-            key = (job.credential, job.operation.category)
-            queue = self.queues.setdefault(key, Queue(*key))
-            queue.jobs += 1
-            self._queue_of.append(queue)
-            self.tier_of.append(queue.tiers.setdefault(job.priority, Tier()))
             for name in job.needs:
                 self._needed_by[self.numbers[name]].append(job)
-        for queue in self.queues.values():
-            queue.tiers = dict(sorted(queue.tiers.items(), reverse=True))
 
     def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job."""
@@ -106,6 +97,27 @@ class Scheduler:
         """Start every job that waits for nothing."""
         self._advance(self.jobs)
 
+    def join(self, parts: Iterable[Part]) -> None:
+        """Offer what this process has taken on (`JobProgress.take_on`); what it needs is complete, by the board."""
+        self._advance(self.jobs)
+        for part in parts:
+            if not self.is_skipped[part.job]:
+                self._offer(part)
+            elif self.progress[part.job].left:
+                self._skipping.add(part.job)
+                self._tasks.add(Skip(self.jobs[part.job]))
+            if part.has_superseded:
+                self._tasks.add(PassBy(self.jobs[part.job]))
+
+    def _offer(self, part: Part) -> None:
+        number = part.job
+        tier, stream = self.tier_of[number], self._streams(number)
+        if stream is None:
+            tier.cursors.extend(Cursor(first, part=part.lanes) for first in part.lanes_of or (number,))
+        elif not self.is_skipped[number]:
+            tier.add(Feed(number, stream, part.next_wanted(self.progress[number])))
+        self._queue_of[number].wake(self.progress[number].left)
+
     def _advance(self, jobs: Iterable[Job]) -> None:
         """Complete and start `jobs`, of which something has changed, and those that need them."""
         changed = deque(jobs)
@@ -119,7 +131,7 @@ class Scheduler:
                         self._tasks.add(Make(job))
                     continue
                 self._start(job)
-            if self.states[number] is JobState.RUNNING and self.progress[number].left == 0:
+            if self.states[number] is JobState.RUNNING and self.board.is_complete(number):
                 self._complete(number)
                 changed.extend(self._needed_by[number])
             elif self._may_copy(number):
@@ -158,28 +170,23 @@ class Scheduler:
     def _start(self, job: Job) -> None:
         number = job.number
         self.states[number] = JobState.RUNNING
-        needed = [self.numbers[name] for name in job.needs if job.needs_policy == "all"]
-        if any(self.progress[other].unsuccessful or self.is_skipped[other] for other in needed):
+        needed = [self.numbers[name] for name in job.needs]
+        is_bad = any(self.board.unsuccessful(other) or self.is_skipped[other] for other in needed)
+        if job.needs_policy == "all" and is_bad:
             self.is_skipped[number] = True
             if self.progress[number].left:
                 self._skipping.add(number)
                 self._tasks.add(Skip(job))
-        self._offer(number)
+        if not self.board.is_shared:
+            self._offer(Part(number))
         for lane in self.parked_lanes.pop(number, ()):
             self._place(lane)
         self._queue_of[number].wake(self.progress[number].left)
 
-    def _offer(self, number: int) -> None:
-        tier, stream = self.tier_of[number], self._streams(number)
-        if stream is None:
-            tier.cursors.append((number, 0))
-        elif not self.is_skipped[number]:
-            tier.add(Feed(number, stream, self.progress[number].next_offered))
-
     def made(self, job: Job, index: Index) -> None:
         """The items of a job are known now, and their outcomes so far; `index` has its lanes."""
         self.progress[job.number].is_known = True
-        self._made[job.number] = index
+        self._window.made(job.number, index)
         self._making.discard(job.number)
         self._advance((job,))
 
@@ -232,7 +239,7 @@ class Scheduler:
         queue.wake(len(queue.idle))
 
     def _take_laned(self, tier: Tier) -> Work | None:
-        self._open_lanes(tier)
+        self._window.fill(tier)
         done = 0
         while tier.ready and done < DONE_LANES:
             lane = heapq.heappop(tier.ready)[2]
@@ -240,7 +247,7 @@ class Scheduler:
             entry = lane.head(self._is_over)
             if entry is None:
                 done += 1
-                self._open_lanes(tier)
+                self._window.fill(tier)
                 continue
             if self._tier_for(entry) is tier and self.states[entry.job] is JobState.RUNNING:
                 if not self._held.take(lane):
@@ -248,24 +255,9 @@ class Scheduler:
                 lane.job = entry.job
                 self.lanes_at_work.add(lane)
                 return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation))
-            self._place(lane)
+            if (queue := self._place(lane)) is not None:
+                queue.wake(1)
         return None
-
-    def _open_lanes(self, tier: Tier) -> None:
-        """Fill the window from the index, longest lanes first."""
-        while tier.cursors and tier.lanes < self._window:
-            number, after = tier.cursors.popleft()
-            index = self._made.get(number, self._index)
-            found = index.lanes(number, after=after, count=self._window)
-            for lane in found:
-                holds = index.holds(lane.key) if self.has_several else frozenset[int]()
-                self._push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left, job=number))
-            if len(found) == self._window:
-                tier.cursors.append((number, after + len(found)))
-
-    def _push(self, tier: Tier, lane: Lane) -> None:
-        tier.lanes += 1
-        heapq.heappush(tier.ready, (-lane.left, next(self._order), lane))
 
     def _place(self, lane: Lane) -> Queue | None:
         """Put a free lane where its next item is offered; returns that queue."""
@@ -275,7 +267,7 @@ class Scheduler:
         if self.states[entry.job] is JobState.WAITING:
             self.parked_lanes.setdefault(entry.job, []).append(lane)
             return None
-        self._push(self._tier_for(entry), lane)
+        self._window.push(self._tier_for(entry), lane)
         return self._queue_for(entry)
 
     def _is_over(self, entry: Entry) -> bool:
@@ -364,6 +356,7 @@ class Scheduler:
 
     def passed_by(self, jobs: Iterable[Job]) -> None:
         """Items of these that were skipped, superseded or copies have their outcomes."""
+        self._skipping = {number for number in self._skipping if self.progress[number].left}
         self._advance(jobs)
 
     def abandoned(self, work: Work) -> None:
@@ -402,7 +395,17 @@ class Scheduler:
 
     def _end_if_stalled(self) -> None:
         """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""
-        is_busy = self.is_paused or self.is_passing_by or self._making or self._far or self._copying or self._skipping
-        is_idle = self.in_flight == 0 and not is_busy
-        if self.is_complete or (is_idle and not any(self.has_work(queue) for queue in self.queues.values())):
+        if self.is_complete:
+            self.stop()
+            return
+        is_busy = (
+            self.board.expects_more
+            or self.is_paused
+            or self.is_passing_by
+            or self._making
+            or self._far
+            or self._copying
+            or self._skipping
+        )
+        if self.in_flight == 0 and not is_busy and not any(self.has_work(queue) for queue in self.queues.values()):
             self.stop()

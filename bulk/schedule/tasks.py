@@ -32,13 +32,20 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class PassBy:
+    """Record those superseded items that have joined; then `passed_by`."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
 class Find:
     """Find the next item of this feed, which lies far on in its source; then `arrived`."""
 
     feed: Feed
 
 
-JobTask: TypeAlias = Skip | Make | Copy
+JobTask: TypeAlias = Skip | Make | Copy | PassBy
 
 T = TypeVar("T")
 

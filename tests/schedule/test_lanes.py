@@ -43,7 +43,9 @@ class Rows:
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.rows, self.asked = list(enumerate(entries, 10)), list[int]()
 
-    def lanes(self, job_number: int, *, after: int, count: int) -> Sequence[IndexedLane]:
+    def lanes(
+        self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None
+    ) -> Sequence[IndexedLane]:
         return [IndexedLane(1, len(self.rows))]
 
     def holds(self, lane_key: int) -> frozenset[int]:

@@ -83,9 +83,15 @@ class ListIndex:
         for job, index, lane in rows:
             self._lanes.setdefault(lane, []).append(Entry(job, index, Item()))
 
-    def lanes(self, job_number: int, *, after: int, count: int) -> Sequence[IndexedLane]:
+    def lanes(
+        self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None
+    ) -> Sequence[IndexedLane]:
         """Longest first."""
-        found = [IndexedLane(key, len(items)) for key, items in self._lanes.items() if items[0].job == job_number]
+        found = [
+            IndexedLane(key, len(items))
+            for rank, (key, items) in enumerate(self._lanes.items(), 1)
+            if items[0].job == job_number and (part is None or rank % part[0] == part[1])
+        ]
         return sorted(found, key=lambda lane: -lane.items)[after : after + count]
 
     def holds(self, lane_key: int) -> frozenset[int]:

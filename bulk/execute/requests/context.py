@@ -20,6 +20,7 @@ class ItemTally:
         result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
         is_by_date: that nothing has changed rests on the moment of the last change alone.
+        new_names: what the item has brought into the world.
         is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
     """
 
@@ -40,6 +41,7 @@ class ItemTally:
     is_by_date: bool = False
     result_of: str = ""
     kept_as: bytes | None = None
+    new_names: tuple[str, ...] = ()
 
     def __init__(self, *, is_saved: bool = False, is_alone: bool = False, result_of: str = "") -> None:
         if is_saved:

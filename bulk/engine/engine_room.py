@@ -1,0 +1,115 @@
+"""What lives as long as the process: connections, permits, stored answers. Work comes and goes in `run.py`.
+
+services: watcher of each credential, attendant of each permit queue, and who leases its tokens
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bulk.engine.kept_answers import open_stores, recognise
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import BulkError
+from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.settle import Settler
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Policy
+from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.manifest.manifest import Limits, Platform
+from bulk.model import Effect, Failure, Reply, Request
+from bulk.platform.auth.app_credential import AnyCredential
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.bodies.body_reader import BodyReader
+from bulk.platform.cache.validators import ValidatorStore
+from bulk.platform.classification import Verdict, classify
+from bulk.platform.transport import Transport
+
+ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
+
+
+class EngineRoom:
+    """Sends requests, whoever's they are.
+
+    Args:
+        workspace: for bodies that find no room in memory.
+        work_left: requests still to be sent for (credential, category) (count).
+        stop: called when nothing can be sent any more.
+
+    Attributes:
+        draining: it is set as soon as nobody waits for anything any more.
+        stores: of validators and bodies, by credential; empty where none are kept.
+        transport, sender, settler: there while it is open.
+    """
+
+    transport: Transport
+    sender: RequestSender
+    settler: Settler
+
+    def __init__(
+        self,
+        platform: Platform,
+        limits: Limits,
+        surroundings: Surroundings,
+        workspace: Path,
+        work_left: Callable[[str, str], int],
+        stop: Callable[[BulkError], None],
+    ) -> None:
+        self._platform, self._limits, self._around = platform, limits, surroundings
+        clock = surroundings.clock
+        policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
+        self.governor = Governor(policy, clock, work_left, stop, surroundings.peers)
+        self.body_reader = BodyReader(workspace, clock, surroundings.disk)
+        self.draining = anyio.Event()
+        self.stores: dict[str, ValidatorStore] = {}
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Connect; what was stored is closed afterwards."""
+        limits, around = self._limits, self._around
+        self.body_reader.clear()
+        try:
+            async with Transport(
+                self._platform,
+                concurrency=limits.concurrency,
+                request_timeout_s=limits.request_timeout_s,
+                clock=around.clock,
+                connector=around.connector,
+                body_reader=self.body_reader,
+            ) as self.transport:
+                self.sender = RequestSender(
+                    self.transport, self.governor, self.stores, around.clock, around.dice, self.draining
+                )
+                self.settler = Settler(self.sender, around.clock, limits.settle_s)
+                yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                for store in set(self.stores.values()):
+                    await around.disk(store.close)  # what it still has to write may take a while
+            self.body_reader.clear()
+
+    async def recognise(self, credentials: Mapping[str, AnyCredential]) -> None:
+        """Find out whose the tokens of all accounts are, and open the stores of what is kept for them; while open."""
+        cache, platform, governor = self._around.cache, self._platform, self.governor
+        await recognise(platform, credentials, governor, self.transport, is_keeping=cache is not None)
+        if cache is not None:
+            self.stores |= open_stores(cache, platform, credentials, governor)
+
+    def serve(self, services: TaskGroup) -> None:
+        """Start the services in that group."""
+        services.start_soon(self.governor.loop_load.run)
+        for account in self.governor.accounts.values():
+            services.start_soon(RateLimitPoller(self.governor, account, self._ask).run)
+            for permit_queue in account.queues.values():
+                services.start_soon(self.governor.attend, permit_queue)
+                if permit_queue.tokens is not None:
+                    services.start_soon(permit_queue.tokens.run)
+
+    async def _ask(self, token: Secret) -> tuple[Reply, Verdict] | Failure:
+        """`GET /rate_limit`: free, outside of all permits."""
+        answer = await self.transport.send(ASK_LIMITS, token, None)
+        if isinstance(answer, Failure):
+            return answer
+        return answer, classify(ASK_LIMITS, answer, self._platform.vendor)

@@ -1,0 +1,58 @@
+"""The lanes that are in memory: filled up from the index, the longest first, as they are worked off."""
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator
+
+from bulk.schedule.lanes import Index, Lane
+from bulk.schedule.queues import Cursor, Tier
+
+LANES_FOR_EACH = 4
+"""Lanes in memory for each request that may be in flight (count)."""
+
+
+class LaneWindow:
+    """Brings lanes from the index into the tiers that offer them.
+
+    Args:
+        index: the lanes on disk. in_flight: requests at once, for each of which there are `LANES_FOR_EACH` (count).
+        may_meet: a lane may be met twice: in other indexes, those of derived items, or because parts of a run that
+            join later have items in it.
+        next_left: of a job, the first item from an index on that is still to be done.
+    """
+
+    def __init__(self, index: Index, in_flight: int, may_meet: bool, next_left: Callable[[int, int], int]) -> None:
+        self._index, self._most, self._may_meet = index, in_flight * LANES_FOR_EACH, may_meet
+        self._next_left = next_left
+        self._made: dict[int, Index] = {}
+        self._order = itertools.count()
+
+    def made(self, job: int, index: Index) -> None:
+        """The lanes of that job are in an index of their own."""
+        self._made[job] = index
+
+    def fill(self, tier: Tier) -> None:
+        """Fill a tier from the index, longest lanes first."""
+        while tier.cursors and tier.lanes < self._most:
+            cursor = tier.cursors.popleft()
+            index = self._made.get(cursor.job, self._index)
+            found = index.lanes(cursor.job, after=cursor.after, count=self._most, part=cursor.part)
+            for lane in found:
+                holds = index.holds(lane.key) if self._may_meet else frozenset[int]()
+                self.push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left, job=cursor.job))
+            if len(found) == self._most:
+                tier.cursors.append(Cursor(cursor.job, cursor.after + len(found), cursor.part))
+
+    def all_of(self, job: int) -> Iterator[Lane]:
+        """Yield every lane of a job, the longest first."""
+        after = 0
+        while found := self._index.lanes(job, after=after, count=self._most):
+            after += len(found)
+            for lane in found:
+                holds = self._index.holds(lane.key) if self._may_meet else frozenset[int]()
+                yield Lane(lane.key, lane.label, lane.items, self._index, holds, self._next_left, job=job)
+
+    def push(self, tier: Tier, lane: Lane) -> None:
+        """Have a lane offered by that tier."""
+        tier.lanes += 1
+        heapq.heappush(tier.ready, (-lane.left, next(self._order), lane))

@@ -1,0 +1,92 @@
+"""Items that join a running scheduler, as those of a worker do."""
+
+from bulk.manifest.manifest import Job
+from bulk.model import succeeded
+from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.queues import Part
+from bulk.schedule.scheduler import Scheduler
+from tests.schedule.test_scheduler import ListIndex, ListStream, Write, take
+
+DONE = succeeded({})
+
+
+class SharedBoard:
+    """A board of which others write the state."""
+
+    is_shared = expects_more = True
+    free = 0
+
+    def __init__(self) -> None:
+        self.complete: set[int] = set()
+        self.bad: dict[int, int] = {}
+
+    def is_complete(self, job: int) -> bool:
+        """As it was said."""
+        return job in self.complete
+
+    def unsuccessful(self, job: int) -> int:
+        """As it was said."""
+        return self.bad.get(job, 0)
+
+
+def drained(one: Scheduler) -> list[tuple[int, int]]:
+    """(job, index) of all that is offered now; each ends at once."""
+    found = []
+    while (work := take(one)) is not None:
+        found.append((work.entry.job, work.entry.index))
+        one.ended(work, DONE, 1)
+    return found
+
+
+def test_only_what_joined_is_offered() -> None:
+    """A stream is offered part by part, in any order; nothing left is no end before the board says so."""
+    progress, board = [JobProgress(20, bytearray(3))], SharedBoard()
+    progress[0].leave_all()
+    one = Scheduler([Job(0, "a", Write())], progress, lambda _: ListStream(0, 20), ListIndex([]), 8, board)
+    one.begin()
+    assert drained(one) == []
+    progress[0].take_on(range(12, 16))
+    one.join([Part(0, 12, 16)])
+    assert progress[0].left == 4
+    assert drained(one) == [(0, index) for index in range(12, 16)]
+    progress[0].take_on((3, 5))  # the others of its shard had ended before
+    one.join([Part(0, 3, 6)])
+    assert drained(one) == [(0, 3), (0, 5)]
+    assert progress[0].left == 0
+    assert not one.is_stopped
+    board.expects_more = False
+    one.begin()
+    assert one.is_stopped
+
+
+def test_lanes_join_by_their_rank() -> None:
+    """Of the lanes those of the part are read, also where they begin in an earlier job; what others do is passed by."""
+    rows = [(job, 2 * lane + item, lane) for lane in range(6) for job in range(2) for item in range(2)]
+    progress, board = [JobProgress(12, bytearray(2)), JobProgress(12, bytearray(2))], SharedBoard()
+    for each in progress:
+        each.leave_all()
+    jobs = [Job(0, "a", Write()), Job(1, "b", Write(), needs=("a",))]
+    one = Scheduler(jobs, progress, lambda _: None, ListIndex(rows), 8, board)
+    one.begin()
+    board.complete = {0}  # ranks are counted from 1
+    mine = [index for lane in (0, 3) for index in (2 * lane, 2 * lane + 1)]
+    progress[1].take_on(mine)
+    one.join([Part(1, lanes_of=(0, 1), lanes=(3, 1))])
+    assert sorted(drained(one)) == [(1, index) for index in mine]
+
+
+def test_a_job_whose_needs_failed_is_skipped_for_what_joined() -> None:
+    """The board knows what became of the job that it needs."""
+    progress, board = [JobProgress(8, bytearray(1)), JobProgress(8, bytearray(1))], SharedBoard()
+    for each in progress:
+        each.leave_all()
+    jobs = [Job(0, "a", Write()), Job(1, "b", Write(), needs=("a",))]
+    one = Scheduler(jobs, progress, lambda number: ListStream(number, 8), ListIndex([]), 8, board)
+    one.begin()
+    board.complete, board.bad = {0}, {0: 1}
+    progress[1].take_on(range(4))
+    one.join([Part(1, 0, 4)])
+    assert drained(one) == []
+    task = one.next_task()
+    assert task is not None
+    assert task.job.number == 1
