@@ -24,7 +24,7 @@ from bulk.cli.commands import (
     status,
 )
 from bulk.cli.commands.audits import audit, schedule, sql, tables
-from bulk.cli.commands.cluster import export, forget, store
+from bulk.cli.commands.cluster import export, forget, store, submit, worker
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -96,6 +96,8 @@ for command in (
     init.init,
     examples.examples,
     store.store,
+    worker.worker,
+    submit.submit,
     export.export,
     forget.forget,
     sandbox.sandbox,

@@ -5,6 +5,7 @@ left behind goes with the next one. Lines stand in the order in which they were 
 """
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
@@ -17,6 +18,7 @@ import zstandard
 
 from bulk import exit_codes
 from bulk.errors import RunDirectoryError
+from bulk.ledger.companion_files import NAMED
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
@@ -60,7 +62,7 @@ def export(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     if run.bundle and _has_bundle(store, run.bundle):
-        bundles.download(store, run.bundle, part)
+        _bring_names(store, run.bundle, part)
     with Ledger.open(part, run.identity, now=run.began_at) as ledger:
         ledger.bind_parts()
         with store.transaction() as connection:
@@ -81,6 +83,14 @@ def export(
         ledger.finish(code, status.why, status)
     part.rename(run_dir)
     return status
+
+
+def _bring_names(store: StoreConnection, bundle: bytes, part: Path) -> None:
+    """Of the bundle a run directory has what says where the run came from."""
+    with tempfile.TemporaryDirectory(dir=part.parent, prefix=f"{part.name}-") as folder:
+        for name in bundles.download(store, bundle, Path(folder)):
+            if name in NAMED:
+                (Path(folder) / name).rename(part / name)
 
 
 def _has_bundle(store: StoreConnection, digest: bytes) -> bool:

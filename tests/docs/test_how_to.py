@@ -28,6 +28,7 @@ ASKED = {"migration", "snapshots", "audit", "notebooks", "private-ca", "proxy", 
     "store",
     "monitoring",
     "web-page",
+    "several-machines",
 }
 
 

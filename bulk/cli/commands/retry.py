@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bulk.cli import foreground, output
+from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
 from bulk.errors import UsageError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@stored.in_store
 @click.option(
     "--overwrite",
     "overwrites",
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 def retry(
     *,
     run_dir: Path,
+    store: str | None,
     overwrites: bool,
     only: str | None,
     codes: tuple[str, ...],
@@ -45,6 +48,10 @@ def retry(
     That is what failed, was skipped or is unknown; new lines replace the old ones in the same run directory. What is
     unknown is looked at first, and nothing is overwritten that somebody else has written since.
     """
+    if store is not None:
+        if only or codes or selected:
+            raise UsageError("--only, --code and --job are for run directories, not for runs of a store")
+        return stored_steering.retry(str(run_dir), store)
     from bulk.clock import Clock
     from bulk.engine import commands
     from bulk.engine.again import Again

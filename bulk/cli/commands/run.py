@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bulk.cli import foreground
+from bulk.cli.commands.cluster import stored, submit
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="On a terminal, ask before more items than this are written.",
 )
+@click.option("--store", metavar=stored.STORE, help="Submit it to this store, whose workers do it, and wait.")
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @foreground.showing
 def run(
@@ -37,6 +39,7 @@ def run(
     run_dir: Path | None,
     is_yes: bool,
     confirm_above: int,
+    store: str | None,
     overrides: "Overrides",
     **showing: Any,
 ) -> int:
@@ -45,12 +48,26 @@ def run(
     With the run directory of an earlier run it goes on with that run: nothing is lost, nothing is done twice.
 
     On a terminal it shows what would be done and asks, where something can't be undone or much is written.
+
+    With --store it is submitted: workers of the store do it, and this command waits and takes the results home.
+    Interrupted, it leaves the run to them; the same command waits again.
     """
     from bulk.cli.progress.painter import Painter
     from bulk.cli.question import Question
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
 
+    if store is not None:
+        question = Question(is_yes=is_yes, above=confirm_above, alone=contextlib.nullcontext)
+        return submit.run_in_store(
+            manifest,
+            store,
+            run_dir,
+            overrides=overrides,
+            question=question,
+            progress=showing["progress"],
+            as_json=showing["as_json"],
+        )
     made, is_first = run_dir is None, not commands.RUNS.exists()
     place = _new_run_dir(manifest, overrides) if run_dir is None else run_dir
 

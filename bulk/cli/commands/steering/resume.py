@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bulk.cli import foreground, output
+from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
 from bulk.errors import RunDirectoryError
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@stored.in_store
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
-def resume(*, run_dir: Path, overrides: "Overrides", **showing: Any) -> int:
+def resume(*, run_dir: Path, store: str | None, overrides: "Overrides", **showing: Any) -> int:
     """Go on with RUN, as it was started, or after `bulk pause`.
 
     The manifest, the platform, the sources of credentials and the limits are those that it was started with; an option
     beats them. Nothing is lost, nothing is done twice.
     """
+    if store is not None:
+        return stored_steering.steer(str(run_dir), store, "resume")
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
 

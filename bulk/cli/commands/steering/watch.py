@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bulk.cli import output
+from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS, RunDirectory
 from bulk.errors import UsageError
@@ -23,14 +24,19 @@ EVENTS_S = 0.25
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
+@stored.in_store
 @click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
 @click.option("--events", "is_events", is_flag=True, help="Print items that end and actions as JSON lines instead.")
 @click.option("--after", metavar="POSITION", help="With --events: only what came after that line's position.")
-def watch(run_dir: Path, *, progress: str, is_events: bool, after: str | None) -> int:
+def watch(run_dir: Path, *, store: str | None, progress: str, is_events: bool, after: str | None) -> int:
     """Show RUN while another process drives it.
 
     Ctrl-C detaches, and the run goes on. When the run has ended, the command exits with its exit code.
     """
+    if store is not None:
+        if is_events or after is not None:
+            raise UsageError("--events and --after are for run directories, not for runs of a store")
+        return stored_steering.watch(str(run_dir), store, progress)
     if is_events:
         return _tell_events(run_dir, after)
     if after is not None:

@@ -1,0 +1,75 @@
+"""What a person does to a run in a store: the words of `bulk pause`, `resume`, `stop`, `retry` and `watch`."""
+
+import getpass
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from bulk.cli import event_loop, output
+from bulk.cli.commands.cluster import stored
+
+if TYPE_CHECKING:
+    from bulk.store.connections import StoreConnection
+    from bulk.store.runs import StoredRun
+
+_VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
+
+
+def steer(run: str, address: str, verb: str) -> int:
+    """Pause, resume or stop a run, for all workers; they hear of it at once, or within seconds."""
+    with stored.opened(address, verb) as store:
+        from bulk.store import runs
+
+        state = runs.steer(store, runs.find(store, run), _VERBS[verb], _who(), _WHY.get(verb, ""))
+    output.say(f"{run} is {state}{_NEXT[verb].format(run=run, store=address)}")
+    return 0
+
+
+_WHY = {"pause": "it was paused by `bulk pause`", "stop": "it was stopped by `bulk stop`"}
+_NEXT = {
+    "pause": ": what is in flight ends first; bulk resume {run} --store {store}",
+    "stop": ": what is in flight ends first; bulk resume {run} --store {store}",
+    "resume": "",
+}
+
+
+def _who() -> str:
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def retry(run: str, address: str) -> int:
+    """Let workers do again what did not succeed."""
+    with stored.opened(address, "retry") as store:
+        from bulk.engine.again import RETRIED
+        from bulk.store import runs
+
+        count = runs.reopen(store, runs.find(store, run), frozenset(RETRIED))
+    output.say(f"{count:,} items of {run} are done again" if count else f"There is nothing to retry in {run}.")
+    return 0
+
+
+def watch(run: str, address: str, progress: str) -> int:
+    """Show where a run stands until it has ended."""
+    from bulk.cli.progress.painter import display
+
+    with stored.opened(address, "watch") as store:
+        from bulk.cluster.submission import followed
+
+        try:
+            with display(progress, sys.stderr) as shown:
+                found = event_loop.run(lambda: followed(run, store, shown))
+        except KeyboardInterrupt:
+            output.say(f"detached from {run}, which goes on")
+            return 0
+        return said(store, found, address)
+
+
+def said(store: "StoreConnection", run: "StoredRun", address: str) -> int:
+    """Say how a run stands that is not going on; return its exit code."""
+    from bulk.cluster.submission import exit_code_of
+    from bulk.store import runs
+
+    output.say(f"{run.name} is {run.state}" + (f": {run.why}" if run.why else ""))
+    verb = "export" if run.state == runs.COMPLETE else "resume"
+    output.say(f"bulk {verb} {run.name} --store {address}")
+    return exit_code_of(store, run)

@@ -1,0 +1,86 @@
+"""`bulk submit`: a manifest becomes a run in a store, which workers do."""
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.cli import event_loop, output
+from bulk.cli.commands.cluster import stored, stored_steering
+from bulk.cli.logs import Command
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+
+if TYPE_CHECKING:
+    from bulk.cli.question import Question
+    from bulk.manifest.reading import Overrides
+    from bulk.status import Display
+
+
+@click.command(cls=Command)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@stored.needed_store
+@click.option("--yes", "is_yes", is_flag=True, help="Answer the question before what can't be undone.")
+@as_json
+@overriding(*MANIFEST, *PLATFORM, *LIMITS)
+def submit(*, manifest: Path, store: str, is_yes: bool, as_json: bool, overrides: "Overrides") -> int:
+    """Check MANIFEST here, and submit it to a store; print the run's name.
+
+    Workers of the store do it. The same manifest and items again are the same run, as long as it is not complete.
+    """
+    with stored.opened(store, "submit") as connection:
+        from bulk.cli.question import Question
+        from bulk.cluster.submission import submit_manifest, submitted_json
+        from bulk.status import Silence
+
+        question = Question(is_yes=is_yes, above=sys.maxsize, alone=contextlib.nullcontext)
+        submitted = event_loop.run(
+            lambda: submit_manifest(
+                manifest,
+                connection,
+                overrides=overrides,
+                environ=os.environ,
+                display=Silence(),
+                approve=question,
+            )
+        )
+    output.out(submitted_json(submitted).decode() if as_json else submitted.name)
+    return 0
+
+
+def run_in_store(
+    manifest: Path,
+    store: str,
+    run_dir: Path | None,
+    *,
+    overrides: "Overrides",
+    question: "Question",
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Submit a manifest, show where the run stands until it has ended, and take it home; returns the exit code."""
+    from bulk.cli.progress.painter import display
+
+    with stored.opened(store, "run") as connection:
+        from bulk.cluster import submission
+        from bulk.report import report_files
+        from bulk.report.render import text
+        from bulk.store import runs
+
+        async def wait(shown: "Display") -> tuple[submission.Submitted, runs.StoredRun]:
+            submitted = await submission.submit_manifest(
+                manifest, connection, overrides=overrides, environ=os.environ, display=shown, approve=question
+            )
+            shown.note(f"{submitted.name} {'submitted' if submitted.is_new else 'goes on'} in {store}")
+            return submitted, await submission.followed(submitted.name, connection, shown)
+
+        with display(progress, sys.stderr) as shown:
+            submitted, run = event_loop.run(lambda: wait(shown))
+        target = run_dir or Path("runs") / submitted.name
+        if run.state != runs.COMPLETE:
+            return stored_steering.said(connection, run, store)
+        report = submission.taken_home(connection, run, target, submitted.notes)
+    output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))
+    return report.exit_code

@@ -1,0 +1,68 @@
+"""`bulk worker`: waits for runs in a store, and works on them."""
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.cli import event_loop, output
+from bulk.cli.commands.cluster import stored
+from bulk.cli.logs import Command
+from bulk.cli.options import overriding
+from bulk.errors import UsageError
+
+if TYPE_CHECKING:
+    from bulk.manifest.reading import Overrides
+
+
+@click.command(cls=Command)
+@stored.needed_store
+@click.option(
+    "--base-url", "base_urls", metavar="URL", multiple=True, required=True, help="A platform that tokens may go to."
+)
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), help="Where it keeps its files. Default: a new folder."
+)
+@click.option("--lease", "lease_s", type=click.FloatRange(min=2.0), default=30.0, show_default=True, metavar="SECONDS",
+              help="So long a shard is its own after it was last heard of.")  # fmt: skip
+@overriding(
+    click.option(
+        "--credential",
+        "credentials",
+        metavar="[NAME=]SOURCE",
+        multiple=True,
+        help="Where a token is: env:NAME, file:PATH or command:PROGRAM. Repeatable. Default: env:BULK_TOKEN.",
+    )
+)
+def worker(
+    *, store: str, base_urls: tuple[str, ...], folder: Path | None, lease_s: float, overrides: "Overrides"
+) -> int:
+    """Work on the runs of a store, as many as there are, until a signal comes.
+
+    Start it on any number of machines. The first signal lets requests in flight end and gives the work back; the second
+    stops at once. A worker that is killed loses nothing: another one takes over what it had. Tokens are this worker's
+    own, and go only to the platforms named here, whatever a run says.
+    """
+    with stored.opened(store, "worker"):
+        pass
+    from bulk.cluster.worker import Worker, WorkerSettings
+    from bulk.manifest.platform_section import base_url, credential_source
+    from bulk.store import address
+
+    try:
+        platforms = [base_url(text, allow_insecure_http=False) for text in base_urls]
+        given = overrides.credentials or {"default": "env:BULK_TOKEN"}
+        credentials = {name: credential_source(source, Path.cwd()) for name, source in given.items()}
+    except ValueError as error:
+        raise UsageError(f"bulk worker: {error}") from None
+    if logging.getLogger().level > logging.INFO:
+        logging.getLogger("bulk.cluster").setLevel(logging.INFO)
+    with tempfile.TemporaryDirectory(prefix="bulk-worker-") as own:
+        place = Path(own) if folder is None else folder
+        settings = WorkerSettings(address.read(store), platforms, credentials, place, ttl_s=lease_s)
+        one = Worker(settings)
+        output.say(f"worker {one.name} waits for runs in {store}")
+        event_loop.run(one.run)
+    return 0

@@ -1,0 +1,185 @@
+"""What is in a shard: which items, where they lie, and what whoever had it before has left under way."""
+
+import contextlib
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bulk.bundle.checked import Checked
+from bulk.bundle.index import INDEX, SUPERSEDED
+from bulk.engine.run import Joined
+from bulk.execute.job_streams import JobStreams
+from bulk.execute.resume_state import TAIL_BYTES, ResumeState, earlier_writes, remember_lines
+from bulk.execute.writes.late_writes import LateWrite
+from bulk.ledger.records import Intent
+from bulk.schedule.queues import Part
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+from bulk.store.holding import Key, Span
+from bulk.store.leases import Kind, Shard
+from bulk.store.ledger import StoreLedger
+from bulk.store.shards import NO_LANE, JobToCut
+from bulk.store.view import StoreView
+
+_SQL = statements.load("work")
+
+_ONE_LANE = 1 << 40
+"""No rank is as high: divided by it, each rank is its own remainder."""
+
+
+def jobs_to_cut(checked: Checked, workspace: Path) -> list[JobToCut]:
+    """Return what the cut into shards has to know of each job."""
+    numbers = {job.name: job.number for job in checked.manifest.jobs}
+    laned = _laned(checked, workspace)
+    lanes = _lanes(workspace) if laned else {}
+    return [
+        JobToCut(
+            number=job.number,
+            resource=job.operation.resource,
+            needs=tuple(numbers[name] for name in job.needs),
+            items=found.items,
+            lanes=lanes.get(job.number, {}) if job.number in laned else None,
+        )
+        for job, found in zip(checked.manifest.jobs, checked.jobs, strict=True)
+    ]
+
+
+def _laned(checked: Checked, workspace: Path) -> set[int]:
+    """Return the jobs whose items are offered by their lanes."""
+    streams = JobStreams(checked, workspace)
+    try:
+        return {job.number for job in checked.manifest.jobs if streams.offered(job.number) is None}
+    finally:
+        streams.close()
+
+
+def _lanes(workspace: Path) -> dict[int, Counter[int]]:
+    """Return how many items of each job are in the lane of each rank."""
+    found: dict[int, Counter[int]] = defaultdict(Counter)
+    query = """
+        SELECT entries.job, coalesce(lanes.rank, ?), count(*) FROM entries LEFT JOIN lanes USING (lane)
+        GROUP BY 1, 2"""
+    with _opened(workspace) as database:
+        for job, rank, items in database.execute(query, (NO_LANE,)):
+            found[job][rank] += items
+    return found
+
+
+def _opened(workspace: Path) -> contextlib.closing[sqlite3.Connection]:
+    uri = (workspace / INDEX).absolute().as_uri() + "?mode=ro&immutable=1"
+    return contextlib.closing(sqlite3.connect(uri, uri=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A shard that was claimed, and what was found of it.
+
+    Attributes:
+        spans, items: what is in it, for `Holding.hold`.
+        joined: for the engine. left: items without an outcome (count).
+        late_writes: what was sent twice and may still arrive. lines: the newest results of it.
+        names: what the run has created lately.
+    """
+
+    shard: Shard
+    spans: Sequence[Span]
+    items: Sequence[Key]
+    joined: Joined
+    left: int
+    late_writes: Sequence[LateWrite]
+    lines: Sequence[bytes]
+    names: frozenset[str]
+
+
+class Assigning:
+    """Finds what is in shards of one run; blocks, one thread at a time.
+
+    Args:
+        groups: of each job by its number.
+    """
+
+    def __init__(self, checked: Checked, workspace: Path, store: StoreConnection, groups: Sequence[int]) -> None:
+        self._checked, self._workspace, self._store = checked, workspace, store
+        self._jobs_of: dict[int, list[int]] = defaultdict(list)
+        for number, group in enumerate(groups):
+            self._jobs_of[group].append(number)
+
+    def take(self, shard: Shard, ledger: StoreLedger, now: float) -> Taken:
+        """Hold a shard that was claimed, in the ledger too, and find what is to be done of it (now: monotonic)."""
+        jobs = self._jobs_of[shard.job_group]
+        parts, spans, items = self._range(shard, jobs[0]) if shard.kind is Kind.RANGE else self._lanes(shard, jobs)
+        ledger.holding.hold(shard.no, shard.epoch, spans, items)
+        settle_s = self._checked.manifest.limits.settle_s
+        names = frozenset(ledger.newborn(settle_s))
+        everything: Iterable[Key] = items or [
+            (span.job, each) for span in spans for each in range(span.first, span.behind)
+        ]
+        if shard.epoch == 1:  # nobody has had it before
+            return _taken(shard, spans, items, parts, everything, {}, (), (), names)
+        ledger.took([shard.no])
+        with self._store.using() as connection:
+            ended = set(connection.execute(_SQL["ended_of_shard"], (shard.run, shard.no)).fetchall())
+        view = StoreView(self._store, shard.run, [shard.no])
+        late_writes = earlier_writes(self._checked.manifest.jobs, ledger.late_writes([shard.no]), view, now + settle_s)
+        left = [key for key in everything if key not in ended]
+        lines = view.newest_lines(TAIL_BYTES)
+        intents = ledger.open_intents([shard.no])
+        return _taken(shard, spans, items, parts, left, intents, tuple(late_writes), lines, names)
+
+    @staticmethod
+    def _range(shard: Shard, job: int) -> tuple[list[Part], list[Span], list[Key]]:
+        return [Part(job, shard.first, shard.behind)], [Span(job, shard.first, shard.behind)], []
+
+    def _lanes(self, shard: Shard, jobs: Sequence[int]) -> tuple[list[Part], list[Span], list[Key]]:
+        manifest = self._checked.manifest
+        resource = manifest.jobs[jobs[0]].operation.resource
+        before = [job.number for job in manifest.jobs if job.operation.resource == resource and job.number <= max(jobs)]
+        if shard.kind is Kind.LANE:
+            lanes = (_ONE_LANE, shard.first)
+        else:
+            lanes = (shard.modulus, shard.remainder)
+        chosen = ",".join(map(str, jobs))
+        apart = ",".join(map(str, shard.apart)) or "-1"
+        query = f"""
+            SELECT entries.job, entries.item FROM lanes JOIN entries USING (lane)
+            WHERE lanes.rank % ? = ? AND lanes.rank NOT IN ({apart}) AND entries.job IN ({chosen})"""
+        if shard.kind is Kind.LANE:
+            query = f"""
+                SELECT entries.job, entries.item FROM lanes JOIN entries USING (lane)
+                WHERE lanes.rank % ? = ? AND entries.job IN ({chosen})"""
+        superseded: list[Key] = []
+        with _opened(self._workspace) as database:
+            items = database.execute(query, lanes).fetchall()
+            if shard.kind is Kind.LANES and shard.remainder == 0:
+                also = f"SELECT job, item FROM entries WHERE lane = ? AND job IN ({chosen})"
+                superseded = database.execute(also, (SUPERSEDED,)).fetchall()
+        part = Part(jobs[0], lanes_of=tuple(before), lanes=lanes, has_superseded=bool(superseded))
+        return [part], [], items + superseded
+
+
+def _taken(
+    shard: Shard,
+    spans: Sequence[Span],
+    items: Sequence[Key],
+    parts: Sequence[Part],
+    left: Iterable[Key],
+    intents: Mapping[Key, Intent],
+    late_writes: Sequence[LateWrite],
+    lines: Sequence[bytes],
+    names: frozenset[str],
+) -> Taken:
+    by_job: dict[int, list[int]] = defaultdict(list)
+    for job, index in left:
+        by_job[job].append(index)
+    count = sum(map(len, by_job.values()))
+    return Taken(shard, spans, items, Joined(parts, by_job, intents), count, late_writes, lines, names)
+
+
+def remember(taken: Taken, checked: Checked, resume_state: ResumeState, now: float) -> None:
+    """Have the engine know what was done before in this shard, and by others (now: monotonic)."""
+    for late_write in taken.late_writes:
+        resume_state.late_writes.add(late_write, now)
+    resume_state.recent_creations.add(taken.names, now)
+    remember_lines(resume_state, checked.manifest.jobs, taken.lines, now)

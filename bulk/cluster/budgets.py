@@ -1,0 +1,201 @@
+"""What workers share of their credentials, as one of them reaches it: budgets in rows of the store, and pauses.
+
+The arithmetic is `govern.budgets.shared_bucket`; a row holds it between two questions. Each question is one transaction
+that holds the row's lock, so that they come one after the other, whoever asks. A budget belongs to a platform and a
+token, not to a run: two runs with one token share it.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from bulk.errors import BulkError
+from bulk.govern.accounts import Account, Trust
+from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimited
+from bulk.govern.governor import Governor
+from bulk.govern.peers import SendDeadline
+from bulk.platform.auth.credentials import Credential
+from bulk.platform.classification import Limits
+from bulk.redaction import redact
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+
+_SQL = statements.load("budgets")
+
+POLLER_S = 10.0
+"""A poller that has asked nothing for so long is no poller any more (seconds)."""
+
+FROZEN_S = 60.0
+"""So long others believe that a token was refused (seconds)."""
+
+NEAR_S = 0.1
+"""A pause that ends so little later than a known one is the same (seconds)."""
+
+T = TypeVar("T")
+
+
+def account_key(credential: Credential) -> str:
+    """Return what stands for a credential in the store. Of two workers whose tokens differ, the budgets differ; where a
+    source renews its token, the name alone counts."""
+    token = credential.read()
+    if credential.renews_after_s is not None or credential.ends_at is not None:
+        return credential.name
+    tag = hashlib.blake2b(token.reveal().encode(), digest_size=12, person=b"bulk account").hexdigest()
+    return f"{credential.name} {tag}"
+
+
+class StorePeers:
+    """The other workers (`govern.peers.Peers`); `tell` is the task that tells them of accounts.
+
+    Args:
+        store: a connection of its own.
+        keys: of the accounts, by the names of the credentials.
+        reserve: for a window of that many requests, how many to leave to others.
+        patience_s: how long a request may be under way (seconds).
+    """
+
+    def __init__(
+        self,
+        store: StoreConnection,
+        platform: str,
+        keys: Mapping[str, str],
+        worker: int,
+        reserve: Callable[[int], int],
+        patience_s: float,
+        now: Callable[[], float],
+    ) -> None:
+        self._store, self._platform, self._keys, self._worker = store, platform, keys, worker
+        self._reserve, self._patience_s, self._now = reserve, patience_s, now
+        self.deadline = SendDeadline(0.0)
+        self._one_by_one = anyio.CapacityLimiter(1)
+        self._changed: dict[str, Account] = {}
+        self._wanted = anyio.Event()
+        self._known_until: dict[str, float] = {}
+        with store.using() as connection:
+            for key in keys.values():
+                connection.execute(_SQL["add_account"], (platform, key, key.encode()))
+
+    async def _ask(self, question: Callable[[], T]) -> T | None:
+        """Return what the store says; None where it is out of reach."""
+        try:
+            return await anyio.to_thread.run_sync(question, limiter=self._one_by_one, abandon_on_cancel=True)
+        except BulkError:
+            return None
+
+    async def lease(
+        self, account: str, category: str, wish: Wish, now: float, late: float
+    ) -> tuple[Lease, Bucket | None] | None:
+        """See `Peers`."""
+        return await self._ask(lambda: self._lease((self._platform, self._keys[account], category), wish, now, late))
+
+    def _lease(self, row: tuple[str, str, str], wish: Wish, now: float, late: float) -> tuple[Lease, Bucket | None]:
+        with self._store.transaction() as connection:
+            found = connection.execute(_SQL["lock_bucket"], row).fetchone()
+            if found is None:
+                return (unlimited(wish) if wish.is_unlimited else Lease()), None
+            shared, at = decoded(found[0]), found[1]
+            shared.write_off(at, self._patience_s)
+            lease = shared.lease(self._worker, wish, now, late, at)
+            connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
+        return lease, shared.bucket
+
+    async def marks(self, account: str) -> Mapping[str, int] | None:
+        """See `Peers`."""
+        return await self._ask(lambda: self._marks(self._keys[account]))
+
+    def _marks(self, key: str) -> Mapping[str, int] | None:
+        with self._store.transaction() as connection:
+            values = (self._worker, POLLER_S, self._platform, key, self._worker)
+            if connection.execute(_SQL["poll"], values).fetchone() is None:
+                return None
+            found = connection.execute(_SQL["lock_buckets"], (self._platform, key)).fetchall()
+        return {category: decoded(state).bucket.mark for category, state in found}
+
+    async def told(
+        self, account: str, limits: Mapping[str, Limits], marks: Mapping[str, int], now: float, late: float
+    ) -> None:
+        """See `Peers`."""
+        await self._ask(lambda: self._told(self._keys[account], limits, marks, now, late))
+
+    def _told(self, key: str, limits: Mapping[str, Limits], marks: Mapping[str, int], now: float, late: float) -> None:
+        with self._store.transaction() as connection:
+            rows = dict(connection.execute(_SQL["lock_buckets"], (self._platform, key)).fetchall())
+            for category, one in sorted(limits.items()):
+                row = (self._platform, key, category)
+                if category not in rows:
+                    made = SharedBucket.first_told(one.limit, one.remaining, one.reset, now, self._reserve)
+                    if made is not None:
+                        connection.execute(_SQL["add_bucket"], (*row, encoded(made)))
+                elif category in marks:
+                    shared = decoded(rows[category])
+                    shared.told(one.limit, one.remaining, one.reset, marks[category], now, late, self._reserve)
+                    connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
+            connection.execute("SELECT pg_notify('bulk_budget', %s)", (key,))
+
+    def changed(self, account: Account) -> None:
+        """See `Peers`."""
+        is_frozen = account.trust is Trust.FROZEN
+        if not is_frozen and abs(account.paused_until - self._known_until.get(account.name, 0.0)) < NEAR_S:
+            return
+        self._changed[account.name] = account
+        self._wanted.set()
+
+    async def tell(self) -> None:
+        """Tell of accounts as they change, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            changed, self._changed = self._changed, {}
+            for account in changed.values():
+                self._known_until[account.name] = account.paused_until
+                now = self._now()
+                paused_s, quiet_s = account.paused_until - now, account.quiet_until - now
+                trust = account.trust.value
+                if account.trust is Trust.FROZEN:
+                    paused_s = max(paused_s, FROZEN_S)
+                word = (trust, redact(account.paused_why), paused_s, quiet_s, self._platform, self._keys[account.name])
+                await self._ask(lambda word=word: self._tell(word))  # type: ignore[misc]
+
+    def _tell(self, word: tuple[str, str, float, float, str, str]) -> None:
+        with self._store.transaction() as connection:
+            connection.execute(_SQL["tell"], word)
+            connection.execute("SELECT pg_notify('bulk_account', %s)", (word[-1],))
+
+    async def hear(self, governor: Governor) -> None:
+        """Take over what others have told of the accounts."""
+        found = await self._ask(self._heard)
+        now, names = self._now(), {key: name for name, key in self._keys.items()}
+        for key, trust, why, paused_s, quiet_s in found or ():
+            account = governor.accounts.get(names.get(key, ""))
+            if account is None:
+                continue
+            if trust == Trust.FROZEN.value:
+                account.freeze(now)
+                continue
+            until = now + paused_s
+            self._known_until[account.name] = max(until, account.paused_until)
+            if until > account.paused_until + NEAR_S:
+                if quiet_s is not None and quiet_s > 0.0:
+                    account.pause_all(until, why)
+                else:
+                    account.pause(until, why)
+        governor.wake()
+
+    def _heard(self) -> list[tuple[str, str, str, float, float | None]]:
+        with self._store.using() as connection:
+            return connection.execute(_SQL["hear"], (self._platform,)).fetchall()
+
+
+def encoded(shared: SharedBucket) -> bytes:
+    """Return what stands in a row."""
+    return msgspec.json.encode(shared.data())
+
+
+def decoded(state: bytes) -> SharedBucket:
+    """Return what stood in a row."""
+    return SharedBucket.of_data(msgspec.json.decode(state))

@@ -1,0 +1,296 @@
+"""Shards come and go while the engine runs: claimed when little is left to do, renewed, finished when all is durable.
+
+The store decides all of it. What is lost to somebody else ends the engine at once, without a word about the items that
+were under way: whoever has them now settles them.
+"""
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from bulk.bundle.checked import Checked
+from bulk.clock import Clock
+from bulk.cluster.assignment import Assigning, remember
+from bulk.cluster.board import StoreBoard
+from bulk.cluster.budgets import StorePeers
+from bulk.engine.run import Run
+from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.execute.resume_state import ResumeState
+from bulk.ledger.records import Entry, Record
+from bulk.redaction import redact
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+from bulk.store.leases import Ended, Lease, Leases, Shard
+from bulk.store.ledger import StoreLedger
+
+_SQL = statements.load("work")
+
+log = logging.getLogger("bulk.cluster")
+
+TICK_S = 0.5
+"""How often it is looked whether there is more to do, at least (seconds); a notice of the store is sooner."""
+
+AHEAD = 4
+"""With fewer items left than so many for each request in flight, another shard is claimed."""
+
+MARGIN_S = 2.0
+"""Nothing is sent so shortly before a lease ends (seconds)."""
+
+T = TypeVar("T")
+
+
+class ShardLedger(StoreLedger):
+    """The ledger of a worker, which counts what is still to be written of each shard.
+
+    Attributes:
+        left: items of each shard without an outcome that is durable (count).
+    """
+
+    def __init__(self, *given: Any, on_over: Callable[[], None]) -> None:
+        """Open it; `on_over` is called in the thread that writes, when a shard has nothing left."""
+        super().__init__(*given)
+        self._on_over, self._counting = on_over, threading.Lock()
+        self.left: dict[int, int] = {}
+
+    def commit(self, batch: Sequence[Entry], *more: Any, **named: Any) -> None:
+        """See `StoreLedger`."""
+        super().commit(batch, *more, **named)
+        is_over = False
+        with self._counting:
+            for entry in batch:
+                if type(entry) is Record:
+                    shard = self.holding.shard_of(entry.job, entry.finished.index)
+                    self.left[shard] -= 1
+                    is_over = is_over or self.left[shard] == 0
+        if is_over:
+            self._on_over()
+
+    def over(self) -> list[int]:
+        """Return the shards that have nothing left."""
+        with self._counting:
+            return [shard for shard, left in self.left.items() if left == 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands in the store.
+
+    Attributes:
+        state, why: see `runs.StoredRun`. age_s: since it was submitted (seconds).
+        workers: that hold shards of it (count). open: shards that are not done (count). free: items of those that
+            nobody holds (count). finished, failed: items (counts).
+    """
+
+    state: str
+    why: str
+    age_s: float
+    workers: int
+    open: int
+    free: int
+    finished: int
+    failed: int
+
+
+class Keeper:
+    """Keeps one run's shards for one worker; `run` is its task.
+
+    Args:
+        leases: of the worker. ledger: of the run.
+        store: a connection that nobody else uses.
+    """
+
+    def __init__(
+        self,
+        checked: Checked,
+        resume_state: ResumeState,
+        leases: Leases,
+        ledger: ShardLedger,
+        store: StoreConnection,
+        peers: StorePeers,
+        board: StoreBoard,
+    ) -> None:
+        self._checked, self._resume_state, self._leases, self._ledger = checked, resume_state, leases, ledger
+        self._store, self._peers, self._board = store, peers, board
+        self._assigning = Assigning(checked, ledger.run_dir, store, board.groups)
+        self._limits = checked.manifest.limits
+        self._held: dict[int, Lease] = {}
+        self._clock = Clock()
+        self._noticed = anyio.Event()
+        self._limiter = anyio.CapacityLimiter(1)
+        self.standing: Standing | None = None
+        self._is_wanted_elsewhere = False
+
+    def notice(self) -> None:
+        """Something has changed: look."""
+        self._noticed.set()
+
+    async def _blocking(self, call: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(call, limiter=self._limiter)
+
+    async def run(self, run: Run) -> None:
+        """Claim, renew and finish until there is nothing to do here, or the run stops; the engine ends then."""
+        await run.begun.wait()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._renew, run)
+                await self._work(run)
+                group.cancel_scope.cancel()
+        except* BulkError as errors:
+            why = errors.exceptions[0]
+            run.stop_now(why if isinstance(why, BulkError) else RunStopped(str(why)))
+
+    async def _work(self, run: Run) -> None:
+        while True:
+            self._noticed = anyio.Event()
+            try:
+                await self._look(run)
+            except RunStopped as away:
+                log.warning("%s", away)
+            if self._is_at_end(run):
+                run.expect_no_more()
+                return
+            with anyio.move_on_after(TICK_S):
+                await self._noticed.wait()
+
+    async def _look(self, run: Run) -> None:
+        await self._finish(run)
+        self.standing = standing = await self._blocking(self._read_standing)
+        await self._peers.hear(run.governor)
+        await self._stop_where_due(run, standing)
+        self._share(run, standing)
+        while standing.state == "running" and run.left < AHEAD * self._limits.concurrency:
+            if not await self._claim(run):
+                break
+        if not self._held and not run.left:
+            elsewhere = await self._blocking(self._leases.claimable)
+            self._is_wanted_elsewhere = any(other != self._ledger.run for other in elsewhere)
+
+    def _is_at_end(self, run: Run) -> bool:
+        return self.is_told_to_end and not run.left and not self._held
+
+    def _read_standing(self) -> Standing:
+        with self._store.using() as connection:
+            row = connection.execute(_SQL["standing"], (self._ledger.run,)).fetchone()
+        if row is None:
+            raise RunDirectoryError("the run was forgotten")
+        return Standing(*row)
+
+    def _share(self, run: Run, standing: Standing) -> None:
+        """`limits.concurrency` is the run's: each worker has its part."""
+        most = max(1, math.ceil(self._limits.concurrency / max(1, standing.workers)))
+        self._board.free = standing.free // max(1, standing.workers)
+        if most != run.limits.concurrency:
+            run.change_limits(replace(run.limits, concurrency=most))
+
+    @property
+    def is_told_to_end(self) -> bool:
+        """Whether the store says that there is nothing to do any more in this run, or not now."""
+        if self._is_wanted_elsewhere:
+            return True
+        return self.standing is not None and (self.standing.open == 0 or self.standing.state != "running")
+
+    async def stop(self, why: str) -> None:
+        """Stop the run, for all workers."""
+
+        def stop() -> None:
+            with self._store.using() as connection:
+                connection.execute(_SQL["stop"], (redact(why), self._ledger.run))
+                connection.execute("SELECT pg_notify('bulk_state', %s)", (str(self._ledger.run),))
+
+        await self._blocking(stop)
+
+    async def _stop_where_due(self, run: Run, standing: Standing) -> None:
+        if standing.state != "running":
+            run.stop(RunStopped(standing.why or f"the run is {standing.state}"))
+            return
+        if why := self._why_to_stop(standing):
+            await self.stop(why)
+            run.stop(RunStopped(why))
+
+    def _why_to_stop(self, standing: Standing) -> str:
+        limits, share = self._limits, self._limits.failures
+        if limits.max_duration_s is not None and standing.age_s > limits.max_duration_s:
+            return "limits.max_duration is over"
+        if share is None or (share.fraction is not None and standing.finished < 100):
+            return ""
+        if standing.failed <= share.of(standing.finished):
+            return ""
+        return f"{standing.failed:,} of {standing.finished:,} items failed, more than limits.failures allows"
+
+    async def _claim(self, run: Run) -> bool:
+        """Take on one more shard; False: there is none to be had."""
+        asked_at, shards = await self._blocking(lambda: self._leases.claim(self._ledger.run, 1))
+        if not shards:
+            return False
+        shard = shards[0]
+        if not self._held:
+            self._prolong(run, asked_at)
+        self._held[shard.no] = Lease(shard.run, shard.no, shard.epoch)
+        try:
+            await self._take_on(run, shard)
+        except RunStopped:  # it can't be known what is in it: its lease ends by itself
+            del self._held[shard.no]
+            self._ledger.holding.let_go(shard.no)
+            raise
+        return True
+
+    async def _take_on(self, run: Run, shard: Shard) -> None:
+        rows = await self._blocking(lambda: self._board.read(self._store))
+        taken = await self._blocking(lambda: self._assigning.take(shard, self._ledger, self._clock.monotonic()))
+        self._board.take(rows)
+        self._ledger.left[shard.no] = taken.left
+        remember(taken, self._checked, self._resume_state, self._clock.monotonic())
+        log.info(
+            "shard %d, epoch %d: %d items, %d open", shard.no, shard.epoch, taken.left, len(taken.joined.open_intents)
+        )
+        run.join(taken.joined)
+        if not taken.left:
+            self.notice()
+
+    def _prolong(self, run: Run, asked_at: float) -> None:
+        """What is held is held from that moment on (`Clock.elapsed`)."""
+        was_over = self._clock.elapsed() >= self._peers.deadline.at
+        self._peers.deadline.at = asked_at + self._leases.ttl_s - min(MARGIN_S, self._leases.ttl_s / 4)
+        if was_over:
+            run.governor.wake()
+
+    async def _finish(self, run: Run) -> None:
+        """End shards that have nothing left, by what is written."""
+        for shard in self._ledger.over():
+            lease = self._held.get(shard)
+            if lease is None:
+                continue
+            ended = await self._blocking(lambda lease=lease: self._leases.finish(lease))  # type: ignore[misc]
+            if ended is not Ended.DONE:
+                raise RunDirectoryError(f"shard {shard} is {ended.value}, though this worker has done all of it")
+            del self._held[shard], self._ledger.left[shard]
+            self._ledger.holding.let_go(shard)
+
+    async def _renew(self, run: Run) -> None:
+        limiter = anyio.CapacityLimiter(1)
+        while True:
+            await self._clock.sleep(self._leases.ttl_s / 4)
+            leases = list(self._held.values())
+            if not leases:
+                continue
+            try:
+                renewed = await anyio.to_thread.run_sync(self._leases.renew, leases, limiter=limiter)
+            except RunStopped as away:
+                log.warning("the leases could not be renewed: %s", away)
+                continue
+            lost = [lease.shard for lease in renewed.lost if lease.shard in self._held]
+            if lost:
+                raise RunDirectoryError(f"another worker has taken over shards {lost}, or their leases are over")
+            self._prolong(run, renewed.asked_at)
+
+    async def release(self) -> None:
+        """Give back what is held, when nothing of it is in flight any more."""
+        leases, self._held = list(self._held.values()), {}
+        if leases:
+            await self._blocking(lambda: self._leases.release(leases))

@@ -1,0 +1,116 @@
+"""What a worker needs of a manifest: its text, what was given beside it, and the files that it names.
+
+A worker checks it again: so it has an index of its own, and what it works on is what was submitted. Nothing in it says
+where a token is: that is the worker's own. Source: interface.md §4 (store).
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bulk.bundle.checked import Checked
+from bulk.bundle.index import INDEX
+from bulk.capabilities import HoldsSecrets
+from bulk.engine.execution import MANIFEST
+from bulk.engine.origin import NAME as ORIGIN
+from bulk.engine.origin import Origin
+from bulk.errors import UsageError
+from bulk.items.sources import STDIN
+from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.reading import Overrides, read_manifest
+from bulk.redaction import redact
+from bulk.storage.private_files import replacing
+
+FILES = "files"
+"""The folder of the files that a manifest names, as they lie below its own."""
+
+
+def refuse_what_stays_here(manifest: Manifest) -> None:
+    """Look for what a worker could not do.
+
+    Raises:
+        UsageError: the message names the job and the way out.
+    """
+    for job in manifest.jobs:
+        why = _why_not(job)
+        if why:
+            raise UsageError(f"--store: jobs.{job.name}: {why}; run it without --store")
+    if redact(manifest.text) != manifest.text:
+        raise UsageError("--store: the manifest holds a secret, which must not stand in a store; name a file with it")
+
+
+def _why_not(job: Job) -> str:
+    if job.items_path == STDIN:
+        return "items from standard input are on this machine alone; write them into a file"
+    if job.derivation is not None:
+        return "items that are made from another job's results can't be shared out"
+    if job.save is not None:
+        return "what is saved would lie on many machines"
+    if isinstance(job.operation, HoldsSecrets):
+        return "its items hold secrets, which must not stand in a store"
+    return ""
+
+
+@contextlib.contextmanager
+def packed(checked: Checked, origin: Origin, workspace: Path) -> Iterator[tuple[Path, Sequence[str]]]:
+    """Yield a folder and the names in it that make the bundle; `workspace` has what the check made.
+
+    Raises:
+        UsageError: an items file lies outside of the manifest's folder.
+    """
+    manifest = checked.manifest
+    folder = manifest.path.resolve().parent
+    names = {f"{FILES}/{name}" for name in _items_files(manifest, folder)}
+    names |= {f"{FILES}/{name}" for name in _content_files(workspace)}
+    own = msgspec.structs.replace(origin, credentials={}, cache=None)
+    for name, data in ((MANIFEST, manifest.text.encode()), (ORIGIN, own.text())):
+        with replacing(workspace / name) as file:
+            file.write(data)
+    link = workspace / FILES
+    link.symlink_to(folder, target_is_directory=True)
+    try:
+        yield workspace, sorted((MANIFEST, ORIGIN, *names))
+    finally:
+        link.unlink()
+
+
+def _items_files(manifest: Manifest, folder: Path) -> Iterator[str]:
+    for job in manifest.jobs:
+        if job.items_path is None:
+            continue
+        path = job.items_path
+        found = path if path.is_relative_to(folder) else path.resolve()
+        if not found.is_relative_to(folder):
+            raise UsageError(f"--store: jobs.{job.name}: its items file must lie below the manifest's folder, {folder}")
+        yield str(found.relative_to(folder))
+
+
+def _content_files(workspace: Path) -> list[str]:
+    """Return the files that items name, as the check has found them."""
+    path = workspace / INDEX
+    if not path.is_file():
+        return []
+    with contextlib.closing(sqlite3.connect(path.absolute().as_uri() + "?mode=ro&immutable=1", uri=True)) as database:
+        return [name for (name,) in database.execute("SELECT name FROM files")]
+
+
+def unpacked(workspace: Path, credentials: Mapping[str, str]) -> tuple[Manifest, Origin]:
+    """Return the manifest that was downloaded there, with the worker's credentials (name -> source) and no others.
+
+    Raises:
+        UsageError: it uses one that the worker does not have.
+        BulkError: it can't be read.
+    """
+    origin = Origin.load(workspace)
+    given = Overrides(credentials=dict(credentials))
+    files = workspace / FILES
+    files.mkdir(mode=0o700, exist_ok=True)
+    manifest = read_manifest(files / MANIFEST, origin.overrides(given), {}, text_at=workspace / MANIFEST)
+    missing = sorted({job.credential for job in manifest.jobs} - set(credentials))
+    if missing:
+        names = ", ".join(missing)
+        raise UsageError(f"the run uses credentials that this worker does not have ({names}): --credential NAME=SOURCE")
+    return manifest, origin

@@ -1,0 +1,155 @@
+"""A manifest becomes a run in a store; whoever submitted it may wait for its end, and take it home as a directory."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from bulk import exit_codes
+from bulk.clock import Clock
+from bulk.cluster.assignment import jobs_to_cut
+from bulk.cluster.engine_tag import engine_tag
+from bulk.cluster.packing import packed, refuse_what_stays_here
+from bulk.engine.approval import Approve
+from bulk.engine.execution import Prepared, prepare, report
+from bulk.engine.origin import Origin
+from bulk.exit_codes import ExitCode
+from bulk.ledger.view import LedgerView
+from bulk.manifest.reading import Overrides, read_manifest
+from bulk.report.record import Report
+from bulk.report.timeline import merged
+from bulk.status import Display, JobStatus, RunStatus
+from bulk.store import bundles, runs
+from bulk.store.connections import StoreConnection
+from bulk.store.export import export
+from bulk.store.leases import GRACE_S
+from bulk.store.schema import refuse_other
+from bulk.store.shards import SHARD_ITEMS, cut
+from bulk.store.view import StoreView
+
+LOOK_S = 0.5
+"""How often it is looked where a run stands that is waited for (seconds)."""
+
+SHARED_BY, LEAST_ITEMS = 32, 50
+"""A run has about so many shards at least, if they have so many items then (counts)."""
+
+ENDED = (runs.COMPLETE, runs.STOPPED, runs.PAUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A run in a store; `is_new`: it was not there before. notes: of its check."""
+
+    name: str
+    is_new: bool
+    notes: tuple[str, ...]
+
+
+async def submit_manifest(
+    path: Path,
+    store: StoreConnection,
+    *,
+    overrides: Overrides,
+    environ: Mapping[str, str],
+    display: Display,
+    approve: Approve | None = None,
+) -> Submitted:
+    """Check a manifest here, and submit it; the same manifest and items again are the same run.
+
+    Raises:
+        BulkError: it can't be used, or not on several machines, or the store can't be reached; nothing was submitted.
+    """
+    clock = Clock()
+    await anyio.to_thread.run_sync(refuse_other, store)
+    manifest = read_manifest(path, overrides, environ)
+    refuse_what_stays_here(manifest)
+    with tempfile.TemporaryDirectory(prefix="bulk-submit-") as folder:
+        workspace = Path(folder)
+        prepared = await prepare(manifest, workspace, display, clock)
+        if approve is not None:
+            approve(prepared.checked)
+        origin = Origin.of(manifest, overrides)
+        name, is_new = await anyio.to_thread.run_sync(_submit, store, prepared, origin, workspace, clock)
+    return Submitted(name, is_new, prepared.checked.notes)
+
+
+def _submit(
+    store: StoreConnection, prepared: Prepared, origin: Origin, workspace: Path, clock: Clock
+) -> tuple[str, bool]:
+    checked = prepared.checked
+    limits = checked.manifest.limits
+    with packed(checked, origin, workspace) as (folder, names):
+        bundle = bundles.upload(store, folder, names)
+    found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
+    stamp = int(clock.now())
+    submission = runs.Submission(
+        name=f"{checked.manifest.name}-{stamp}",
+        identity=prepared.identity,
+        bundle=bundle,
+        engine=engine_tag(),
+        limits={"concurrency": limits.concurrency, "request_timeout_s": limits.request_timeout_s},
+        grace_s=limits.request_timeout_s + GRACE_S,
+        groups=found.groups,
+        shards=found.shards,
+    )
+    return runs.submit(store, submission)
+
+
+def shard_items_of(items: int) -> int:
+    """Return about how many items a shard of a run with so many has: a small run is shared, too (counts)."""
+    return max(LEAST_ITEMS, min(SHARD_ITEMS, items // SHARED_BY))
+
+
+async def followed(name: str, store: StoreConnection, display: Display) -> runs.StoredRun:
+    """Show where a run stands until it has ended or is paused; return how it stands then."""
+    clock = Clock()
+    while True:
+        run = await anyio.to_thread.run_sync(runs.find, store, name)
+        display.update(status_of(run, clock.now()))
+        if run.state in ENDED:
+            return run
+        await clock.sleep(LOOK_S)
+
+
+def exit_code_of(store: StoreConnection, run: runs.StoredRun) -> int:
+    """Return the exit code that tells how a run in a store has ended, or why it does not go on; blocks."""
+    superseded = sum(items for _, code, items in StoreView(store, run.id).error_counts() if code == "superseded")
+    ended: dict[str, int] = {}
+    for outcomes in run.counts.values():
+        for outcome, items in outcomes.items():
+            ended[outcome] = ended.get(outcome, 0) + items
+    codes = {one.exit_code for one in runs.participants(store, run.id)}
+    reason = ExitCode.CREDENTIAL_REFUSED if ExitCode.CREDENTIAL_REFUSED in codes else None
+    return exit_codes.of_run(ended, superseded, is_complete=run.state == runs.COMPLETE, stopped_with=reason)
+
+
+def status_of(run: runs.StoredRun, now: float) -> RunStatus:
+    """Return where a run in a store stands, as a display shows it (UTC epoch seconds, this machine's time)."""
+    jobs = []
+    for number, (name, operation, items) in enumerate(run.identity.jobs):
+        outcomes = dict(run.counts.get(number, {}))
+        is_over = sum(outcomes.values()) >= items
+        jobs.append(
+            JobStatus(name=name, operation=operation, items=items, outcomes=outcomes,
+                      state="complete" if is_over else "running")
+        )  # fmt: skip
+    state = {"pausing": "pausing", "paused": "paused", "stopping": "draining"}.get(run.state, run.state)
+    ahead_s = run.at - now
+    return RunStatus(
+        name=run.name, state=state, at=now, started_at=run.began_at - ahead_s, jobs=tuple(jobs), why=run.why
+    )
+
+
+def taken_home(store: StoreConnection, run: runs.StoredRun, run_dir: Path, notes: tuple[str, ...] = ()) -> Report:
+    """Export a run into an ordinary run directory, with its reports; blocks."""
+    export(store, run, run_dir, merged)
+    return report(LedgerView(run_dir), run_dir, notes)
+
+
+def submitted_json(submitted: Submitted) -> bytes:
+    """Return what `bulk submit --json` prints."""
+    return msgspec.json.encode({"run": submitted.name, "is_new": submitted.is_new})

@@ -1,0 +1,296 @@
+"""One worker: a process with one engine, which works on one run after the other, as long as there is something to do.
+
+Nothing that a manifest says reaches further than this worker was told: tokens come from its own command line, and go
+only to the platforms that are named there. Source: interface.md §4 (worker).
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import psycopg
+
+from bulk.clock import Clock
+from bulk.cluster.board import StoreBoard
+from bulk.cluster.budgets import StorePeers, account_key
+from bulk.cluster.engine_tag import engine_tag
+from bulk.cluster.keeping import Keeper, ShardLedger
+from bulk.cluster.packing import unpacked
+from bulk.engine.execution import Prepared, credentials_of, perform, prepare
+from bulk.engine.run import Run
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
+from bulk.execute.resume_state import ResumeState
+from bulk.execute.writes.late_writes import LateWrites
+from bulk.execute.writes.recent_creations import RecentCreations
+from bulk.execute.writes.recent_writes import RecentWrites
+from bulk.exit_codes import ExitCode
+from bulk.platform.auth.credentials import Credential
+from bulk.schedule.job_progress import JobProgress
+from bulk.status import Silence
+from bulk.storage.private_files import DIRECTORY_MODE
+from bulk.store import bundles, runs
+from bulk.store.address import StoreAddress
+from bulk.store.connections import StoreConnection, connect
+from bulk.store.holding import Holding
+from bulk.store.leases import GRACE_S, TTL_S, Leases
+from bulk.store.schema import refuse_other
+
+log = logging.getLogger("bulk.cluster")
+
+IDLE_S = 1.0
+"""How often a worker without work asks for some (seconds); a notice of the store is sooner."""
+
+AGAIN_S = 30.0
+"""After a run that it could not work on, a worker leaves that one alone for so long (seconds)."""
+
+CHANNELS = ("bulk_state", "bulk_shard", "bulk_budget", "bulk_account")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker was told.
+
+    Attributes:
+        base_urls: platforms that its tokens may be sent to, normalized.
+        credentials: name -> source.
+        folder: where it keeps its files.
+        ttl_s: how long a lease is good for (seconds).
+    """
+
+    store: StoreAddress
+    base_urls: Sequence[str]
+    credentials: Mapping[str, str]
+    folder: Path
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    ttl_s: float = TTL_S
+
+
+class Worker:
+    """Works until it is told to stop."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings, self._clock = settings, Clock()
+        self.name = f"{socket.gethostname()}-{os.getpid()}"
+        self._engine = engine_tag()
+        self._run: Run | None = None
+        self._keeper: Keeper | None = None
+        self._is_ending = False
+        self._noticed = anyio.Event()
+        self._left_alone: dict[int, float] = {}
+
+    def connection(self, purpose: str) -> StoreConnection:
+        """Return a connection of its own."""
+        return StoreConnection(self._settings.store, purpose)
+
+    async def run(self) -> None:
+        """Work until a signal comes.
+
+        Raises:
+            RunStopped: the store can't be reached at the start.
+            RunDirectoryError: it is of another version, or this user may not work on its runs.
+        """
+        with ExitStack() as stack:
+            store = stack.enter_context(self.connection("worker"))
+            await anyio.to_thread.run_sync(refuse_other, store)
+            leases = Leases(store, self.name, self._engine, self._clock.elapsed, ttl_s=self._settings.ttl_s)
+            async with anyio.create_task_group() as group:
+                await group.start(self._watch_signals)
+                group.start_soon(self._listen)
+                await self._work(leases)
+                group.cancel_scope.cancel()
+            await anyio.to_thread.run_sync(leases.leave)
+
+    async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+            task_status.started()
+            async for number in received:
+                reason = Interrupted(signal.Signals(number).name, 128 + number)
+                if self._run is not None:
+                    (self._run.stop_now if self._is_ending else self._run.stop)(reason)
+                self._is_ending = True
+                self._notice()
+
+    def _notice(self) -> None:
+        self._noticed.set()
+        if self._keeper is not None:
+            self._keeper.notice()
+
+    async def _listen(self) -> None:
+        """Hear what the store tells; what is missed is asked for a moment later."""
+        connection: psycopg.Connection | None = None
+        try:
+            while True:
+                try:
+                    if connection is None:
+                        connection = await anyio.to_thread.run_sync(self._ear)
+                    heard = await anyio.to_thread.run_sync(partial(_heard, connection), abandon_on_cancel=True)
+                except (psycopg.Error, BulkError):
+                    connection = None
+                    await self._clock.sleep(IDLE_S)
+                    continue
+                if "bulk_budget" in heard and self._run is not None:
+                    for account in self._run.governor.accounts.values():
+                        for queue in account.queues.values():
+                            if queue.tokens is not None:
+                                queue.tokens.look()
+                if heard - {"bulk_budget"}:
+                    self._notice()
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _ear(self) -> psycopg.Connection:
+        connection = connect(self._settings.store, "worker listens")
+        for channel in CHANNELS:
+            connection.execute(f"LISTEN {channel}".encode())
+        return connection
+
+    async def _work(self, leases: Leases) -> None:
+        while not self._is_ending:
+            self._noticed = anyio.Event()
+            worked = False
+            try:
+                await anyio.to_thread.run_sync(leases.tidy)
+                for run in await anyio.to_thread.run_sync(leases.claimable):
+                    if self._left_alone.get(run, 0.0) <= self._clock.monotonic() and not self._is_ending:
+                        await self._try(run, leases)
+                        worked = True
+            except RunStopped as away:
+                log.warning("%s", away)
+            if not worked and not self._is_ending:
+                with anyio.move_on_after(IDLE_S):
+                    await self._noticed.wait()
+
+    async def _try(self, run: int, leases: Leases) -> None:
+        try:
+            await self._work_on(run, leases)
+        except BulkError as flaw:
+            log.warning("run %d: %s", run, flaw)
+            self._left_alone[run] = self._clock.monotonic() + (0.0 if isinstance(flaw, RunDirectoryError) else AGAIN_S)
+        finally:
+            self._run = self._keeper = None
+
+    async def _work_on(self, number: int, leases: Leases) -> None:
+        """Work on a run until there is nothing to do in it."""
+        with ExitStack() as stack:
+            store = stack.enter_context(self.connection("worker looks"))
+            run = await anyio.to_thread.run_sync(partial(_numbered, store, number))
+            workspace = self._settings.folder / f"{run.name}-{number}"
+            prepared, credentials = await self._prepared(store, run, workspace)
+            manifest = prepared.checked.manifest
+            keys = {name: account_key(one) for name, one in credentials.items()}
+            limits = manifest.limits
+            peers = StorePeers(
+                stack.enter_context(self.connection("worker budgets")),
+                manifest.platform.base_url,
+                keys,
+                leases.worker,
+                limits.reserve.of,
+                limits.request_timeout_s + GRACE_S,
+                self._clock.monotonic,
+            )
+            board = StoreBoard(number)
+            board.take(await anyio.to_thread.run_sync(board.read, store))
+            await self._perform(prepared, credentials, leases, peers, board, store, number, workspace, stack)
+
+    async def _perform(
+        self,
+        prepared: Prepared,
+        credentials: Mapping[str, Credential],
+        leases: Leases,
+        peers: StorePeers,
+        board: StoreBoard,
+        store: StoreConnection,
+        number: int,
+        workspace: Path,
+        stack: ExitStack,
+    ) -> None:
+        records, loop = self.connection("worker records"), asyncio.get_running_loop()
+
+        def on_over() -> None:
+            loop.call_soon_threadsafe(self._notice)
+
+        ledger = ShardLedger(records, number, leases.worker, workspace, Holding(), on_over=on_over)
+        stack.enter_context(ledger)
+        resume_state = _nothing_held(prepared)
+        keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board)
+        around = Surroundings(environ={}, peers=peers, board=board)
+        async with anyio.create_task_group() as group:
+
+            def attach(run: Run) -> None:
+                self._run = run
+                group.start_soon(keeper.run, run)
+
+            group.start_soon(peers.tell)
+            ended = await perform(prepared, ledger, resume_state, credentials, Silence(), around, attach=attach)
+            group.cancel_scope.cancel()
+        log.info("run %d: %s", number, ended.why or "nothing is left")
+        await keeper.release()
+        if ended.exit_code == ExitCode.CREDENTIAL_REFUSED:
+            await keeper.stop(ended.why)
+        elif not keeper.is_told_to_end and not self._is_ending:  # the platform is out of reach, say
+            self._left_alone[number] = self._clock.monotonic() + AGAIN_S
+
+    async def _prepared(
+        self, store: StoreConnection, run: runs.StoredRun, workspace: Path
+    ) -> tuple[Prepared, dict[str, Credential]]:
+        """Download and check what was submitted.
+
+        Raises:
+            UsageError: the run goes to a platform, or needs a credential, that this worker was not told.
+        """
+        if run.identity.base_url not in self._settings.base_urls:
+            raise UsageError(f"it goes to {run.identity.base_url}, which no --base-url of this worker names")
+        await anyio.to_thread.run_sync(_download, store, run.bundle, workspace)
+        manifest, _ = unpacked(workspace, self._settings.credentials)
+        prepared = await prepare(manifest, workspace, Silence(), self._clock)
+        if runs.identity_digest(prepared.identity) != runs.identity_digest(run.identity):
+            raise UsageError("what was downloaded is not what was submitted: this worker reads it otherwise")
+        own = replace(manifest.platform, credentials=self._settings.credentials)
+        credentials = credentials_of(replace(manifest, platform=own), self._settings.environ, self._clock)
+        needed = {job.credential for job in manifest.jobs}
+        found: dict[str, Credential] = {}
+        for name in sorted(needed):
+            one = credentials[name]
+            if not isinstance(one, Credential):
+                raise UsageError(f"credential {name!r} is an App or a pool, which a run of a store can't use")
+            found[name] = one
+        return prepared, found
+
+
+def _heard(connection: psycopg.Connection) -> set[str]:
+    return {notice.channel for notice in connection.notifies(timeout=1.0, stop_after=1)}
+
+
+def _download(store: StoreConnection, bundle: bytes, workspace: Path) -> None:
+    shutil.rmtree(workspace, ignore_errors=True)
+    workspace.mkdir(mode=DIRECTORY_MODE, parents=True)
+    bundles.download(store, bundle, workspace)
+
+
+def _numbered(store: StoreConnection, number: int) -> runs.StoredRun:
+    found = [run for run in runs.list_all(store) if run.id == number]
+    if not found:
+        raise UsageError("it was forgotten")
+    return found[0]
+
+
+def _nothing_held(prepared: Prepared) -> ResumeState:
+    """Return where a worker begins that holds no shard yet."""
+    checked = prepared.checked
+    settle_s = checked.manifest.limits.settle_s
+    progress = [JobProgress(found.items, bytearray((found.items + 7) // 8)) for found in checked.jobs]
+    for each in progress:
+        each.leave_all()
+    return ResumeState(progress, {}, LateWrites(), RecentWrites(settle_s), RecentCreations(settle_s))

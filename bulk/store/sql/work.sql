@@ -1,0 +1,23 @@
+-- name: jobs
+SELECT j.no, j.job_group, j.state, (
+    SELECT coalesce(sum(c.items), 0)::bigint FROM count c JOIN word w ON w.number = c.outcome
+    LEFT JOIN word v ON v.number = c.code
+    WHERE c.run = j.run AND c.job = j.no AND w.word IN ('failed', 'skipped', 'unknown')
+        AND coalesce(v.word, '') <> 'superseded')
+FROM job j WHERE j.run = %s ORDER BY j.no
+
+-- name: ended_of_shard
+SELECT job, idx FROM outcome WHERE run = %s AND shard = %s
+
+-- name: standing
+SELECT r.state, r.why, extract(epoch FROM clock_timestamp() - r.began_at)::float8,
+    (SELECT count(DISTINCT s.owner) FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp()),
+    (SELECT count(*) FROM shard s WHERE s.run = r.id AND NOT s.done),
+    (SELECT coalesce(sum(s.items), 0)::bigint FROM shard s WHERE s.run = r.id AND NOT s.done AND s.owner IS NULL),
+    (SELECT coalesce(sum(c.items), 0)::bigint FROM count c WHERE c.run = r.id),
+    (SELECT coalesce(sum(c.items), 0)::bigint FROM count c JOIN word w ON w.number = c.outcome
+     WHERE c.run = r.id AND w.word = 'failed')
+FROM run r WHERE r.id = %s
+
+-- name: stop
+UPDATE run SET state = 'stopping', why = %s WHERE id = %s AND state IN ('running', 'pausing') RETURNING id

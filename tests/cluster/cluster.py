@@ -1,0 +1,65 @@
+"""A store, a sandbox and workers, all of them real processes."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.crash.work import Work
+from tests.e2e.support.platform import Home, Process, Served, served
+
+LEASE_S = 3.0
+LIMITS = {"settle": "1s", "concurrency": 8, "request_timeout": "2s"}
+
+
+@dataclass
+class Cluster:
+    """Attributes: home: where the manifest is. workers: that were started, in order."""
+
+    store: str
+    home: Home
+    sandbox: Served
+    stack: ExitStack
+    workers: list[Process] = field(default_factory=list)
+
+    def worker(self, *more: str) -> Process:
+        """Start one more."""
+        options = ("--base-url", self.sandbox.base_url, "--lease", str(LEASE_S), *more)
+        started = self.stack.enter_context(self.home.running("worker", "--store", self.store, *options))
+        self.workers.append(started)
+        return started
+
+    def effects(self) -> int:
+        """How many the journal has (count)."""
+        return sum(line["effect"] is not None for line in self.sandbox.journal())
+
+    def wait_for_effects(self, count: int, seconds: float = 40.0) -> None:
+        """Wait until there are so many."""
+        until = time.monotonic() + seconds
+        while self.effects() < count:
+            assert time.monotonic() < until, f"{self.effects()} effects"
+            time.sleep(0.02)  # noqa: TID251 - another process
+
+
+@contextmanager
+def cluster(store: str, folder: Path, work: Work, *faults: str, workers: int = 2) -> Iterator[Cluster]:
+    """Start it; `work` is the manifest, without what is saved."""
+    home = Home(folder / "home")
+    home.folder.mkdir(parents=True)
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(served(folder / "sandbox", *faults, seed=work.fleet))
+        work.write(home, sandbox.base_url, LIMITS)
+        manifest = json.loads((home.folder / "manifest.yaml").read_text())
+        del manifest["jobs"]["files"]["save"]
+        home.write("manifest.yaml", json.dumps(manifest))
+        made = Cluster(store, home, sandbox, stack)
+        for _ in range(workers):
+            made.worker()
+        yield made
+
+
+def run_arguments(store: str, *more: str) -> Sequence[str]:
+    """`bulk run` in that store, taken home as `run`."""
+    return ("run", "manifest.yaml", "--store", store, "--run-dir", "run", "--yes", "--progress", "none", *more)

@@ -1,0 +1,76 @@
+"""Two workers with one token: one budget, and what one of them is told holds for both."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import cluster, run_arguments
+from tests.crash.work import ORGANIZATION, Work
+from tests.e2e.support.judging import windows
+from tests.e2e.support.platform import Home
+
+READS = Work(files=0, organizations=0, snapshots=0, refused=0)
+LIMIT, WINDOW_S = 90, 4
+
+
+def reads(home: Home, base_url: str, count: int) -> None:
+    """A manifest that reads so often."""
+    names = [{"owner": ORGANIZATION, "repo": READS.repository(n), "id": str(n)} for n in range(count)]
+    home.lines("reads.jsonl", names)
+    jobs = {"reads": {"operation": "readme.get", "items": "reads.jsonl"}}
+    home.manifest(base_url, jobs, limits={"concurrency": 8, "request_timeout": "5s"})
+
+
+@pytest.mark.timeout(120)
+def test_workers_share_a_budget(store_text: str, tmp_path: Path) -> None:
+    """Together they never send beyond the limit, and use 99% of every whole window."""
+    with cluster(store_text, tmp_path, READS, "--rate-limit", f"core={LIMIT}/{WINDOW_S}") as made:
+        reads(made.home, made.sandbox.base_url, 4 * LIMIT)
+        ran = made.home.run(*run_arguments(store_text), timeout_s=90.0)
+        assert ran.exit_code == 0, ran.err
+        lines = made.sandbox.requests()
+        assert Counter(line["status"] for line in lines)[403] == 0
+        used = [len(window) for window in windows(lines, "core")]
+        assert all(count >= 0.99 * LIMIT for count in used[1:-1]), used
+        assert max(used) <= LIMIT
+
+
+@pytest.mark.timeout(120)
+def test_a_token_that_is_refused_stops_both(store_text: str, tmp_path: Path) -> None:
+    """After the first 401 what is in flight is all that still comes; the run says so, and its exit code is 4."""
+    with cluster(store_text, tmp_path, READS, "--token", "short=octoadmin:14", "--latency", "50", workers=0) as made:
+        made.home.token = "short"
+        reads(made.home, made.sandbox.base_url, 6_000)
+        made.worker()
+        made.worker()
+        ran = made.home.run(*run_arguments(store_text), timeout_s=60.0)
+        assert ran.exit_code == 4, ran.err
+        assert "401" in ran.err
+        statuses = Counter(line["status"] for line in made.sandbox.requests())
+        assert 1 <= statuses[401] + statuses[403] <= 16, statuses
+
+
+def test_a_platform_that_was_not_named_gets_no_token(store_text: str, tmp_path: Path) -> None:
+    """A worker sends nothing to where its command line does not point, whatever a run says."""
+    with cluster(store_text, tmp_path, READS, workers=0) as made:
+        reads(made.home, made.sandbox.base_url, 10)
+        name = made.home.run("submit", "manifest.yaml", "--store", store_text).out.strip()
+        options = ("--store", store_text, "--base-url", "https://elsewhere.example.com/api/v3")
+        with made.home.running("worker", *options) as worker:
+            assert worker.stderr is not None
+            said = [worker.stderr.readline(), worker.stderr.readline()]
+        assert "which no --base-url of this worker names" in said[1], said
+        assert made.sandbox.journal() == []
+        assert made.home.run("status", name, "--store", store_text).exit_code == 0
+
+
+def test_what_can_not_be_shared_is_refused(store_text: str, tmp_path: Path) -> None:
+    """A job whose results would lie on many machines is refused before anything is submitted."""
+    with cluster(store_text, tmp_path, READS, workers=0) as made:
+        reads(made.home, made.sandbox.base_url, 3)
+        jobs = {"reads": {"operation": "readme.get", "items": "reads.jsonl", "save": "{repo}.md"}}
+        made.home.manifest(made.sandbox.base_url, jobs)
+        ran = made.home.run("submit", "manifest.yaml", "--store", store_text)
+        assert ran.exit_code == 2
+        assert "jobs.reads: what is saved would lie on many machines; run it without --store" in ran.err

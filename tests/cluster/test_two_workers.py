@@ -1,0 +1,70 @@
+"""Two workers do a run together; one of them is killed, frozen, stopped: every effect is there once."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import LEASE_S, Cluster, cluster, run_arguments
+from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
+from tests.e2e.support.platform import Process
+
+WORK = Work(files=200, organizations=30, snapshots=40, refused=10)
+FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "40")
+GRACE_S = 7.0
+"""A request's time limit of these runs, and what is added to it (seconds)."""
+
+
+def judged(made: Cluster, waiting: Process) -> None:
+    """By the sandbox's journal and git history."""
+    out, err = waiting.communicate(timeout=90.0)
+    assert waiting.returncode in (1, 6), out + err
+    lines = made.sandbox.journal()
+    nothing_lost_or_doubled(WORK, lines, made.sandbox.folder / "state")
+    nothing_misreported(WORK, made.home, made.sandbox)
+
+
+@pytest.mark.timeout(150)
+def test_a_worker_that_is_killed_loses_nothing(store_text: str, tmp_path: Path) -> None:
+    """One of two is killed with writes under way: the other takes over, and every effect happens once."""
+    with cluster(store_text, tmp_path, WORK, *FAULTS) as made:
+        with made.home.running(*run_arguments(store_text)) as waiting:
+            made.wait_for_effects(60)
+            made.workers[0].kill()
+            judged(made, waiting)
+        assert made.workers[1].poll() is None
+
+
+@pytest.mark.timeout(150)
+def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_path: Path) -> None:
+    """After `bulk pause` nothing is sent; a worker that is told to end gives back what it has; the other goes on."""
+    with cluster(store_text, tmp_path, WORK, *FAULTS) as made:
+        submitted = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
+        name = submitted.out.strip()
+        again = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
+        assert again.out.strip() == name
+        made.wait_for_effects(40)
+        assert made.home.run("pause", name, "--store", store_text).exit_code == 0
+        watched = made.home.run("watch", name, "--store", store_text, "--progress", "none")
+        assert watched.exit_code == 3, watched.err
+        sent = len(made.sandbox.requests())
+        made.workers[0].send_signal(signal.SIGTERM)
+        assert made.workers[0].wait(20) == 0
+        assert len(made.sandbox.requests()) == sent
+        assert made.home.run("resume", name, "--store", store_text).exit_code == 0
+        with made.home.running(*run_arguments(store_text)) as waiting:
+            judged(made, waiting)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+def test_a_worker_that_was_frozen_finds_its_work_taken(store_text: str, tmp_path: Path) -> None:
+    """Whoever sleeps through its leases writes nothing of them afterwards, and works again soon."""
+    with cluster(store_text, tmp_path, WORK, *FAULTS) as made, made.home.running(*run_arguments(store_text)) as waiting:
+        made.wait_for_effects(60)
+        made.workers[0].send_signal(signal.SIGSTOP)
+        time.sleep(LEASE_S + GRACE_S + 2.0)  # noqa: TID251 - another process
+        made.workers[0].send_signal(signal.SIGCONT)
+        judged(made, waiting)
+        assert made.workers[0].poll() is None
