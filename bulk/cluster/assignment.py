@@ -9,9 +9,8 @@ from pathlib import Path
 
 from bulk.bundle.checked import Checked
 from bulk.bundle.index import INDEX, SUPERSEDED
-from bulk.engine.run import Joined
 from bulk.execute.job_streams import JobStreams
-from bulk.execute.resume_state import TAIL_BYTES, ResumeState, earlier_writes, remember_lines
+from bulk.execute.resume_state import TAIL_BYTES, Joined, ResumeState, earlier_writes, remember_lines
 from bulk.execute.writes.late_writes import LateWrite
 from bulk.ledger.records import Intent
 from bulk.schedule.queues import Part

@@ -5,6 +5,7 @@ only to the platforms that are named there. Source: interface.md §4 (worker).
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -109,7 +110,8 @@ class Worker:
                 group.start_soon(self._listen)
                 await self._work(leases)
                 group.cancel_scope.cancel()
-            await anyio.to_thread.run_sync(leases.leave)
+            with contextlib.suppress(BulkError):  # it is listed a little longer
+                await anyio.to_thread.run_sync(leases.leave)
 
     async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
@@ -187,6 +189,7 @@ class Worker:
             store = stack.enter_context(self.connection("worker looks"))
             run = await anyio.to_thread.run_sync(partial(_numbered, store, number))
             workspace = self._settings.folder / f"{run.name}-{number}"
+            stack.callback(shutil.rmtree, workspace, ignore_errors=True)
             prepared, credentials = await self._prepared(store, run, workspace)
             manifest = prepared.checked.manifest
             keys = {name: account_key(one) for name, one in credentials.items()}
@@ -233,9 +236,17 @@ class Worker:
                 group.start_soon(keeper.run, run)
 
             group.start_soon(peers.tell)
-            ended = await perform(prepared, ledger, resume_state, credentials, Silence(), around, attach=attach)
+            failure: BulkError | None = None
+            try:
+                ended = await perform(prepared, ledger, resume_state, credentials, Silence(), around, attach=attach)
+            except BulkError as error:  # raised below, not in a group
+                failure = error
             group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
         log.info("run %d: %s", number, ended.why or "nothing is left")
+        if self._run is not None and self._run.is_cut:
+            return  # what was in flight may still arrive: the leases end by themselves, later than that
         await keeper.release()
         if ended.exit_code == ExitCode.CREDENTIAL_REFUSED:
             await keeper.stop(ended.why)

@@ -11,8 +11,7 @@ hammer, for the second signal and for what does not end in time. Source: design.
 import logging
 import signal
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import anyio
@@ -33,18 +32,17 @@ from bulk.execute.item_run import Shared
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.recorder import CommitHooks, Recorder
-from bulk.execute.resume_state import ResumeState
+from bulk.execute.resume_state import Joined, ResumeState
 from bulk.execute.unsent_items import UnsentItems
 from bulk.execute.worker_crew import start_workers
 from bulk.execute.workers import Workers
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Action, Intent, Minute, Record, StoredTally
+from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import ErrorCode, Outcome, OutcomeKind
 from bulk.platform.auth.app_credential import AnyCredential
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
-from bulk.schedule.queues import Part
 from bulk.schedule.remaining import work_left
 from bulk.status import Display, RunStatus
 
@@ -57,20 +55,6 @@ STORE_STATUS_S = 1.0
 """How often the display is told, and how often the ledger (seconds)."""
 DRAIN_EXTRA_S = 5.0
 """After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Items that a worker has taken on.
-
-    Attributes:
-        parts: where they lie, for the scheduler. items: indexes of those without an outcome, by job number.
-        open_intents: what was sent of them without seeing how it ended, by (job, index).
-    """
-
-    parts: Sequence[Part]
-    items: Mapping[int, Iterable[int]]
-    open_intents: Mapping[tuple[int, int], Intent]
 
 
 class Run:
@@ -164,6 +148,11 @@ class Run:
     def left(self) -> int:
         """Items that it still has to do (count)."""
         return sum(progress.left for progress in self._progress)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether requests that were in flight were given up: they may still arrive."""
+        return self._worker_scope.cancel_called
 
     def pause(self) -> None:
         """Offer and send nothing until `go_on`; what is in flight ends, and what was lost is settled."""
@@ -280,10 +269,6 @@ class Run:
         if recorder.failure is not None and self._stopped_by is None:
             raise recorder.failure
 
-    @property
-    def _has_superseded(self) -> bool:
-        return any(check.superseded for check in self._checked.jobs) and not self.scheduler.board.is_shared
-
     def _make_recorder(self) -> Recorder:
         def flush() -> None:
             for store in set(self._room.stores.values()):
@@ -331,7 +316,8 @@ class Run:
             self._room.serve(services)
             with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:
-                    self.scheduler.is_passing_by = self._has_superseded
+                    has_superseded = any(check.superseded for check in self._checked.jobs)
+                    self.scheduler.is_passing_by = has_superseded and not self.scheduler.board.is_shared
                     self.scheduler.begin()
                     self.begun.set()
                     group.start_soon(unsent_items.run)

@@ -17,6 +17,7 @@ from bulk.manifest.manifest import Job
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
 from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.queues import Part
 
 log = logging.getLogger("bulk.execute")
 
@@ -48,6 +49,20 @@ class ResumeState:
         changes = (Effect.COMPARE_AND_SWAP, Effect.SET)
         kept = {key: sent for key, sent in self.open_intents.items() if sent.effect not in changes}
         return replace(self, open_intents=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Items that a worker has taken on.
+
+    Attributes:
+        parts: where they lie, for the scheduler. items: indexes of those without an outcome, by job number.
+        open_intents: what was sent of them without seeing how it ended, by (job, index).
+    """
+
+    parts: Sequence[Part]
+    items: Mapping[int, Iterable[int]]
+    open_intents: Mapping[tuple[int, int], Intent]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Two workers do a run together; one of them is killed, frozen, stopped: every effect is there once."""
 
+import random
 import signal
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from tests.cluster.cluster import LEASE_S, Cluster, cluster, run_arguments
 from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
 from tests.e2e.support.platform import Process
+from tests.store.postgres import new_store
 
 WORK = Work(files=200, organizations=30, snapshots=40, refused=10)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "40")
@@ -68,3 +70,44 @@ def test_a_worker_that_was_frozen_finds_its_work_taken(store_text: str, tmp_path
         made.workers[0].send_signal(signal.SIGCONT)
         judged(made, waiting)
         assert made.workers[0].poll() is None
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(4))
+def test_workers_are_killed_again_and_again(store_text: str, tmp_path: Path, seed: int) -> None:
+    """Both workers are killed by turns, at random moments, and others take their places."""
+    dice, kills = random.Random(seed), 6
+    with cluster(store_text, tmp_path, WORK, *FAULTS) as made, made.home.running(*run_arguments(store_text)) as waiting:
+        steps = sorted(dice.sample(range(10, 250), kills))
+        for place, effects in enumerate(steps):
+            made.wait_for_effects(effects, seconds=90.0)
+            made.workers[-1 - place % 2].kill()
+            made.worker()
+        judged(made, waiting)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+def test_a_store_that_crashes_is_waited_for(tmp_path: Path) -> None:
+    """PostgreSQL crashes with writes under way and comes back: no worker is started anew, every effect happens once."""
+    from bulk.store.private_server import Server
+
+    server = Server()
+    try:
+        server.start()
+        store = new_store(f"postgresql://postgres@127.0.0.1:{server.port}/postgres")
+        with cluster(store, tmp_path, WORK, *FAULTS) as made:
+            submitted = made.home.run("submit", "manifest.yaml", "--store", store, "--yes")
+            made.wait_for_effects(60)
+            server.stop(signal.SIGQUIT)
+            time.sleep(2.0)  # noqa: TID251 - another process
+            server.start()
+            watched = made.home.run(
+                "watch", submitted.out.strip(), "--store", store, "--progress", "none", timeout_s=300.0
+            )
+            assert watched.exit_code in (1, 6), watched.err
+            assert [worker.poll() for worker in made.workers] == [None, None]
+            nothing_lost_or_doubled(WORK, made.sandbox.journal(), made.sandbox.folder / "state")
+    finally:
+        server.remove()
