@@ -13,6 +13,7 @@ Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 import logging
 import random
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -27,7 +28,7 @@ from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations
 from bulk.execute.writes.recent_writes import RecentWrites
-from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
+from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of, own_before
 from bulk.execute.writes.write_loop import WriteLoop, intent_of, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -194,6 +195,7 @@ class ItemRun:
         if self._lost_write is None:
             return outcome
         if outcome.kind is OutcomeKind.UNCHANGED:
+            self._tally.before = self._lost_write.lost.before
             return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
         if (
             outcome.kind is _FAILED
@@ -215,6 +217,8 @@ class ItemRun:
             settler.under_way.pop(key, None)
         if outcome is None:
             self._may_still_arrive(self._lost_write)
+        else:
+            self._tally.before = self._lost_write.lost.before
         return outcome
 
     def _may_still_arrive(self, lost_write: LostWrite) -> None:
@@ -260,7 +264,10 @@ class ItemRun:
                         steps.close()
                         return answer
                     reply, written = answer, request
-                    done = (request, reply.status) if reply.status < 400 else done
+                    if reply.status < 400:
+                        if done is None:  # of several writes the first saw what none of them had touched
+                            self._tally.before = self._before(request)
+                        done = request, reply.status
                 request = advance(steps, reply, Outcome)
                 if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
                     return shared.sender.note_result(request, reply, self._context)
@@ -278,7 +285,7 @@ class ItemRun:
         shared.sender.step_aside(self._tally)
         await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
-            await shared.recorder.intend(intent_of(self._entry, request, shared.clock.now()))
+            await shared.recorder.intend(intent_of(self._entry, request, own_before(request), shared.clock.now()))
         if self._writes is None:
             self._writes = shared.write_loop(self._context)
         tried = await self._writes.send(request, self._is_to_be_settled)
@@ -313,6 +320,13 @@ class ItemRun:
         outcome = outcome_of(tried)
         is_conflict = tried.reply is not None and tried.reply.status == 409
         return _Again(outcome) if is_conflict and request.effect is Effect.COMPARE_AND_SWAP else outcome
+
+    def _before(self, request: Request) -> Any:
+        """Return what was there before a write that was accepted: what the platform compared, or else what was seen
+        before the first send, because a repeat may have seen what that one left."""
+        if self._lost_write is None or request.effect is Effect.COMPARE_AND_SWAP:
+            return own_before(request)
+        return self._lost_write.lost.before
 
     def _lost(self, request: Request, status: int | None) -> LostWrite:
         return lost_write_of(request, self._shared.clock, status, self._shared.recent_creations.names())

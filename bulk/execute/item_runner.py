@@ -17,7 +17,7 @@ from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.recent_creations import may_create, names_made
-from bulk.execute.writes.settle import LostWrite, memo_of
+from bulk.execute.writes.settle import LostWrite
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
 from bulk.operation import AnyOperation, Item
@@ -57,7 +57,7 @@ class ItemRunner:
                 Lost(
                     method=sent.method,
                     path=sent.path,
-                    memo=memo_of(sent.memo),
+                    before=sent.before,
                     sent_at=sent.sent_at,
                     made=resume_state.recent_creations.names(),
                 ),

@@ -147,6 +147,7 @@ class Ledger:
                     connection.executemany(rows.ADD_INTENT, [rows.intent_row(intent) for intent in intents])
                     insert(connection, "outcomes", outcomes)
                     connection.executemany(rows.CLOSE_INTENT, closed)
+                    connection.executemany(rows.KEEP_BEFORE, rows.before_rows(records))
                     connection.executemany(rows.ADD_COUNT, sums)
                     connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
                     connection.executemany(rows.ADD_ACTION, rows.action_rows(actions))

@@ -1,4 +1,4 @@
--- The ledger of one run, version 1. Every name is explained here; bulk/ledger/ledger.py is the only writer.
+-- The ledger of one run, version 2. Every name is explained here; bulk/ledger/ledger.py is the only writer.
 -- Moments are UTC epoch seconds (REAL). `job` and `idx` are an item's job number and its place in the job, both from 0.
 
 -- One row: whose run this is, and what the other tables belong to.
@@ -34,9 +34,18 @@ CREATE TABLE intents (
     idx     INTEGER NOT NULL,
     method  TEXT NOT NULL,
     path    TEXT NOT NULL,
-    memo    BLOB,                    -- JSON, or NULL
+    before  BLOB,                    -- what was there before, JSON; NULL: nobody looked
     effect  TEXT NOT NULL,
     sent_at REAL NOT NULL,
+    PRIMARY KEY (job, idx)
+) WITHOUT ROWID;
+
+-- What was there before a write that succeeded and can be taken back: what `bulk undo` needs. Begun without it, a run gets
+-- it empty.
+CREATE TABLE IF NOT EXISTS befores (
+    job    INTEGER NOT NULL,
+    idx    INTEGER NOT NULL,
+    before BLOB NOT NULL,            -- JSON
     PRIMARY KEY (job, idx)
 ) WITHOUT ROWID;
 

@@ -114,7 +114,7 @@ class CreateOrganization(
             body=body,
             effect=Effect.CREATE_UNIQUE,
             accept=frozenset((201, 422)),
-            memo={"preflight": 404},
+            before=None,
             proof=proofs.entry({"login": str, "id": int}, proofs.naming(login=item.login)),
         )
         if reply.status == 422:
@@ -126,7 +126,7 @@ class CreateOrganization(
     def settle(self, item: CreateOrganizationItem, lost: Lost) -> Settling:
         if not (yield from can_see(item.login)):
             return NotApplied("the organization is not there")
-        if lost.memo.get("preflight") != 404:
+        if lost.before is not None:
             return Undecided("the organization is there, but whether it was before is not known")
         return succeeded(
             {"login": item.login}, note="the answer was lost; the organization is there, and was not before"
@@ -208,7 +208,7 @@ class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[Rena
             body={"login": item.login},
             effect=Effect.MOVE,
             accept=frozenset((202,)),
-            memo={"old": 200, "new": 404},
+            before={"org": item.org},
             proof=proofs.entry({"message": str, "url": str}, partial(_flaw_of_rename, item)),
         )
         result = {"org": item.org, "login": item.login, "message": reply.body["message"]}

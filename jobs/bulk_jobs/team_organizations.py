@@ -104,7 +104,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
             path=teams.path_of(item),
             effect=Effect.SET,
             accept=frozenset((200, 201)),
-            memo={},
+            before=None,
             proof=teams.proof_of(item.org),
         )
         return succeeded(teams.shown(item.org, reply.body))
@@ -119,7 +119,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
         assigned = {}
         if first:
             slugs = [items[place].org for place in first.values()]
-            reply = yield teams.write(items[0], "add", slugs, shared_by=tuple(first.values()))
+            reply = yield teams.write(items[0], "add", slugs, tuple(first.values()), [None] * len(first))
             assigned = by_login(reply.body)
 
         def outcome_of(place: int, org: str) -> Outcome | None:
@@ -177,7 +177,7 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]
                 path=teams.path_of(item),
                 effect=Effect.SET,
                 accept=frozenset((204, 404)),
-                memo={},
+                before={"login": item.org},
             )
             if reply.status != 404:
                 return succeeded({"login": item.org})
@@ -197,7 +197,8 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]
         first = _first_places(items, lambda org: org in before)
         if first:
             slugs = [items[place].org for place in first.values()]
-            yield teams.write(items[0], "remove", slugs, shared_by=tuple(first.values()))
+            befores = [{"login": slug} for slug in slugs]
+            yield teams.write(items[0], "remove", slugs, tuple(first.values()), befores)
         return [
             (succeeded if first.get(item.org.casefold()) == place else unchanged)({"login": item.org})
             for place, item in enumerate(items)
@@ -256,9 +257,10 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]
         before = set(by_login(listing.entries))
         own, lacking = _shared_out(items, lambda org: org not in before)
         shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        befores = [teams.divided(items[place].organization_slugs, before)[0] for place in shared_by]
         assigned = set(before)
         for chunk in teams.chunks(lacking):
-            reply = yield teams.write(items[0], "add", chunk, shared_by=shared_by)
+            reply = yield teams.write(items[0], "add", chunk, shared_by, befores)
             assigned |= by_login(reply.body).keys()
         if teams.divided(lacking, assigned)[1]:
             # an answer that says less than was done is not yet a failure
@@ -326,8 +328,9 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemoval
         before = set(by_login(listing.entries))
         own, held = _shared_out(items, lambda org: org in before)
         shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        befores = [teams.divided(items[place].organization_slugs, before)[0] for place in shared_by]
         for chunk in teams.chunks(held):
-            yield teams.write(items[0], "remove", chunk, shared_by=shared_by)
+            yield teams.write(items[0], "remove", chunk, shared_by, befores)
         return [_removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:

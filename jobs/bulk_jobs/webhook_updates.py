@@ -95,7 +95,7 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
             path=hook_path(item),
             body=wanted if item.name is None else {**wanted, "name": item.name},
             effect=Effect.SET,
-            memo={"before": _image(wanted, found.body)},
+            before=_image(wanted, found.body),
             proof=hook_settings.proof_of_hook(item, partial(_flaw_of_hook, wanted)),
         )
         return succeeded(hook_settings.shown(reply.body), note=_note(wanted, reply.body, drops=item.drop_secret))
@@ -166,7 +166,7 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
             path=path,
             body=wanted["config"],
             effect=Effect.SET,
-            memo={"before": _image(wanted, {"config": found.body})},
+            before=_image(wanted, {"config": found.body}),
             proof=proofs.entry({"url": str}, partial(_flaw_of_config, wanted["config"])),
         )
         note = _note(wanted, {"config": reply.body}, drops=item.drop_secret)
@@ -243,7 +243,7 @@ def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]
 
 def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> NotApplied | Undecided | None:
     """Return what an update whose answer was lost has left of a webhook; None: it is as asked for."""
-    before = lost.memo.get("before")
+    before = lost.before
     if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
         if hook_settings.differences(wanted, hook):
             return NotApplied("the webhook is not as asked for")

@@ -212,7 +212,7 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
             body=body,
             effect=Effect.CREATE,
             accept=frozenset((201, 422)),
-            memo={"before": creations.ids(before.entries)},
+            before=creations.ids(before.entries),
             proof=proofs.entry(
                 hook_settings.HOOK, proofs.of_kind("orgs", item.org), partial(_flaw_of_url, item.config.url)
             ),
@@ -269,7 +269,6 @@ class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
             path=hook_path(item),
             effect=Effect.COMPARE_AND_SWAP,
             accept=frozenset((204, 404)),
-            memo={},
         )
         if reply.status == 204:
             return succeeded({"id": item.hook_id})

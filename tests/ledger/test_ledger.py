@@ -39,7 +39,7 @@ def test_what_was_committed_is_there_at_the_next_open(tmp_path):
         buckets=(BucketStatus(credential="default", category="core", limit=1000, remaining=3, reset_at=NOW + 9),),
         waits=(Wait("bucket core", NOW + 9, 2),),
     )
-    sent = intent(7, memo={"sha": "3d21ec5", "ids": [1, 2], "branch": None}, sent_at=NOW + 0.25)
+    sent = intent(7, before={"sha": "3d21ec5", "ids": [1, 2], "branch": None}, sent_at=NOW + 0.25)
     with opened(tmp_path / "run") as ledger:
         ledger.commit([record(0), sent], status)
         killed = as_killed(tmp_path / "run", tmp_path / "killed")
@@ -98,8 +98,8 @@ def test_a_write_that_may_arrive_twice_keeps_its_intent(tmp_path):
 
 def test_a_later_intent_replaces_the_earlier_one(ledger):
     """An item has one open intent: that of the request that was sent last."""
-    ledger.commit([intent(0, memo={"n": 1})])
-    later = msgspec.structs.replace(intent(0, memo={"n": 2}, sent_at=NOW + 9), effect=Effect.CREATE, method="POST")
+    ledger.commit([intent(0, before={"n": 1})])
+    later = msgspec.structs.replace(intent(0, before={"n": 2}, sent_at=NOW + 9), effect=Effect.CREATE, method="POST")
     ledger.commit([later])
     assert ledger.open_intents() == {(1, 0): later}
 

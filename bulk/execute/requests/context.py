@@ -1,8 +1,9 @@
 """What the requests of one item, or of items that share theirs, have in common."""
 
-from typing import Final
+from typing import Any, Final
 
 from bulk.govern.accounts import Permit, PermitQueue
+from bulk.model import UNSEEN
 
 
 class ItemTally:
@@ -19,6 +20,8 @@ class ItemTally:
         has_read: a read of this item was answered since the last start of its steps.
         result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
+        before: what was there before the write that decided (`Request.before`). befores: of items that share theirs, by
+            their places.
         is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
     """
 
@@ -38,6 +41,8 @@ class ItemTally:
     is_alone: bool = False
     result_of: str = ""
     kept_as: bytes | None = None
+    before: Any = UNSEEN
+    befores: dict[int, Any] | None = None
 
     def __init__(self, *, is_saved: bool = False, is_alone: bool = False, result_of: str = "") -> None:
         if is_saved:

@@ -160,7 +160,7 @@ class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem], Retur
             body=given,
             effect=Effect.SET,
             accept=frozenset((204,)),
-            memo={},
+            before={name: found.body.get(name) for name in given if name != UNREADABLE},
         )
         if not item.wait:
             note = "started; the platform changes it in the background"
@@ -236,7 +236,6 @@ class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[Pro
             path=f"{root}/{item.security_product}/{item.enablement}",
             effect=Effect.ORDERED,
             accept=frozenset((204,)),
-            memo={},
         )
         result = {"security_product": item.security_product, "enablement": item.enablement}
         return succeeded(result, note=_UNVERIFIED)

@@ -177,7 +177,7 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem], Return
             body=body,
             effect=Effect.SET,
             accept=frozenset((200, 204)),
-            memo={"before": _image(body, before.body)},
+            before=_image(body, before.body),
             proof=_proof(item, partial(fields.flaw_of_shown, body)),
         )
         return unchanged({"id": item.configuration_id}) if reply.status == 204 else succeeded(reply.body)
@@ -310,7 +310,7 @@ def _not_as_asked_for(
     differing: list[str], body: Mapping[str, Any], shown: Mapping[str, Any], lost: Lost
 ) -> NotApplied | Undecided:
     """Return what a change whose answer was lost has left, where these fields are not as asked for."""
-    before, found = lost.memo.get("before"), _image(body, shown)
+    before, found = lost.before, _image(body, shown)
     if not isinstance(before, dict) or (
         not fields.differences(before, found) and not fields.differences(found, before)
     ):

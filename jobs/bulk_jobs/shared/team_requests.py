@@ -113,16 +113,16 @@ def proof_of(org: str) -> Proof:
 
 
 def write(
-    item: TeamItem, verb: Literal["add", "remove"], slugs: list[str], *, shared_by: tuple[int, ...] = ()
+    item: TeamItem, verb: Literal["add", "remove"], slugs: list[str], shared_by: tuple[int, ...], befores: list[Any]
 ) -> Request:
-    """POST `add` or `remove`. `shared_by`: as in `Request`."""
+    """POST `add` or `remove`. `shared_by`: as in `Request`. `befores`: what each of those items saw."""
     return Request(
         method="POST",
         path=f"{path(item)}/{verb}",
         body={"organization_slugs": slugs},
         effect=Effect.SET,
         accept=_ANSWERED[verb],
-        memo={},
+        before=befores,
         shared_by=shared_by,
         proof=ORGANIZATIONS if verb == "add" else None,
     )

@@ -72,7 +72,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
             body=body,
             effect=Effect.COMPARE_AND_SWAP,
             accept=(_LAST_ACCEPT if is_last else _ACCEPT)[self.method],
-            memo={"before": self.before},
+            before=self.before,
             proof=proof,
         )
 
