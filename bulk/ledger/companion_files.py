@@ -97,6 +97,21 @@ def bind(connection: sqlite3.Connection, run_dir: Path) -> None:
     connection.executemany("INSERT INTO parts VALUES (?, ?, ?, ?)", rows)
 
 
+def bound(connection: sqlite3.Connection) -> dict[str, tuple[int, str]]:
+    """Return size and digest of each part as it was bound, by name."""
+    return {name: (part.size, part.digest) for name, part in _known(connection).items()}
+
+
+def digest_of(path: Path) -> tuple[int, str] | None:
+    """Return size and digest of a part as it is, read to its end; None: it is not there.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    part = _now(path, None)
+    return None if part is None else (part.size, part.digest)
+
+
 def _names(run_dir: Path) -> Iterator[str]:
     for name in sorted(path.name for path in run_dir.iterdir()):
         if name in NAMED or _is_checked(name):

@@ -114,6 +114,13 @@ CREATE TABLE IF NOT EXISTS parts (
     digest  TEXT NOT NULL            -- BLAKE2b, hex
 );
 
+-- The digest chain: see bulk/ledger/digests/. That of a run begun without it begins when it is resumed.
+CREATE TABLE IF NOT EXISTS links (
+    number INTEGER PRIMARY KEY,
+    head   BLOB NOT NULL,            -- SHA-256 over the head before it and the leaves
+    leaves BLOB NOT NULL             -- 29 bytes each: kind, job, idx, digest
+);
+
 -- What people did to the run while it went on: who paused, stopped or set what, and when. Begun without it, a run gets it.
 CREATE TABLE IF NOT EXISTS actions (
     at     REAL NOT NULL,

@@ -93,6 +93,22 @@ class LedgerView:
         with open_reader(self._path) as connection:
             return read_counts(connection)
 
+    def befores(self, job: int) -> dict[int, Any]:
+        """Return what was there before writes of the job with that number that can be taken back, by index."""
+        with open_reader(self._path) as connection:
+            if not has_table(connection, "befores"):
+                return {}
+            rows = connection.execute("SELECT idx, before FROM befores WHERE job = ? ORDER BY idx", (job,))
+            return {index: orjson.loads(before) for index, before in rows}
+
+    def head(self) -> str | None:
+        """Return the head of the digest chain, in hexadecimal; None of a run without one."""
+        with open_reader(self._path) as connection:
+            if not has_table(connection, "links"):
+                return None
+            row = connection.execute("SELECT head FROM links ORDER BY number DESC LIMIT 1").fetchone()
+            return None if row is None else row[0].hex()
+
     def tallies(self) -> dict[int, StoredTally] | None:
         """Return the tallies of jobs by their number, and that of the run (-1); None where they are not of all
         outcomes."""

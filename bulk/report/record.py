@@ -236,6 +236,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         settled: lost answers whose truth was found by reading (count).
         waits: what was being waited for when the run was last seen; empty for a complete one.
         actions: who paused, resumed, stopped or set what while it ran, the newest 100, the oldest of them first.
+        head: of the digest chain when this was written, in hexadecimal; None where the run has none: `bulk verify`.
         next_command: the command that goes on with it; empty where nothing is left to do.
         notes: what else a person should know.
     """
@@ -269,6 +270,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     slowest: tuple[SlowItem, ...] = ()
     timeline: Timeline | None = None
     actions: tuple[ActionReport, ...] = ()
+    head: str | None = None
     next_command: str = ""
     notes: tuple[str, ...] = ()
 
