@@ -23,7 +23,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
-from bulk.cli.commands.migrations import verify
+from bulk.cli.commands.migrations import undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -83,6 +83,7 @@ for command in (
     set_command.set_,
     retry.retry,
     diff.diff,
+    undo.undo,
     verify.verify,
     operations.operations,
     rate_limit.rate_limit,

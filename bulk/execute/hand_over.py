@@ -20,7 +20,8 @@ from bulk.redaction import redact
 from bulk.schedule.queues import Work
 from bulk.schedule.scheduler import Scheduler
 
-_SUCCEEDED = OutcomeKind.SUCCEEDED
+_KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED)
+"""Before-images are kept of what has changed something, for certain or in part."""
 
 RESULT_BYTES = 1_500
 """What a finished item takes in memory beside its payload, about (bytes)."""
@@ -151,7 +152,7 @@ class HandOver:
             payload = outcome.payload
             content = payload if isinstance(payload, BodyFile) else _saved_bytes(job.operation, outcome)
             save = (saved_path(job, entry.item), content)
-        is_kept = tally.before is not UNSEEN and outcome.kind is _SUCCEEDED and isinstance(job.operation, Undoable)
+        is_kept = tally.before is not UNSEEN and outcome.kind in _KEPT and isinstance(job.operation, Undoable)
         before = tally.before if is_kept else UNSEEN
         return Record(job.number, finished, save, tally.may_arrive_late, before)
 

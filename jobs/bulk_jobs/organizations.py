@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import Conflict, CreatesNames, DecidesState, Returns
+from bulk.capabilities import Conflict, CreatesNames, DecidesState, Irreversible, Returns, Undo, Undoable
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -143,7 +143,12 @@ class RenameOrganizationItem(Item, frozen=True, kw_only=True):
     ] = False
 
 
-class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[RenameOrganizationItem], Returns[Renaming]):
+class RenameOrganization(
+    DecidesState[RenameOrganizationItem],
+    CreatesNames[RenameOrganizationItem],
+    Undoable[RenameOrganizationItem],
+    Returns[Renaming],
+):
     """Rename an organization, which the platform does in the background.
 
     Requests:  3: a look at each name, then the rename; with `wait` as many more as it takes.
@@ -228,6 +233,9 @@ class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[Rena
             case True, True:
                 return Undecided(f"both {item.org} and {item.login} are there: somebody took one of the names")
         return Undecided(f"neither {item.org} nor {item.login} can be seen")
+
+    def undo(self, item: RenameOrganizationItem, before: Any, result: Any) -> Undo | Irreversible:
+        return Undo(operation=self.name, item={"org": item.login, "login": item.org, "wait": True})
 
     def _follow(self, item: RenameOrganizationItem, result: dict[str, Any]) -> Steps:
         pause_s, waited_s = POLL_FIRST_S, 0.0

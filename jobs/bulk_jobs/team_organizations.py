@@ -7,9 +7,9 @@ team organization assignments; operations.md, 404 rule.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from bulk.capabilities import Combinable, CombinedSteps, Returns
+from bulk.capabilities import Combinable, CombinedSteps, Irreversible, Returns, Undo, Undoable
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
@@ -66,7 +66,7 @@ class GetTeamOrganization(Operation[AssignmentItem], Returns[Organization]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
+class AssignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem], Returns[Organization]):
     """Assign an enterprise team to one organization.
 
     Requests:  1 where it is assigned already, otherwise 2.
@@ -138,8 +138,11 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
             return NotApplied("the team is not assigned to the organization")
         return succeeded(teams.shown(item.org, found.body), note="the answer was lost; the team is assigned")
 
+    def undo(self, item: AssignmentItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_one(item, "team-organization.unassign", is_known=before is None)
 
-class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
+
+class UnassignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem], Returns[Organization]):
     """Remove an enterprise team from one organization.
 
     Requests:  2: a look, then the removal, or the team's list where it is not assigned.
@@ -212,8 +215,11 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]
             return Undecided("the team can't be seen any more")
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 
+    def undo(self, item: AssignmentItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_one(item, "team-organization.assign", is_known=isinstance(before, dict))
 
-class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]):
+
+class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[OrganizationsItem], Returns[TeamAdditions]):
     """Assign an enterprise team to several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
@@ -280,8 +286,11 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]
         note = "the answer was lost; the team is assigned to all of them"
         return succeeded({"added": added, "present": []}, note=note)
 
+    def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_several(item, "team-organization.remove", result, "added", before)
 
-class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemovals]):
+
+class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[OrganizationsItem], Returns[TeamRemovals]):
     """Remove an enterprise team from several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are assigned.
@@ -342,6 +351,9 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemoval
             return NotApplied(f"the team is still assigned to {', '.join(left)}")
         note = "the answer was lost; the team is assigned to none of them"
         return succeeded({"removed": removed, "absent": []}, note=note)
+
+    def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_several(item, "team-organization.add", result, "removed", before)
 
 
 def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bool]) -> dict[str, int]:

@@ -13,14 +13,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from bulk.capabilities import HoldsSecrets, Returns
-from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
+from bulk.capabilities import HoldsSecrets, Irreversible, Returns, Undo, Undoable
+from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import Webhook, WebhookConfig
-from bulk_jobs.shared import event_names, hook_settings, proofs
+from bulk_jobs.shared import event_names, expectations, hook_settings, proofs
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
+_NOT_KNOWN = Irreversible("what it was before is not known")
 _KEPT = "the platform kept the secret, which it should have removed"
 _LOST = "the answer was lost; everything is as asked for"
 _UNREADABLE = "secret, user name and password can't be read back"
@@ -44,9 +45,10 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
     allow_unknown_events: hook_settings.AllowUnknownEvents = False
+    expect: expectations.Expect | None = None
 
 
-class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
+class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Undoable[UpdateWebhookItem], Returns[Webhook]):
     """Change a webhook of an organization.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
@@ -90,6 +92,9 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
         if _is_readable(wanted) and _is_so(wanted, found.body):
             return unchanged(hook_settings.shown(found.body))
+        conflict = _conflict(item, item.expect, found.body)
+        if conflict is not None:
+            return conflict
         reply = yield Request(
             method="PATCH",
             path=hook_path(item),
@@ -109,6 +114,15 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
         note = f"{_LOST}; {more}" if more else _LOST
         return succeeded(hook_settings.shown(found.body), note=note) if trace is None else trace
 
+    def undo(self, item: UpdateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(before, dict) or not isinstance(result, dict):
+            return _NOT_KNOWN
+        config, loses = _without_secret(before["config"])
+        fields = {name: value for name, value in before.items() if name != "config" and value is not None}
+        expect = _image({**fields, "config": config}, result)
+        changed = {**fields, "config": config} if config else fields
+        return Undo(operation=self.name, item={**_again(item), **changed, "expect": expect}, loses=loses)
+
 
 class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
     """Which webhook, and what of its configuration shall change."""
@@ -119,13 +133,16 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
     insecure_ssl: hook_settings.InsecureSsl | None = None
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+    expect: expectations.Expect | None = None
 
     def __repr__(self) -> str:
         """Without its secret."""
         return f"UpdateWebhookConfigItem(org={self.org!r}, hook_id={self.hook_id!r}, url={self.url!r})"
 
 
-class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[WebhookConfig]):
+class UpdateWebhookConfig(
+    HoldsSecrets[UpdateWebhookConfigItem], Undoable[UpdateWebhookConfigItem], Returns[WebhookConfig]
+):
     """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
@@ -161,6 +178,9 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
         found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
         if _is_readable(wanted) and _is_so(wanted, {"config": found.body}):
             return unchanged(hook_settings.shown_config(found.body))
+        conflict = _conflict(item, item.expect and {"config": item.expect}, {"config": found.body})
+        if conflict is not None:
+            return conflict
         reply = yield Request(
             method="PATCH",
             path=path,
@@ -178,6 +198,32 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
             return Undecided(_UNSEEN)
         trace = _trace({"config": _config_body(item)}, {"config": found.body}, lost)
         return succeeded(hook_settings.shown_config(found.body), note=_LOST) if trace is None else trace
+
+    def undo(self, item: UpdateWebhookConfigItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(before, dict) or not isinstance(result, dict):
+            return _NOT_KNOWN
+        config, loses = _without_secret(before["config"])
+        expect = hook_settings.image_of_config(config, result)
+        return Undo(operation=self.name, item={**_again(item), **config, "expect": expect}, loses=loses)
+
+
+def _again(item: UpdateWebhookItem | UpdateWebhookConfigItem) -> dict[str, Any]:
+    """Return what an item that takes another one back has besides its fields: which webhook, and what it insists on."""
+    more = {"allow_unknown_events": True} if isinstance(item, UpdateWebhookItem) else {}
+    return {"org": item.org, "hook_id": item.hook_id, "drop_secret": True, "allow_insecure_ssl": True, **more}
+
+
+def _without_secret(config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return a configuration from before as far as it can be sent, and what is lost."""
+    kept = {name: value for name, value in config.items() if name != "secret"}
+    return kept, "its secret" if hook_settings.has_secret(config) else ""
+
+
+def _conflict(item: HookItem, expect: Mapping[str, Any] | None, hook: Mapping[str, Any]) -> Outcome | None:
+    """Return how an item ends that expects the webhook to be otherwise."""
+    if expect is None:
+        return None
+    return expectations.conflict(f"webhook {item.hook_id}", hook_settings.differences(expect, hook))
 
 
 def _lanes(item: HookItem) -> tuple[str, ...]:

@@ -240,10 +240,11 @@ def test_secrets_are_named():
 
 
 def test_delete():
-    """One request; the platform does it once at most."""
-    driven = run(DELETE, HOOK, reply(204))
-    assert driven.shown() == ["DELETE /orgs/acme-eng/hooks/7"]
-    assert driven.requests[0].effect is Effect.COMPARE_AND_SWAP
+    """A look, which tells what it was, then the removal, which the platform does once at most."""
+    driven = run(DELETE, HOOK, reply(body=hook()), reply(204))
+    assert driven.shown() == ["GET /orgs/acme-eng/hooks/7", "DELETE /orgs/acme-eng/hooks/7"]
+    assert driven.requests[1].effect is Effect.COMPARE_AND_SWAP
+    assert driven.requests[1].before == {key: hook()[key] for key in ("config", "events", "active")}
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, {"id": 7})
 
 
@@ -252,7 +253,29 @@ def test_a_404_alone_is_no_proof():
     gone = run(DELETE, HOOK, reply(404), hooks(hook(8)))
     assert gone.shown()[1] == LISTED
     assert gone.outcome.kind is OutcomeKind.UNCHANGED
-    assert run(DELETE, HOOK, reply(404), hooks(hook(7))).error.code is ErrorCode.NOT_FOUND
+    assert run(DELETE, HOOK, reply(body=hook()), reply(404), hooks(hook(7))).error.code is ErrorCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("operation", [DELETE, find("webhook.update"), find("webhook.update-config")])
+def test_what_somebody_else_changed_stays(operation):
+    """What is expected is compared right before the write: another URL is a conflict, and nothing is written."""
+    is_config = operation.name == "webhook.update-config"
+    expect = {"url": URL} if is_config else {"config": {"url": URL}, "events": ["push"]}
+    change = {} if operation is DELETE else {"drop_secret": True, **({"url": URL} if is_config else {"active": False})}
+    for url, is_written in ((URL, True), ("https://theirs.example.com", False)):
+        found = hook(secret=False, url=url, content_type="form")
+        steps = operation.steps(item_of(operation, **HOOK, **change, expect=expect))
+        next(steps)
+        shown = found["config"] if is_config else found
+        if is_config and is_written:
+            continue  # it is already as asked for
+        if is_written:
+            assert steps.send(reply(body=shown)).method in ("DELETE", "PATCH")
+            steps.close()
+            continue
+        with pytest.raises(StopIteration) as ended:
+            steps.send(reply(body=shown))
+        assert (ended.value.value.error.code, "config.url" in ended.value.value.error.message) == ("conflict", True)
 
 
 def test_delete_settled():

@@ -95,7 +95,7 @@ def verify(run_dir: Path, *, expect: str | None = None) -> Verification:
                 _check_head(connection, expect, found)
     except BulkError as error:
         found.add("ledger", LEDGER, str(error))
-    except (ValueError, TypeError, LookupError, OverflowError, OSError) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, OSError, MemoryError) as error:
         found.add("ledger", LEDGER, f"it can't be understood: {error}")
     return Verification(
         head=found.head,
@@ -136,12 +136,13 @@ def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found) 
     noted = found.head
     head = chain.GENESIS
     for place, (number, kept, leaves) in enumerate(connection.execute("SELECT * FROM links ORDER BY number"), 1):
+        found.links = place
         head = hashlib.sha256(head + leaves).digest()
         if number != place or head != kept or len(leaves) % chain.LEAF.size:
             found.add("chain", LEDGER, f"link {place:,} of the chain is not what its leaves and the links before say")
             head = kept
+            continue  # what it says of items is not to be trusted
         others.update(((kind, job, index), digest) for kind, job, index, digest in last.add(leaves))
-        found.links = place
     found.head = head.hex()
     if noted and noted != found.head:
         found.add("head", file_digests.DIGESTS, "it ends with another head than the chain")

@@ -123,7 +123,7 @@ def test_a_before_image_is_bound(tmp_path: Path) -> None:
     with opened(run_dir) as ledger:
         ledger.commit([intent(0, before="3d21")])
         ledger.commit([Record(1, finished(0, job=1), before="3d21")])
-    assert LedgerView(run_dir).befores(1) == {0: "3d21"}
+    assert LedgerView(run_dir).befores(1, 0, 9) == {0: "3d21"}
     assert verify(run_dir).flaws == ()
     change(run_dir, "UPDATE befores SET before = '\"ffff\"'")
     assert [flaw.message for flaw in verify(run_dir).flaws] == ["its before-image was changed"]

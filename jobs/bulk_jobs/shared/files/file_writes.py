@@ -147,4 +147,7 @@ def conflict(message: str, reply: Reply | None = None) -> Outcome:
 
 def _commit(reply: Reply) -> dict[str, Any]:
     commit = reply.body["commit"]
-    return {"sha": commit["sha"], "html_url": commit.get("html_url")}
+    shown = {"sha": commit["sha"], "html_url": commit.get("html_url")}
+    parents = commit.get("parents")
+    first = parents[0] if isinstance(parents, list) and parents else None
+    return {**shown, "parent": first["sha"]} if isinstance(first, dict) and isinstance(first.get("sha"), str) else shown
