@@ -18,7 +18,7 @@ from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, su
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import Webhook, WebhookConfig
-from bulk_jobs.shared import event_names, expectations, hook_settings, proofs
+from bulk_jobs.shared import event_names, hook_settings, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
 _NOT_KNOWN = Irreversible("what it was before is not known")
@@ -45,7 +45,7 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
     allow_unknown_events: hook_settings.AllowUnknownEvents = False
-    expect: expectations.Expect | None = None
+    expect: refusals.Expect | None = None
 
 
 class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Undoable[UpdateWebhookItem], Returns[Webhook]):
@@ -133,7 +133,7 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
     insecure_ssl: hook_settings.InsecureSsl | None = None
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
-    expect: expectations.Expect | None = None
+    expect: refusals.Expect | None = None
 
     def __repr__(self) -> str:
         """Without its secret."""
@@ -223,7 +223,7 @@ def _conflict(item: HookItem, expect: Mapping[str, Any] | None, hook: Mapping[st
     """Return how an item ends that expects the webhook to be otherwise."""
     if expect is None:
         return None
-    return expectations.conflict(f"webhook {item.hook_id}", hook_settings.differences(expect, hook))
+    return refusals.unexpected(f"webhook {item.hook_id}", hook_settings.differences(expect, hook))
 
 
 def _lanes(item: HookItem) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from bulk.model import (
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs.result_types import Delivery, Numbered, Webhook, WebhookConfig
-from bulk_jobs.shared import creations, event_names, expectations, hook_settings, pages, proofs, refusals
+from bulk_jobs.shared import creations, event_names, hook_settings, pages, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
 _DELIVERIES = proofs.listing({})
@@ -251,7 +251,7 @@ class CreateWebhook(
 class DeleteWebhookItem(HookItem, frozen=True, kw_only=True):
     """Which webhook, and what it must still be."""
 
-    expect: expectations.Expect | None = None
+    expect: refusals.Expect | None = None
 
 
 class DeleteWebhook(Undoable[DeleteWebhookItem], Returns[Numbered]):
@@ -292,7 +292,7 @@ class DeleteWebhook(Undoable[DeleteWebhookItem], Returns[Numbered]):
         if found.status == 200:
             if item.expect is not None:
                 differing = hook_settings.differences(item.expect, found.body)
-                conflict = expectations.conflict(f"webhook {item.hook_id}", differing)
+                conflict = refusals.unexpected(f"webhook {item.hook_id}", differing)
                 if conflict is not None:
                     return conflict
             reply = yield Request(

@@ -25,7 +25,9 @@ MAPPED = ("bulk", "jobs", "tests", "benchmarks", "docs")
 SUFFIXES = "py|md|sql|toml|yaml|yml|txt|json|j2|mjs"
 NOT_OURS = re.compile(r"runs/|rehearsal/|files/|readmes/|third_party/|(?:docs/)?(?:guide|latest)\.md|docs/outside")
 """Examples of what a user's own repository or run directory holds."""
-MADE = frozenset(("manifest.yaml", "migration.yaml", "check.json", "origin.json", "report.json", "README.md"))
+MADE = frozenset(
+    ("manifest.yaml", "migration.yaml", "check.json", "origin.json", "report.json", "README.md")
+) | frozenset(("digests.json", "undo.yaml", "undo.txt", "undo.d/", "F.plan"))
 """Files that a run makes, and names that examples give to a user's own files."""
 
 

@@ -19,7 +19,6 @@ from bulk.check.plan import Plan
 from bulk.cli.catalog.documentation import OperationDocumentation, Summary
 from bulk.cli.error_data import ErrorsData
 from bulk.control.protocol import InForce
-from bulk.engine.migrations.undo import UndoSummary
 from bulk.ledger.digests.verification import Verification
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.report.diff.diff_record import Change
@@ -216,7 +215,6 @@ OUTPUTS: Mapping[str, Output] = {
     "runs": Output("bulk runs --json", (list[ListedRun],)),
     "set": Output("bulk set --json", (InForce,)),
     "status": Output("bulk status --json", (StatusData,)),
-    "undo": Output("bulk undo --json", (UndoSummary,)),
     "verify": Output("bulk verify --json", (Verification,)),
 }
 

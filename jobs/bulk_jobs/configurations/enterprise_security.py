@@ -18,7 +18,7 @@ from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succ
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import ProductEnablement, SecuritySettings
-from bulk_jobs.shared import enterprises, expectations, names, polling
+from bulk_jobs.shared import enterprises, names, polling, refusals
 
 LINK = "secret_scanning_push_protection_custom_link"
 UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
@@ -89,7 +89,7 @@ class UpdateEnterpriseSecurityItem(EnterpriseItem, frozen=True, kw_only=True):
     wait: Annotated[
         bool, Meta(description="follow it until it shows, for up to 10 minutes; otherwise being started is enough")
     ] = False
-    expect: expectations.Expect | None = None
+    expect: refusals.Expect | None = None
 
 
 SETTINGS = tuple(
@@ -159,7 +159,7 @@ class UpdateEnterpriseSecurity(
             return unchanged(given)
         if item.expect is not None:
             differing = [name for name in item.expect if not _is_so({name: item.expect[name]}, found.body)]
-            conflict = expectations.conflict(f"enterprise {item.enterprise}", differing)
+            conflict = refusals.unexpected(f"enterprise {item.enterprise}", differing)
             if conflict is not None:
                 return conflict
         yield Request(

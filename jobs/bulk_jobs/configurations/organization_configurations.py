@@ -17,7 +17,7 @@ from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs.result_types import AttachedRepository, Configuration, DefaultConfiguration, Numbered
 from bulk_jobs.shared import configuration_fields as fields
-from bulk_jobs.shared import expectations, names, normal_forms, pages, presence, proofs
+from bulk_jobs.shared import names, normal_forms, pages, presence, proofs, refusals
 
 _FOUND_OR_NOT = frozenset((200, 404))
 REPOSITORIES = proofs.listing({})
@@ -78,7 +78,7 @@ class UpdateConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
     secret_scanning_extended_metadata: fields.Enablement | UnsetType = UNSET
     private_vulnerability_reporting: fields.Enablement | UnsetType = UNSET
     enforcement: fields.Enforcement | UnsetType = UNSET
-    expect: expectations.Expect | None = None
+    expect: refusals.Expect | None = None
 
 
 class SetDefaultItem(ConfigurationItem, frozen=True, kw_only=True):
@@ -174,7 +174,7 @@ class UpdateOrganizationConfiguration(Undoable[UpdateConfigurationItem], Returns
         before = yield Request(method="GET", path=_path(item), is_fresh=True, proof=_proof(item))
         if item.expect is not None:
             differing = fields.differences(item.expect, before.body)
-            conflict = expectations.conflict(f"configuration {item.configuration_id}", differing)
+            conflict = refusals.unexpected(f"configuration {item.configuration_id}", differing)
             if conflict is not None:
                 return conflict
         reply = yield Request(

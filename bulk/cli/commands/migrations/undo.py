@@ -10,7 +10,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import DISPLAYS, PLATFORM, RunDirectory, as_json, overriding
+from bulk.cli.options import DISPLAYS, PLATFORM, RunDirectory, overriding
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -23,22 +23,17 @@ if TYPE_CHECKING:
 )
 @click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
 @overriding(*PLATFORM)
-@as_json
-def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides", as_json: bool) -> int:
+def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides") -> int:
     """Write a manifest that takes RUN back, as far as that can be.
 
     It reads the bytes that files had, and changes nothing. What can't be taken back is listed, with the reason.
     """
     from bulk.cli.progress.painter import display
     from bulk.engine.migrations.undo import write_undo
+    from bulk.report.render.formatting import counted
 
     with display(progress, sys.stderr) as shown:
         found = event_loop.run(lambda: write_undo(run_dir, out, overrides=overrides, display=shown, environ=os.environ))
-    if as_json:
-        output.out_json(found)
-        return 0
-    from bulk.report.render.formatting import counted
-
     parts = [f"undo: {counted(found.items, 'item')} in {counted(found.jobs, 'job')}"]
     if found.partly:
         parts.append(f"partly {found.partly:,}")
