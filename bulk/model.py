@@ -246,6 +246,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_OUTCOME = "unknown_outcome"
     DEPENDENCY_FAILED = "dependency_failed"
     SUPERSEDED = "superseded"
+    STALE = "stale"
 
 
 class OutcomeKind(StrEnum):

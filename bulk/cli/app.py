@@ -23,7 +23,7 @@ from bulk.cli.commands import (
     sandbox,
     status,
 )
-from bulk.cli.commands.migrations import undo, verify
+from bulk.cli.commands.migrations import approve, undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -72,6 +72,7 @@ def commands() -> None:
 for command in (
     run.run,
     plan.plan,
+    approve.approve,
     check.check,
     status.status,
     report.report,

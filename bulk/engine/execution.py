@@ -18,6 +18,8 @@ from bulk.check.checking import check
 from bulk.clock import Clock
 from bulk.control.server import ControlServer
 from bulk.engine.approval import require_approval
+from bulk.engine.identity import identity_of
+from bulk.engine.migrations import planned_run
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.engine.run import Run
@@ -29,7 +31,6 @@ from bulk.exit_codes import ExitCode
 from bulk.ledger.companion_files import note_making, refuse_changed_parts
 from bulk.ledger.directory import Claim, unusable
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import RunIdentity
 from bulk.manifest.manifest import Manifest
 from bulk.model import OutcomeKind
 from bulk.platform.auth.credentials import Credential
@@ -45,9 +46,6 @@ T = TypeVar("T")
 
 MANIFEST = "manifest.yaml"
 """The copy of the manifest in a run directory."""
-
-UNKNOWN_ITEMS = -1
-"""Items of a job in the ledger while they are not known, because they are made from another job's results."""
 
 RETRIED = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
 
@@ -118,6 +116,7 @@ class _Held:
         run_dir = claim.path
         checked = await self._checked(stdin)
         require_approval(around.approve, checked, claim)
+        around.planned = planned_run.planned_in(run_dir)
         identity, now = identity_of(checked), around.clock.now()
         writes = frozenset(job.name for job in manifest.jobs if not job.operation.is_read)
         ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
@@ -234,22 +233,6 @@ def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock)
         name: Credential(name, source, environ, folder, clock=clock)
         for name, source in manifest.platform.credentials.items()
     }
-
-
-def identity_of(checked: Checked) -> RunIdentity:
-    """Whose run it is."""
-    manifest = checked.manifest
-    return RunIdentity(
-        name=manifest.name,
-        base_url=manifest.platform.base_url,
-        vendor=manifest.platform.vendor,
-        manifest_digest=manifest.digest,
-        items_digest=checked.digest,
-        jobs=tuple(
-            (job.name, job.operation.name, found.items if job.derivation is None else UNKNOWN_ITEMS)
-            for job, found in zip(manifest.jobs, checked.jobs, strict=True)
-        ),
-    )
 
 
 async def check_items(

@@ -11,6 +11,7 @@ import aiohttp
 
 from bulk.clock import Clock
 from bulk.engine.approval import Approve
+from bulk.execute.preview import Planned
 from bulk.finished import Finished
 from bulk.storage.disk_threads import Disk, thread_disk
 
@@ -36,6 +37,7 @@ class Surroundings:
         environ: where the secrets of items are, for `env:`.
         listener: hears of items once their outcome is durable.
         approve: is asked before a run begins; None: it just begins.
+        is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -48,6 +50,8 @@ class Surroundings:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     listener: Listener | None = None
     approve: Approve | None = None
+    is_preview: bool = False
+    planned: Planned | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class CombinedRun:
             CredentialRefused, Draining, RunStopped: there is no outcome; open intents are settled by the next run.
         """
         try:
-            if any(self._item_runner.is_in_doubt(entry) for entry in entries):
+            if self._shared.is_preview or any(self._item_runner.is_in_doubt(entry) for entry in entries):
                 return [None] * len(entries)
             return await self._steps(operation, entries, context)
         finally:
@@ -65,6 +65,9 @@ class CombinedRun:
                 if request.effect is Effect.READ:
                     answer = await shared.sender.read(request, context)
                 else:
+                    if self._is_stale(request, entries):
+                        steps.close()
+                        return nothing  # each alone: only what is as it was planned is written
                     await shared.let_late_writes_pass(operation, first, first.item, request, context)
                     answer = await self._write(request, entries, writes, context)
                     written = request
@@ -82,6 +85,14 @@ class CombinedRun:
             if written is not None:
                 self._lost_write(written, entries, context.tally.http_status)
             return nothing
+
+    def _is_stale(self, request: Request, entries: Sequence[Entry]) -> bool:
+        """Return whether one of the items that share a write is not as the approved plan has seen it."""
+        planned = self._shared.planned
+        return planned is not None and any(
+            planned.is_stale(entries[place].job, entries[place].index, before)
+            for place, before in zip(request.shared_by, _befores(request), strict=True)
+        )
 
     async def _write(
         self, request: Request, entries: Sequence[Entry], writes: WriteLoop, context: RequestContext

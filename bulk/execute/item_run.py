@@ -19,6 +19,7 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
+from bulk.execute.preview import Planned
 from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
@@ -32,6 +33,7 @@ from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_writ
 from bulk.execute.writes.write_loop import WriteLoop, intent_of, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
+    UNSEEN,
     Effect,
     Encoded,
     ErrorCode,
@@ -40,6 +42,7 @@ from bulk.model import (
     Reply,
     Request,
     failed,
+    skipped,
     succeeded,
     unchanged,
     unknown,
@@ -49,6 +52,7 @@ from bulk.platform.classification import VerdictKind
 
 log = logging.getLogger("bulk.execute")
 
+STALE = "it is not as the approved plan has seen it: nothing was written; look again with `bulk plan --live`"
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 
 _READ, _ACCEPTED, _FAILED = Effect.READ, VerdictKind.ACCEPTED, OutcomeKind.FAILED
@@ -70,6 +74,7 @@ class Shared:
         late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
             written.
         dice: for jitter.
+        is_preview: items are only looked at; planned: what an approved plan has seen.
     """
 
     sender: RequestSender
@@ -80,6 +85,8 @@ class Shared:
     recent_writes: RecentWrites
     clock: Clock
     dice: random.Random
+    is_preview: bool = False
+    planned: Planned | None = None
 
     def return_unused(self, context: RequestContext) -> None:
         """Give an item's first permit back, if no request has taken it."""
@@ -279,9 +286,16 @@ class ItemRun:
             message = f"the answer can't be used ({flaw})"
             return failed(ErrorCode.BAD_RESPONSE, message, http_status=self._tally.http_status)
 
+    def _is_stale(self, planned: Planned, request: Request) -> bool:
+        """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
+        is_first = self._tally.before is UNSEEN
+        return is_first and planned.is_stale(self._entry.job, self._entry.index, own_before(request))
+
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
         shared, lost_write = self._shared, self._lost_write
+        if shared.planned is not None and lost_write is None and self._is_stale(shared.planned, request):
+            return skipped(ErrorCode.STALE, STALE)
         shared.sender.step_aside(self._tally)
         await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):

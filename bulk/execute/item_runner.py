@@ -13,6 +13,7 @@ from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
 from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, TakesFiles
 from bulk.execute.item_run import ItemRun, Shared
+from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
@@ -76,6 +77,8 @@ class ItemRunner:
         tally = context.tally
         try:
             item = self.complete(operation, entry)
+            if self.shared.is_preview:
+                return await look(self.shared.sender, operation, item, context)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
             life = ItemRun(self.shared, operation, entry, item, context, lost_write)
             outcome = None if lost_write is None else await life.settled_first()

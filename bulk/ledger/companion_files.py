@@ -23,7 +23,7 @@ from bulk.ledger.directory import refusing
 
 CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", "stdin-*.jsonl")
 """What the check makes."""
-NAMED = ("origin.json", "manifest.yaml")
+NAMED = ("origin.json", "manifest.yaml", "plan.json")
 """What says where the run came from."""
 
 SMALL_BYTES = 16 * 1024 * 1024

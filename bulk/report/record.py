@@ -33,6 +33,7 @@ HINTS: Mapping[str, str] = MappingProxyType(
         ErrorCode.BAD_RESPONSE: "The platform's answer could not be used.",
         ErrorCode.UNKNOWN_OUTCOME: "It was sent, its answer was lost, and reading could not tell if it took effect.",
         ErrorCode.DEPENDENCY_FAILED: "A job that it needs did not succeed.",
+        ErrorCode.STALE: "It was changed after the plan was approved, so that it was not written.",
         ErrorCode.SUPERSEDED: "A later item makes it superfluous; nothing is missing.",
     }
 )

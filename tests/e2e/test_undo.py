@@ -16,7 +16,7 @@ from tests.e2e.support.platform import ADMIN, Home, Served
 from tests.e2e.support.state_dump import Key, dump, without
 
 FILES, TEAMS = rows("files"), rows("teams")
-WHOLE = 1_500
+WHOLE = 1_250
 """More requests than the migration has up to its last write (count)."""
 
 
