@@ -47,7 +47,7 @@ def write_items(path: Path, items: int) -> None:
 def make_run(folder: Path, base_url: str, shape: str, items: int) -> None:
     """`manifest.yaml`, `items.jsonl` and `run/` in `folder`, as a run leaves them that was stopped."""
     from bulk.check.checking import check
-    from bulk.engine.execution import identity_of
+    from bulk.engine.identity import identity_of
     from bulk.ledger.directory import Claim
     from bulk.ledger.ledger import Ledger
     from bulk.manifest.reading import Overrides, read_manifest

@@ -186,6 +186,56 @@ class PlannedOnce(Operation[ItemT]):
         return item
 
 
+class FileBefore(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that an undoing item sends, and where they can be read while `bulk undo` writes the manifest.
+
+    Attributes:
+        field: of the undoing item that names the file that they are put in.
+        operation: the read that gives them as its payload, and the fields of its `item`.
+        blob_sha: what git calls a file that holds them: others are not taken for them (40 hexadecimal digits).
+    """
+
+    field: str
+    operation: str
+    item: dict[str, Any]
+    blob_sha: str
+
+
+class Undo(msgspec.Struct, frozen=True, kw_only=True):
+    """What takes an item back.
+
+    Attributes:
+        operation: name of the one that does so, and the fields of its `item`; its preconditions are among them.
+        loses: what does not come back, as `its secret`; empty: nothing.
+        file: bytes that belong to the item.
+    """
+
+    operation: str
+    item: dict[str, Any]
+    loses: str = ""
+    file: FileBefore | None = None
+
+
+class Irreversible(msgspec.Struct, frozen=True):
+    """Why an item can't be taken back, as a sentence for people."""
+
+    why: str
+
+
+class Undoable(Operation[ItemT]):
+    """Its writes can be taken back: what was there before them is kept in the ledger, for `bulk undo`."""
+
+    def undo(self, item: ItemT, before: Any, result: Any) -> Undo | Irreversible:
+        """Return what takes an item back that has succeeded.
+
+        Args:
+            item: as the results show it: without its secrets and what is `unreported`.
+            before: `Request.before` of its write, or UNSEEN.
+            result: of its outcome: what it left is the precondition, so that nobody's later change is overwritten.
+        """
+        raise TypeError(f"{type(self).__name__} can be undone and lacks undo()")
+
+
 class SavesContent(Operation[ItemT]):
     """`save` writes something else than the result as JSON."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from bulk.proof import Proof
@@ -19,6 +20,10 @@ JSON_BODY_BYTES = 32 * 1024 * 1024
 
 RAW_BODY_BYTES = 100 * 1024 * 1024
 """Most bytes of a file's content: the platform's own limit for contents (specification, Limits)."""
+
+
+UNSEEN: Final = msgspec.UNSET
+"""The before-image of a write whose operation did not look; None says that nothing was there."""
 
 
 class Effect(StrEnum):
@@ -58,7 +63,9 @@ class Request:
         accept: statuses that the operation wants to see as a Reply. Others are judged by the engine:
             refusals end the item, limits are waited for, lost answers are settled.
         is_fresh: never answered from the store and sent without conditions, as read-backs must be.
-        memo: what `settle` must know beside the item (a before-image, a sha); JSON values, kept with the intent.
+        before: of a write: what was there, as the steps saw it, as a JSON value: None where nothing was, UNSEEN where
+            nobody looked. It is kept with the intent; settling, the live plan, undo and `verify` read this one. Of a
+            combined write: a list of those of the items in `shared_by`. Never a secret.
         max_bytes: most bytes of the answer's body after decompression.
         takes_file: `Reply.body` may be a BodyFile: of a success that is asked for as raw or html, and very long.
         pause_s: seconds that the engine waits before it sends this, 0.0 for none; reads only, to follow what takes
@@ -78,7 +85,7 @@ class Request:
     accept: Final[frozenset[int]]
     media: Final[Media]
     is_fresh: Final[bool]
-    memo: Final[Mapping[str, Any] | None]
+    before: Final[Any]
     max_bytes: Final[int]
     takes_file: Final[bool]
     pause_s: Final[float]
@@ -98,7 +105,7 @@ class Request:
         accept: frozenset[int] = frozenset((200,)),
         media: Media = Media.JSON,
         is_fresh: bool = False,
-        memo: Mapping[str, Any] | None = None,
+        before: Any = UNSEEN,
         max_bytes: int = JSON_BODY_BYTES,
         takes_file: bool = False,
         pause_s: float = 0.0,
@@ -110,7 +117,7 @@ class Request:
         self.dates_hold = dates_hold
         self.method, self.path, self.query, self.body = method, path, query, body
         self.effect, self.accept, self.media, self.is_fresh = effect, accept, media, is_fresh
-        self.memo, self.max_bytes, self.takes_file, self.pause_s = memo, max_bytes, takes_file, pause_s
+        self.before, self.max_bytes, self.takes_file, self.pause_s = before, max_bytes, takes_file, pause_s
         self.is_poll, self.shared_by, self.proof = is_poll, shared_by, proof
 
 
@@ -243,6 +250,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_OUTCOME = "unknown_outcome"
     DEPENDENCY_FAILED = "dependency_failed"
     SUPERSEDED = "superseded"
+    STALE = "stale"
 
 
 class OutcomeKind(StrEnum):
@@ -359,7 +367,7 @@ class Lost:
     """A write whose answer was lost, as its intent in the ledger remembers it, also after a crash.
 
     Attributes:
-        memo: `Request.memo` of the lost request; empty where it had none.
+        before: `Request.before` of the lost request, of this item alone.
         sent_at: when it was first sent (UTC epoch seconds, this machine's time; not the platform's).
         status: what came back and proves nothing, if anything did.
         made: names, folded, and places (`urls.place`) of what this run is known to have made itself shortly before: it
@@ -368,8 +376,8 @@ class Lost:
 
     method: str
     path: str
-    memo: Mapping[str, Any]
     sent_at: float
+    before: Any = UNSEEN
     status: int | None = None
     made: frozenset[str] = frozenset()
 

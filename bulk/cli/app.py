@@ -25,6 +25,7 @@ from bulk.cli.commands import (
 )
 from bulk.cli.commands.audits import audit, schedule, sql, tables
 from bulk.cli.commands.cluster import export, forget, store, submit, worker
+from bulk.cli.commands.migrations import approve, undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -75,6 +76,7 @@ def commands() -> None:
 for command in (
     run.run,
     plan.plan,
+    approve.approve,
     check.check,
     status.status,
     report.report,
@@ -91,6 +93,8 @@ for command in (
     schedule.schedule,
     tables.tables,
     sql.sql,
+    undo.undo,
+    verify.verify,
     operations.operations,
     rate_limit.rate_limit,
     init.init,

@@ -24,6 +24,8 @@ from bulk.clock import Clock
 from bulk.control.server import ControlServer
 from bulk.engine.again import Again
 from bulk.engine.approval import require_approval
+from bulk.engine.identity import identity_of
+from bulk.engine.migrations import planned_run
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.engine.run import Run
@@ -55,9 +57,6 @@ T = TypeVar("T")
 
 MANIFEST = "manifest.yaml"
 """The copy of the manifest in a run directory."""
-
-UNKNOWN_ITEMS = -1
-"""Items of a job in the ledger while they are not known, because they are made from another job's results."""
 
 
 async def execute(
@@ -193,6 +192,7 @@ class _Held:
         run_dir = claim.path
         prepared = await self._prepared(stdin, credentials)
         require_approval(around.approve, prepared.checked, claim)
+        around.planned = planned_run.planned_in(run_dir)
         identity, writes, now = prepared.identity, prepared.writes, around.clock.now()
         ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
         with ledger:
@@ -299,22 +299,6 @@ def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock)
     """Return the credentials of a manifest by their names; nothing is read yet."""
     folder = manifest.path.resolve().parent
     return {name: made(name, source, environ, folder, clock) for name, source in manifest.platform.credentials.items()}
-
-
-def identity_of(checked: Checked) -> RunIdentity:
-    """Whose run it is."""
-    manifest = checked.manifest
-    return RunIdentity(
-        name=manifest.name,
-        base_url=manifest.platform.base_url,
-        vendor=manifest.platform.vendor,
-        manifest_digest=manifest.digest,
-        items_digest=checked.digest,
-        jobs=tuple(
-            (job.name, job.operation.name, found.items if job.derivation is None else UNKNOWN_ITEMS)
-            for job, found in zip(manifest.jobs, checked.jobs, strict=True)
-        ),
-    )
 
 
 async def check_items(

@@ -290,6 +290,8 @@ class Run:
             found.recent_writes,
             self._clock,
             around.dice,
+            around.is_preview,
+            around.planned,
         )
         item_runner = self._item_runner = ItemRunner(
             shared, self._manifest.path.parent, found, around.environ, self._began_at

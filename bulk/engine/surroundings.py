@@ -11,6 +11,7 @@ import aiohttp
 
 from bulk.clock import Clock
 from bulk.engine.approval import Approve
+from bulk.execute.preview import Planned
 from bulk.finished import Finished
 from bulk.govern.peers import Peers
 from bulk.schedule.board import Board
@@ -39,6 +40,7 @@ class Surroundings:
         listener: hears of items once their outcome is durable.
         approve: is asked before a run begins; None: it just begins.
         peers, board: where other workers share the budgets, or the run.
+        is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -53,6 +55,8 @@ class Surroundings:
     approve: Approve | None = None
     peers: Peers | None = None
     board: Board | None = None
+    is_preview: bool = False
+    planned: Planned | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ read-back, in this process as in the next one. It is only for writes that may be
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from bulk.capabilities import Combinable, FileError
 from bulk.execute.generator_steps import OperationFlaw, advance
@@ -19,7 +21,7 @@ from bulk.execute.requests.context import RequestContext
 from bulk.execute.writes.settle import lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop, intent_of
 from bulk.manifest.manifest import Entry
-from bulk.model import Effect, Outcome, Reply, Request
+from bulk.model import UNSEEN, Effect, Outcome, Reply, Request
 from bulk.operation import AnyOperation
 from bulk.platform.classification import VerdictKind
 
@@ -41,7 +43,7 @@ class CombinedRun:
             CredentialRefused, Draining, RunStopped: there is no outcome; open intents are settled by the next run.
         """
         try:
-            if any(self._item_runner.is_in_doubt(entry) for entry in entries):
+            if self._shared.is_preview or any(self._item_runner.is_in_doubt(entry) for entry in entries):
                 return [None] * len(entries)
             return await self._steps(operation, entries, context)
         finally:
@@ -63,8 +65,11 @@ class CombinedRun:
                 if request.effect is Effect.READ:
                     answer = await shared.sender.read(request, context)
                 else:
+                    if self._is_stale(request, entries):
+                        steps.close()
+                        return nothing  # each alone: only what is as it was planned is written
                     await shared.let_late_writes_pass(operation, first, first.item, request, context)
-                    answer = await self._write(request, entries, writes)
+                    answer = await self._write(request, entries, writes, context)
                     written = request
                 if not isinstance(answer, Reply):
                     steps.close()
@@ -82,16 +87,31 @@ class CombinedRun:
                 self._lost_write(written, entries, context.tally.http_status)
             return nothing
 
-    async def _write(self, request: Request, entries: Sequence[Entry], writes: WriteLoop) -> Reply | None:
+    def _is_stale(self, request: Request, entries: Sequence[Entry]) -> bool:
+        """Return whether one of the items that share a write is not as the approved plan has seen it."""
+        planned = self._shared.planned
+        return planned is not None and any(
+            planned.is_stale(entries[place].job, entries[place].index, before)
+            for place, before in zip(request.shared_by, _befores(request), strict=True)
+        )
+
+    async def _write(
+        self, request: Request, entries: Sequence[Entry], writes: WriteLoop, context: RequestContext
+    ) -> Reply | None:
         """Send a write until it is decided; None where it was refused or its answer was lost."""
         sharing = [entries[place] for place in request.shared_by]
         if request.effect is not Effect.SET or not sharing:
             raise OperationFlaw(f"a combined request can't be sent: {request.method} {request.path}")
         now = self._shared.clock.now()
-        await self._shared.recorder.intend(*(intent_of(entry, request, now) for entry in sharing))
+        befores = _befores(request)
+        await self._shared.recorder.intend(
+            *(intent_of(entry, request, before, now) for entry, before in zip(sharing, befores, strict=True))
+        )
         tried = await writes.send(request, lambda *_: False)
         reply = tried.reply
         if reply is not None and tried.kind is VerdictKind.ACCEPTED and not reply.is_truncated:
+            tally = context.tally
+            tally.befores = dict(zip(request.shared_by, befores, strict=True)) | (tally.befores or {})
             return reply
         if tried.kind is not VerdictKind.REFUSED:
             self._lost_write(request, entries, reply.status if reply is not None else None)
@@ -99,5 +119,16 @@ class CombinedRun:
 
     def _lost_write(self, request: Request, entries: Sequence[Entry], status: int | None) -> None:
         lost_write = lost_write_of(request, self._shared.clock, status)
-        for place in request.shared_by:
-            self._item_runner.lost_write(entries[place], lost_write)
+        for place, before in zip(request.shared_by, _befores(request), strict=True):
+            of_item = replace(lost_write, lost=replace(lost_write.lost, before=before))
+            self._item_runner.lost_write(entries[place], of_item)
+
+
+def _befores(request: Request) -> Sequence[Any]:
+    """Return what was there before a combined write, for each of the items that share it."""
+    if request.before is UNSEEN:
+        return [UNSEEN] * len(request.shared_by)
+    befores: Sequence[Any] = request.before
+    if len(befores) != len(request.shared_by):
+        raise OperationFlaw(f"a combined request has {len(befores)} before-images for {len(request.shared_by)} items")
+    return befores

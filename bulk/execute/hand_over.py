@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bulk.capabilities import SavesContent, secret_fields
+from bulk.capabilities import SavesContent, Undoable, secret_fields
 from bulk.clock import Clock
 from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import ItemTally
@@ -13,12 +13,15 @@ from bulk.finished import Finished
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.save_template import saved_path
-from bulk.model import SUCCESSFUL, BodyFile, ErrorCode, ItemError, Outcome, OutcomeKind
+from bulk.model import SUCCESSFUL, UNSEEN, BodyFile, ErrorCode, ItemError, Outcome, OutcomeKind
 from bulk.operation import AnyOperation, Item
 from bulk.platform.bodies.body_reader import BodyReader
 from bulk.redaction import redact
 from bulk.schedule.queues import Work
 from bulk.schedule.scheduler import Scheduler
+
+_KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED)
+"""Before-images are kept of what has changed something, for certain or in part."""
 
 RESULT_BYTES = 1_500
 """What a finished item takes in memory beside its payload, about (bytes)."""
@@ -57,8 +60,10 @@ class HandOver:
     def end_combined(self, job: Job, work: Work, outcomes: Sequence[Outcome | None], tally: ItemTally) -> None:
         """The same for items that shared their requests; the scheduler keeps those that have no outcome."""
         tally.body_bytes //= work.items  # what was answered is in memory once
-        for entry, outcome in zip(work.entries, outcomes, strict=True):
+        befores = tally.befores or {}
+        for place, (entry, outcome) in enumerate(zip(work.entries, outcomes, strict=True)):
             if outcome is not None:
+                tally.before = befores.get(place, UNSEEN)
                 self._record(job, entry, outcome, tally)
         if self._body_reader.holds(tally):
             self._recorder.hold(tally)
@@ -150,12 +155,15 @@ class HandOver:
             payload = outcome.payload
             content = payload if isinstance(payload, BodyFile) else _saved_bytes(job.operation, outcome)
             save = (saved_path(job, entry.item), content)
+        is_kept = tally.before is not UNSEEN and outcome.kind in _KEPT and isinstance(job.operation, Undoable)
+        before = tally.before if is_kept else UNSEEN
         return Record(
             job=job.number,
             finished=finished,
             save=save,
             may_arrive_late=tally.may_arrive_late,
             new_names=tally.new_names,
+            before=before,
         )
 
     def abandoned(self, work: Work, tally: ItemTally) -> None:

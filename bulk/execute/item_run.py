@@ -13,11 +13,13 @@ Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 import logging
 import random
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
+from bulk.execute.preview import Planned
 from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
@@ -27,10 +29,11 @@ from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations
 from bulk.execute.writes.recent_writes import RecentWrites
-from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
+from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of, own_before
 from bulk.execute.writes.write_loop import WriteLoop, intent_of, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
+    UNSEEN,
     Effect,
     Encoded,
     ErrorCode,
@@ -39,6 +42,7 @@ from bulk.model import (
     Reply,
     Request,
     failed,
+    skipped,
     succeeded,
     unchanged,
     unknown,
@@ -48,6 +52,7 @@ from bulk.platform.classification import VerdictKind
 
 log = logging.getLogger("bulk.execute")
 
+STALE = "it is not as the approved plan has seen it: nothing was written; look again with `bulk plan --live`"
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 
 _READ, _ACCEPTED, _FAILED = Effect.READ, VerdictKind.ACCEPTED, OutcomeKind.FAILED
@@ -69,6 +74,7 @@ class Shared:
         late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
             written.
         dice: for jitter.
+        is_preview: items are only looked at; planned: what an approved plan has seen.
     """
 
     sender: RequestSender
@@ -79,6 +85,8 @@ class Shared:
     recent_writes: RecentWrites
     clock: Clock
     dice: random.Random
+    is_preview: bool = False
+    planned: Planned | None = None
 
     def return_unused(self, context: RequestContext) -> None:
         """Give an item's first permit back, if no request has taken it."""
@@ -194,6 +202,7 @@ class ItemRun:
         if self._lost_write is None:
             return outcome
         if outcome.kind is OutcomeKind.UNCHANGED:
+            self._tally.before = self._lost_write.lost.before
             return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
         if (
             outcome.kind is _FAILED
@@ -215,6 +224,8 @@ class ItemRun:
             settler.under_way.pop(key, None)
         if outcome is None:
             self._may_still_arrive(self._lost_write)
+        else:
+            self._tally.before = self._lost_write.lost.before
         return outcome
 
     def _may_still_arrive(self, lost_write: LostWrite) -> None:
@@ -260,7 +271,10 @@ class ItemRun:
                         steps.close()
                         return answer
                     reply, written = answer, request
-                    done = (request, reply.status) if reply.status < 400 else done
+                    if reply.status < 400:
+                        if done is None:  # of several writes the first saw what none of them had touched
+                            self._tally.before = self._before(request)
+                        done = request, reply.status
                 request = advance(steps, reply, Outcome)
                 if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
                     return shared.sender.note_result(request, reply, self._context)
@@ -275,13 +289,20 @@ class ItemRun:
             message = f"the answer can't be used ({flaw})"
             return failed(ErrorCode.BAD_RESPONSE, message, http_status=self._tally.http_status)
 
+    def _is_stale(self, planned: Planned, request: Request) -> bool:
+        """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
+        is_first = self._tally.before is UNSEEN
+        return is_first and planned.is_stale(self._entry.job, self._entry.index, own_before(request))
+
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
         shared, lost_write = self._shared, self._lost_write
+        if shared.planned is not None and lost_write is None and self._is_stale(shared.planned, request):
+            return skipped(ErrorCode.STALE, STALE)
         shared.sender.step_aside(self._tally)
         await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
-            await shared.recorder.intend(intent_of(self._entry, request, shared.clock.now()))
+            await shared.recorder.intend(intent_of(self._entry, request, own_before(request), shared.clock.now()))
         if self._writes is None:
             self._writes = shared.write_loop(self._context)
         tried = await self._writes.send(request, self._is_to_be_settled)
@@ -316,6 +337,13 @@ class ItemRun:
         outcome = outcome_of(tried)
         is_conflict = tried.reply is not None and tried.reply.status == 409
         return _Again(outcome) if is_conflict and request.effect is Effect.COMPARE_AND_SWAP else outcome
+
+    def _before(self, request: Request) -> Any:
+        """Return what was there before a write that was accepted: what the platform compared, or else what was seen
+        before the first send, because a repeat may have seen what that one left."""
+        if self._lost_write is None or request.effect is Effect.COMPARE_AND_SWAP:
+            return own_before(request)
+        return self._lost_write.lost.before
 
     def _lost(self, request: Request, status: int | None) -> LostWrite:
         return lost_write_of(request, self._shared.clock, status, self._shared.recent_creations.names())

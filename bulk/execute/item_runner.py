@@ -13,11 +13,12 @@ from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
 from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, TakesFiles
 from bulk.execute.item_run import ItemRun, Shared
+from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.recent_creations import may_create, names_made
-from bulk.execute.writes.settle import LostWrite, memo_of
+from bulk.execute.writes.settle import LostWrite
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
@@ -59,7 +60,7 @@ class ItemRunner:
         """Whoever had these items before has sent this, and it is not known how it ended: that is settled first."""
         since, names = self.shared.clock.monotonic(), self.shared.recent_creations.names()
         for key, sent in open_intents.items():
-            lost = Lost(method=sent.method, path=sent.path, memo=memo_of(sent.memo), sent_at=sent.sent_at, made=names)
+            lost = Lost(method=sent.method, path=sent.path, before=sent.before, sent_at=sent.sent_at, made=names)
             self._lost_writes[key] = LostWrite(lost, sent.effect, since)
 
     async def run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
@@ -71,6 +72,8 @@ class ItemRunner:
         tally = context.tally
         try:
             item = self.complete(operation, entry)
+            if self.shared.is_preview:
+                return await look(self.shared.sender, operation, item, context)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
             life = ItemRun(self.shared, operation, entry, item, context, lost_write)
             outcome = None if lost_write is None else await life.settled_first()

@@ -23,7 +23,7 @@ from bulk.ledger.directory import refusing
 
 CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", "stdin-*.jsonl")
 """What the check makes."""
-NAMED = ("origin.json", "manifest.yaml")
+NAMED = ("origin.json", "manifest.yaml", "plan.json")
 """What says where the run came from."""
 
 SMALL_BYTES = 16 * 1024 * 1024
@@ -95,6 +95,21 @@ def bind(connection: sqlite3.Connection, run_dir: Path) -> None:
     rows = [(name, *part) for name in _names(run_dir) if (part := _now(run_dir / name, known.get(name))) is not None]
     connection.execute("DELETE FROM parts")
     connection.executemany("INSERT INTO parts VALUES (?, ?, ?, ?)", rows)
+
+
+def bound(connection: sqlite3.Connection) -> dict[str, tuple[int, str]]:
+    """Return size and digest of each part as it was bound, by name."""
+    return {name: (part.size, part.digest) for name, part in _known(connection).items()}
+
+
+def digest_of(path: Path) -> tuple[int, str] | None:
+    """Return size and digest of a part as it is, read to its end; None: it is not there.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    part = _now(path, None)
+    return None if part is None else (part.size, part.digest)
 
 
 def _names(run_dir: Path) -> Iterator[str]:

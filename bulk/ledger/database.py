@@ -26,16 +26,27 @@ LEDGER = "ledger.db"
 APPLICATION_ID = 0x42554C4B
 """`BULK` in ASCII: SQLite's mark of whose file it is."""
 
-VERSION = 1
+VERSION = 2
 """Of the schema (SQLite's user_version). A change of schema.sql adds one and an entry to MIGRATIONS."""
 
-MIGRATIONS: Mapping[int, str] = MappingProxyType({})
+MIGRATIONS: Mapping[int, str] = MappingProxyType(
+    {
+        1: """
+            ALTER TABLE intents RENAME COLUMN memo TO before;
+            UPDATE intents SET before = CASE
+                WHEN json_type(CAST(before AS TEXT), '$.before') IS NOT NULL
+                    THEN CAST(json_quote(json_extract(CAST(before AS TEXT), '$.before')) AS BLOB)
+                WHEN json_type(CAST(before AS TEXT), '$.preflight') IS NOT NULL THEN CAST('null' AS BLOB)
+            END
+        """,
+    }
+)
 """Version -> the SQL that makes the next version of it. Run in one transaction each, before anything is read."""
 
 BUSY_MS = 10_000
 """How long a lock of another connection (a reader, a backup) is waited for (milliseconds)."""
 
-_ADDED = re.compile(r"^CREATE TABLE IF NOT EXISTS .*?^\);$", re.MULTILINE | re.DOTALL)
+_ADDED = re.compile(r"^CREATE TABLE IF NOT EXISTS .*?^\)(?: WITHOUT ROWID)?;$", re.MULTILINE | re.DOTALL)
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))

@@ -28,6 +28,7 @@ RESULTS = "results.jsonl"
 BEFORE_LEDGER = (
     "manifest.yaml*",
     "origin.json*",
+    "plan.json*",
     "control.sock",
     "index.db*",
     "copies.db*",

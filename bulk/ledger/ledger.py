@@ -14,10 +14,15 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
+
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.exit_codes import COMPLETE, SIGNALLED
 from bulk.ledger import chunks, companion_files, database, results, rows, saved_files, seal
 from bulk.ledger.database import LEDGER
+from bulk.ledger.digests import chain as digests
+from bulk.ledger.digests.chain import Chain, LeafKind
+from bulk.ledger.digests.file_digests import forget_files, note_files
 from bulk.ledger.directory import RESULTS, Claim, refusing
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
 from bulk.ledger.records import Action, Entry, Intent, Minute, Point, Record, RunIdentity, StoredTally
@@ -43,6 +48,7 @@ class Ledger:
     Attributes:
         epoch: how many times the run was opened for writing, this one included.
         sealing: counts the commits, and knows when the run began by the platform's clock.
+        chain: the digest chain.
     """
 
     def __init__(
@@ -61,9 +67,11 @@ class Ledger:
         self._words = rows.read_words(connection)
         self._open = {(job, index) for job, index in connection.execute("SELECT job, idx FROM intents")}
         self._moved: set[str] = set()
+        self._is_finished = False
         self._lock = threading.Lock()
         self._chunks = chunks.open_chunks(connection, file.fd, file.end)
         self.sealing = seal.Sealing(claim.path, connection)
+        self.chain = Chain(connection)
 
     @classmethod
     def open(
@@ -111,6 +119,7 @@ class Ledger:
                 chunks.refuse_edited(reader, file.fd, end, file.path)
             connection = database.open_writer(path)
             undo.callback(database.close_writer, connection)
+            forget_files(claim.path)
             epoch = begin_epoch(connection, identity, now, is_sealed=is_sealed)
             ledger = cls(claim, connection, file, epoch, reached)
             undo.pop_all()
@@ -134,6 +143,7 @@ class Ledger:
             position = self._append(lines) if lines else self._file.end
             outcomes, sums = rows.outcome_rows(records, lengths, position, self._words)
             opened = {(intent.job, intent.index) for intent in intents}
+            intent_rows, before_rows = [rows.intent_row(intent) for intent in intents], rows.before_rows(records)
             ended = [
                 (record.job, record.finished.index)
                 for record in records
@@ -144,9 +154,14 @@ class Ledger:
                 with self._transaction() as connection:
                     if lines:
                         self._chunks.cover(connection, self._file.fd, position, lines)
-                    connection.executemany(rows.ADD_INTENT, [rows.intent_row(intent) for intent in intents])
+                    connection.executemany(rows.ADD_INTENT, intent_rows)
                     insert(connection, "outcomes", outcomes)
                     connection.executemany(rows.CLOSE_INTENT, closed)
+                    connection.executemany(rows.KEEP_BEFORE, before_rows)
+                    leaves = [digests.row_leaf(LeafKind.INTENT, row) for row in intent_rows]
+                    leaves += [digests.row_leaf(LeafKind.BEFORE, row) for row in before_rows]
+                    leaves += digests.line_leaves(((row[0], row[1]) for row in outcomes), lines, lengths)
+                    self.chain.add(connection, leaves)
                     connection.executemany(rows.ADD_COUNT, sums)
                     connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
                     connection.executemany(rows.ADD_ACTION, rows.action_rows(actions))
@@ -158,6 +173,7 @@ class Ledger:
                 raise
             if lines:
                 self._chunks.accept()
+            self.chain.accept()
             self._open.update(opened)
             self._open.difference_update(closed)
             self._moved.clear()
@@ -232,13 +248,15 @@ class Ledger:
             with self._transaction() as connection:
                 words = (*numbers, *spared, *only)
                 limited, limit = ("", ()) if below is None else (" AND idx < ?", (below,))
-                reopened = connection.execute(
-                    f"DELETE FROM outcomes WHERE {chosen}{limited}", (*words, *limit)
-                ).rowcount
+                where, values = f"FROM outcomes WHERE {chosen}{limited}", (*words, *limit)
+                items = connection.execute(f"SELECT job, idx {where}", values)
+                self.chain.add(connection, (digests.reopened_leaf(*item) for item in items))
+                reopened = connection.execute(f"DELETE {where}", values).rowcount
                 connection.execute(f"DELETE FROM counts WHERE {chosen}", words)
                 connection.execute(f"{_COUNT_AGAIN} WHERE {chosen} GROUP BY job, outcome, code", words)
                 if reopened:  # what they added to a tally can't be taken away from it again
                     connection.execute("DELETE FROM tallies")
+            self.chain.accept()
         return reopened
 
     def bind_parts(self) -> None:
@@ -247,6 +265,10 @@ class Ledger:
             with self._lock:
                 with self._transaction() as connection:
                     companion_files.bind(connection, self.run_dir)
+                    identity = msgspec.structs.astuple(rows.read_identity(connection))
+                    leaf = digests.parts_leaf(identity, companion_files.bound(connection))
+                    self.chain.add(connection, (leaf,))
+                self.chain.accept()
                 self.sealing.bound()
         except OSError as error:
             raise stopped(error, self.run_dir) from error
@@ -272,7 +294,11 @@ class Ledger:
                 rows.set_status(connection, status, minute)
                 connection.executemany(rows.ADD_ACTION, rows.action_rows(actions))
                 reason = redact(why.encode("utf-8", "replace").decode())
-                connection.execute(rows.END_EPOCH, (status.at, exit_code, reason, rows.status_json(status), self.epoch))
+                ended = (status.at, exit_code, reason, rows.status_json(status), self.epoch)
+                connection.execute(rows.END_EPOCH, ended)
+                self.chain.add(connection, (digests.other_leaf(LeafKind.ENDED, (ended,)),))
+            self.chain.accept()
+            self._is_finished = True
         self._reached(Point.ENDED)
 
     def close(self) -> None:
@@ -284,6 +310,9 @@ class Ledger:
             database.close_writer(self._connection)
             self._file.close()
             self.sealing.close()
+            if self._is_finished:
+                note_files(self.run_dir, self.chain.head)
+                self._is_finished = False
             self._claim.release()
 
     def __enter__(self) -> "Ledger":

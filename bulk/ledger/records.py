@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from bulk.finished import Finished
-from bulk.model import BodyFile, Effect
+from bulk.model import UNSEEN, BodyFile, Effect
 from bulk.status import RunStatus
 
 
@@ -22,7 +22,7 @@ class Intent(msgspec.Struct, frozen=True):
         job: the job's number.
         index: the item's place in the job, from 0.
         path: percent-encoded, as in `model.Request`.
-        memo: what settling must know beside the item; JSON values. Never a secret: it is kept on disk.
+        before: what was there, as in `model.Request`; UNSEEN where nobody looked. Never a secret: it is kept on disk.
         sent_at: UTC epoch seconds by this machine's clock: never to be compared with what the platform says.
     """
 
@@ -30,7 +30,7 @@ class Intent(msgspec.Struct, frozen=True):
     index: int
     method: str
     path: str
-    memo: Mapping[str, Any] | None
+    before: Any
     effect: Effect
     sent_at: float
 
@@ -44,6 +44,7 @@ class Record:
         save: a path below `saved/` and what to write there, or what to move there; None: nothing is saved.
         may_arrive_late: its write was sent again and the first send may still arrive, so that its intent stays.
         new_names: what it has brought into the world, for whoever shares the run; folded.
+        before: what was there before its write, kept for `bulk undo`; UNSEEN: nothing is kept.
     """
 
     job: Final[int]
@@ -51,6 +52,7 @@ class Record:
     save: Final[tuple[str, bytes | BodyFile] | None]
     may_arrive_late: Final[bool]
     new_names: Final[tuple[str, ...]]
+    before: Final[Any]
 
     def __init__(
         self,
@@ -59,9 +61,10 @@ class Record:
         save: tuple[str, bytes | BodyFile] | None = None,
         may_arrive_late: bool = False,
         new_names: tuple[str, ...] = (),
+        before: Any = UNSEEN,
     ) -> None:
         self.job, self.finished, self.save, self.may_arrive_late = job, finished, save, may_arrive_late
-        self.new_names = new_names
+        self.new_names, self.before = new_names, before
 
 
 Entry: TypeAlias = Intent | Record

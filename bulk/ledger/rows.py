@@ -9,7 +9,7 @@ import orjson
 
 from bulk.ledger import results
 from bulk.ledger.records import Action, Intent, Minute, Record, RunIdentity, StoredTally
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk.redaction import redact, redact_json
 from bulk.status import STATES, RunStatus
 
@@ -17,6 +17,7 @@ _EFFECTS = {effect: effect.value for effect in Effect}
 """A member of an enumeration tells its value slowly."""
 
 ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
+KEEP_BEFORE = "INSERT OR REPLACE INTO befores VALUES (?,?,?)"
 CLOSE_INTENT = "DELETE FROM intents WHERE job = ? AND idx = ?"
 ADD_COUNT = """
     INSERT INTO counts VALUES (?,?,?,?,?) ON CONFLICT (job, outcome, code)
@@ -106,8 +107,13 @@ def block_bits(connection: sqlite3.Connection, job: int, first: int, size: int) 
 
 def intent_from_row(row: tuple[Any, ...]) -> Intent:
     """Return an Intent from a row of the table `intents`."""
-    job, index, method, path, memo, effect, sent_at = row
-    return Intent(job, index, method, path, None if memo is None else orjson.loads(memo), Effect(effect), sent_at)
+    job, index, method, path, before, effect, sent_at = row
+    return Intent(job, index, method, path, before_of(before), Effect(effect), sent_at)
+
+
+def before_of(column: bytes | str | None) -> Any:
+    """Return the before-image that a column holds; UNSEEN for NULL."""
+    return UNSEEN if column is None else orjson.loads(column)
 
 
 def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
@@ -116,8 +122,8 @@ def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
 
 def intent_row(intent: Intent) -> tuple[Any, ...]:
     """Return a row of the table `intents`."""
-    memo = None if intent.memo is None else results.dump(intent.memo)
-    return (intent.job, intent.index, intent.method, intent.path, memo, _EFFECTS[intent.effect], intent.sent_at)
+    before = None if intent.before is UNSEEN else results.dump(intent.before)
+    return (intent.job, intent.index, intent.method, intent.path, before, _EFFECTS[intent.effect], intent.sent_at)
 
 
 def outcome_rows(
@@ -160,6 +166,15 @@ def rows_of_lines(
         sizes[key] = sizes.get(key, 0) + length
         position += length
     return rows, [(*key, count, sizes[key]) for key, count in items.items()]
+
+
+def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:
+    """Rows of the table `befores`."""
+    return [
+        (record.job, record.finished.index, results.dump(record.before))
+        for record in records
+        if record.before is not UNSEEN
+    ]
 
 
 def action_rows(actions: Iterable[Action]) -> list[tuple[float, str, str, bytes, str]]:

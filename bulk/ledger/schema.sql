@@ -1,4 +1,4 @@
--- The ledger of one run, version 1. Every name is explained here; bulk/ledger/ledger.py is the only writer.
+-- The ledger of one run, version 2. Every name is explained here; bulk/ledger/ledger.py is the only writer.
 -- Moments are UTC epoch seconds (REAL). `job` and `idx` are an item's job number and its place in the job, both from 0.
 
 -- One row: whose run this is, and what the other tables belong to.
@@ -34,9 +34,18 @@ CREATE TABLE intents (
     idx     INTEGER NOT NULL,
     method  TEXT NOT NULL,
     path    TEXT NOT NULL,
-    memo    BLOB,                    -- JSON, or NULL
+    before  BLOB,                    -- what was there before, JSON; NULL: nobody looked
     effect  TEXT NOT NULL,
     sent_at REAL NOT NULL,
+    PRIMARY KEY (job, idx)
+) WITHOUT ROWID;
+
+-- What was there before a write that succeeded and can be taken back: what `bulk undo` needs. Begun without it, a run gets
+-- it empty.
+CREATE TABLE IF NOT EXISTS befores (
+    job    INTEGER NOT NULL,
+    idx    INTEGER NOT NULL,
+    before BLOB NOT NULL,            -- JSON
     PRIMARY KEY (job, idx)
 ) WITHOUT ROWID;
 
@@ -103,6 +112,13 @@ CREATE TABLE IF NOT EXISTS parts (
     size    INTEGER NOT NULL,        -- bytes
     changed TEXT NOT NULL,           -- times of the file and its number on the disk
     digest  TEXT NOT NULL            -- BLAKE2b, hex
+);
+
+-- The digest chain: see bulk/ledger/digests/. That of a run begun without it begins when it is resumed.
+CREATE TABLE IF NOT EXISTS links (
+    number INTEGER PRIMARY KEY,
+    head   BLOB NOT NULL,            -- SHA-256 over the head before it and the leaves
+    leaves BLOB NOT NULL             -- 29 bytes each: kind, job, idx, digest
 );
 
 -- What people did to the run while it went on: who paused, stopped or set what, and when. Begun without it, a run gets it.

@@ -22,7 +22,7 @@ from bulk.ledger.database import LEDGER, has_table, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, is_held, read_holder
 from bulk.ledger.records import Action, Epoch, Minute, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at, rewritten_path
-from bulk.ledger.rows import read_counts, read_identity, read_words
+from bulk.ledger.rows import read_counts, read_identity, read_open, read_words
 from bulk.model import OutcomeKind
 from bulk.status import RunStatus
 
@@ -120,6 +120,36 @@ class LedgerView:
         out."""
         with open_reader(self._path) as connection:
             return read_counts(connection)
+
+    def open_items(self, job: int) -> list[int]:
+        """Return the items of the job with that number whose write may have been sent, and that have no outcome."""
+        with open_reader(self._path) as connection:
+            return [index for number, index in read_open(connection) if number == job]
+
+    def last_index(self, job: int) -> int:
+        """Return the last item of the job with that number that has an outcome or an intent; -1 where none has."""
+        both = "SELECT idx FROM outcomes WHERE job = :job UNION ALL SELECT idx FROM intents WHERE job = :job"
+        query = f"SELECT max(idx) FROM ({both})"
+        with open_reader(self._path) as connection:
+            (last,) = connection.execute(query, {"job": job}).fetchone()
+            return -1 if last is None else int(last)
+
+    def befores(self, job: int, start: int, stop: int) -> dict[int, Any]:
+        """Return what was there before writes of these items that can be taken back, by index."""
+        with open_reader(self._path) as connection:
+            if not has_table(connection, "befores"):
+                return {}
+            query = "SELECT idx, before FROM befores WHERE job = ? AND idx >= ? AND idx < ?"
+            rows = connection.execute(query, (job, start, stop))
+            return {index: orjson.loads(before) for index, before in rows}
+
+    def head(self) -> str | None:
+        """Return the head of the digest chain, in hexadecimal; None of a run without one."""
+        with open_reader(self._path) as connection:
+            if not has_table(connection, "links"):
+                return None
+            row = connection.execute("SELECT head FROM links ORDER BY number DESC LIMIT 1").fetchone()
+            return None if row is None else row[0].hex()
 
     def tallies(self) -> dict[int, StoredTally] | None:
         """Return the tallies of jobs by their number, and that of the run (-1); None where they are not of all

@@ -99,6 +99,7 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
         slowest=tally.slowest,
         timeline=tally.timeline if spans else None,
         actions=tuple(_action(action) for action in view.actions()[-MOST_ACTIONS:]),
+        head=view.head(),
         next_command=next_command(standing, view.run_dir),
         notes=(*_notes(standing, jobs), *notes),
     )

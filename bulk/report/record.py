@@ -33,6 +33,7 @@ HINTS: Mapping[str, str] = MappingProxyType(
         ErrorCode.BAD_RESPONSE: "The platform's answer could not be used.",
         ErrorCode.UNKNOWN_OUTCOME: "It was sent, its answer was lost, and reading could not tell if it took effect.",
         ErrorCode.DEPENDENCY_FAILED: "A job that it needs did not succeed.",
+        ErrorCode.STALE: "It was changed after the plan was approved, so that it was not written.",
         ErrorCode.SUPERSEDED: "A later item makes it superfluous; nothing is missing.",
     }
 )
@@ -246,6 +247,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         settled: lost answers whose truth was found by reading (count).
         waits: what was being waited for when the run was last seen; empty for a complete one.
         actions: who paused, resumed, stopped or set what while it ran, the newest 100, the oldest of them first.
+        head: of the digest chain when this was written, in hexadecimal; None where the run has none: `bulk verify`.
         next_command: the command that goes on with it; empty where nothing is left to do.
         notes: what else a person should know.
     """
@@ -279,6 +281,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     slowest: tuple[SlowItem, ...] = ()
     timeline: Timeline | None = None
     actions: tuple[ActionReport, ...] = ()
+    head: str | None = None
     next_command: str = ""
     notes: tuple[str, ...] = ()
 

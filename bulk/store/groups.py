@@ -12,7 +12,7 @@ import zstandard
 
 from bulk.ledger import results
 from bulk.ledger.records import Action, Entry, Intent, Record
-from bulk.model import Effect, OutcomeKind
+from bulk.model import UNSEEN, Effect, OutcomeKind
 
 _EFFECTS = {effect: effect.value for effect in Effect}
 _LEVEL = 1
@@ -97,9 +97,9 @@ def text_array(texts: Sequence[str | None]) -> str:
 def _intent_columns(intents: Iterable[Intent], shard_of: Callable[[int, int], int]) -> list[list[Any]]:
     columns: list[list[Any]] = [[], [], [], [], [], [], [], []]
     for intent in intents:
-        memo = None if intent.memo is None else results.dump(intent.memo).decode()
+        before = None if intent.before is UNSEEN else results.dump(intent.before).decode()
         row = (
-            intent.job, intent.index, shard_of(intent.job, intent.index), intent.method, intent.path, memo,
+            intent.job, intent.index, shard_of(intent.job, intent.index), intent.method, intent.path, before,
             _EFFECTS[intent.effect], intent.sent_at,
         )  # fmt: skip
         for column, value in zip(columns, row, strict=True):

@@ -216,7 +216,7 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
 
     def settle(self, item: PutContentsItem, lost: Lost) -> Settling:
         ours = blobs.blob_sha(blobs.decode(item.content or ""))
-        before = lost.memo.get("before")
+        before = lost.before if isinstance(lost.before, str) else None
         found = yield from look(*_place(item), is_fresh=True)
         if found.sha == ours:
             return succeeded(file_result(item.path, found), note="the answer was lost; the file was read and is so")
@@ -317,7 +317,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten
         return file_writes.deleted(item.path, write.before, reply)
 
     def settle(self, item: DeleteContentsItem, lost: Lost) -> Settling:
-        before = lost.memo.get("before")
+        before = lost.before if isinstance(lost.before, str) else None
         found = yield from look(*_place(item), is_fresh=True)
         if found.sha is not None and found.sha == before:
             return NotApplied("the file is still there")

@@ -149,7 +149,6 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
             body=body,
             effect=Effect.SET,
             accept=frozenset((202, 205, 304)),
-            memo={"last_read_at": item.last_read_at},
             is_fresh=True,
             proof=_ACCEPTED,
         )
@@ -269,7 +268,7 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
             path=_path(item),
             effect=Effect.COMPARE_AND_SWAP,
             accept=frozenset((205, 304)),
-            memo={"last_read_at": item.last_read_at},
+            before={"unread": True},
             is_fresh=True,
         )
         return unchanged(result) if reply.status == 304 else succeeded(result)
@@ -282,10 +281,9 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
             return Undecided("the thread can't be seen any more")
         if found.body.get("unread") is False:
             return succeeded({"id": str(item.thread_id)}, note="the answer was lost; the thread is read")
-        last_read_at = item.last_read_at or lost.memo.get("last_read_at")
-        if not isinstance(last_read_at, str):
+        if item.last_read_at is None:
             return Undecided("up to when the thread was read is not known")
-        if _has_news(found.body, last_read_at):
+        if _has_news(found.body, item.last_read_at):
             why = "whether it was marked as read before that can't be told"
             return Undecided(f"the answer of the {lost.method} was lost, and {_left_alone(found.body)}; {why}")
         return NotApplied("the thread is unread")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import Conflict, CreatesNames, DecidesState, Returns
+from bulk.capabilities import Conflict, CreatesNames, DecidesState, Irreversible, Returns, Undo, Undoable
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -116,7 +116,7 @@ class CreateOrganization(
             body=body,
             effect=Effect.CREATE_UNIQUE,
             accept=frozenset((201, 422)),
-            memo={"preflight": 404},
+            before=None,
             proof=proofs.entry({"login": str, "id": int}, proofs.naming(login=item.login)),
         )
         if reply.status == 422:
@@ -128,7 +128,7 @@ class CreateOrganization(
     def settle(self, item: CreateOrganizationItem, lost: Lost) -> Settling:
         if not (yield from can_see(item.login)):
             return NotApplied("the organization is not there")
-        if lost.memo.get("preflight") != 404:
+        if lost.before is not None:
             return Undecided("the organization is there, but whether it was before is not known")
         return succeeded(
             {"login": item.login}, note="the answer was lost; the organization is there, and was not before"
@@ -145,7 +145,12 @@ class RenameOrganizationItem(Item, frozen=True, kw_only=True):
     ] = False
 
 
-class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[RenameOrganizationItem], Returns[Renaming]):
+class RenameOrganization(
+    DecidesState[RenameOrganizationItem],
+    CreatesNames[RenameOrganizationItem],
+    Undoable[RenameOrganizationItem],
+    Returns[Renaming],
+):
     """Rename an organization, which the platform does in the background.
 
     Requests:  3: a look at each name, then the rename; with `wait` as many more as it takes.
@@ -211,7 +216,7 @@ class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[Rena
             body={"login": item.login},
             effect=Effect.MOVE,
             accept=frozenset((202,)),
-            memo={"old": 200, "new": 404},
+            before={"org": item.org},
             proof=proofs.entry({"message": str, "url": str}, partial(_flaw_of_rename, item)),
         )
         result = {"org": item.org, "login": item.login, "message": reply.body["message"]}
@@ -231,6 +236,9 @@ class RenameOrganization(DecidesState[RenameOrganizationItem], CreatesNames[Rena
             case True, True:
                 return Undecided(f"both {item.org} and {item.login} are there: somebody took one of the names")
         return Undecided(f"neither {item.org} nor {item.login} can be seen")
+
+    def undo(self, item: RenameOrganizationItem, before: Any, result: Any) -> Undo | Irreversible:
+        return Undo(operation=self.name, item={"org": item.login, "login": item.org, "wait": True})
 
     def _follow(self, item: RenameOrganizationItem, result: dict[str, Any]) -> Steps:
         pause_s, waited_s = POLL_FIRST_S, 0.0

@@ -44,10 +44,11 @@ class Contents(FileContent, total=False):
 
 
 class Commit(TypedDict, total=False):
-    """The commit that a write made."""
+    """The commit that a write made, and the one before it."""
 
     sha: str
     html_url: str
+    parent: str
 
 
 class FileWritten(TypedDict, total=False):

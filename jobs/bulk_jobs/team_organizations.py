@@ -7,9 +7,9 @@ team organization assignments; operations.md, 404 rule.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from bulk.capabilities import Combinable, CombinedSteps, Returns
+from bulk.capabilities import Combinable, CombinedSteps, Irreversible, Returns, Undo, Undoable
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
@@ -69,7 +69,7 @@ class GetTeamOrganization(Operation[AssignmentItem], Returns[Organization]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
+class AssignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem], Returns[Organization]):
     """Assign an enterprise team to one organization.
 
     Requests:  1 where it is assigned already, otherwise 2.
@@ -108,7 +108,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
             path=teams.path_of(item),
             effect=Effect.SET,
             accept=frozenset((200, 201)),
-            memo={},
+            before=None,
             proof=teams.proof_of(item.org),
         )
         return succeeded(teams.shown(item.org, reply.body))
@@ -123,7 +123,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
         assigned = {}
         if first:
             slugs = [items[place].org for place in first.values()]
-            reply = yield teams.write(items[0], "add", slugs, shared_by=tuple(first.values()))
+            reply = yield teams.write(items[0], "add", slugs, tuple(first.values()), [None] * len(first))
             assigned = by_login(reply.body)
 
         def outcome_of(place: int, org: str) -> Outcome | None:
@@ -142,8 +142,11 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
             return NotApplied("the team is not assigned to the organization")
         return succeeded(teams.shown(item.org, found.body), note="the answer was lost; the team is assigned")
 
+    def undo(self, item: AssignmentItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_one(item, "team-organization.unassign", is_known=before is None)
 
-class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]):
+
+class UnassignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem], Returns[Organization]):
     """Remove an enterprise team from one organization.
 
     Requests:  2: a look, then the removal, or the team's list where it is not assigned.
@@ -182,7 +185,7 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]
                 path=teams.path_of(item),
                 effect=Effect.SET,
                 accept=frozenset((204, 404)),
-                memo={},
+                before={"login": item.org},
             )
             if reply.status != 404:
                 return succeeded({"login": item.org})
@@ -202,7 +205,8 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]
         first = _first_places(items, lambda org: org in before)
         if first:
             slugs = [items[place].org for place in first.values()]
-            yield teams.write(items[0], "remove", slugs, shared_by=tuple(first.values()))
+            befores = [{"login": slug} for slug in slugs]
+            yield teams.write(items[0], "remove", slugs, tuple(first.values()), befores)
         return [
             (succeeded if first.get(item.org.casefold()) == place else unchanged)({"login": item.org})
             for place, item in enumerate(items)
@@ -216,8 +220,11 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Returns[Organization]
             return Undecided("the team can't be seen any more")
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 
+    def undo(self, item: AssignmentItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_one(item, "team-organization.assign", is_known=isinstance(before, dict))
 
-class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]):
+
+class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[OrganizationsItem], Returns[TeamAdditions]):
     """Assign an enterprise team to several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
@@ -262,9 +269,10 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]
         before = set(by_login(listing.entries))
         own, lacking = _shared_out(items, lambda org: org not in before)
         shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        befores = [teams.divided(items[place].organization_slugs, before)[0] for place in shared_by]
         assigned = set(before)
         for chunk in teams.chunks(lacking):
-            reply = yield teams.write(items[0], "add", chunk, shared_by=shared_by)
+            reply = yield teams.write(items[0], "add", chunk, shared_by, befores)
             assigned |= by_login(reply.body).keys()
         if teams.divided(lacking, assigned)[1]:
             # an answer that says less than was done is not yet a failure
@@ -284,8 +292,11 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamAdditions]
         note = "the answer was lost; the team is assigned to all of them"
         return succeeded({"added": added, "present": []}, note=note)
 
+    def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_several(item, "team-organization.remove", result, "added", before)
 
-class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemovals]):
+
+class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[OrganizationsItem], Returns[TeamRemovals]):
     """Remove an enterprise team from several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are assigned.
@@ -333,8 +344,9 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemoval
         before = set(by_login(listing.entries))
         own, held = _shared_out(items, lambda org: org in before)
         shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
+        befores = [teams.divided(items[place].organization_slugs, before)[0] for place in shared_by]
         for chunk in teams.chunks(held):
-            yield teams.write(items[0], "remove", chunk, shared_by=shared_by)
+            yield teams.write(items[0], "remove", chunk, shared_by, befores)
         return [_removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
@@ -346,6 +358,9 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Returns[TeamRemoval
             return NotApplied(f"the team is still assigned to {', '.join(left)}")
         note = "the answer was lost; the team is assigned to none of them"
         return succeeded({"removed": removed, "absent": []}, note=note)
+
+    def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
+        return teams.undo_of_several(item, "team-organization.add", result, "removed", before)
 
 
 def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bool]) -> dict[str, int]:

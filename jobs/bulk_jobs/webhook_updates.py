@@ -13,15 +13,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from bulk.capabilities import HoldsSecrets, Returns
-from bulk.model import Effect, Lost, NotApplied, Request, Undecided, succeeded, unchanged
+from bulk.capabilities import HoldsSecrets, Irreversible, Returns, Undo, Undoable
+from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Webhook, WebhookConfig
-from bulk_jobs.shared import event_names, hook_settings, proofs
+from bulk_jobs.shared import event_names, hook_settings, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
+_NOT_KNOWN = Irreversible("what it was before is not known")
 _KEPT = "the platform kept the secret, which it should have removed"
 _LOST = "the answer was lost; everything is as asked for"
 _UNREADABLE = "secret, user name and password can't be read back"
@@ -45,9 +46,10 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
     allow_unknown_events: hook_settings.AllowUnknownEvents = False
+    expect: refusals.Expect | None = None
 
 
-class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
+class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Undoable[UpdateWebhookItem], Returns[Webhook]):
     """Change a webhook of an organization.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
@@ -93,12 +95,15 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
         if _is_readable(wanted) and _is_so(wanted, found.body):
             return unchanged(hook_settings.shown(found.body))
+        conflict = _conflict(item, item.expect, found.body)
+        if conflict is not None:
+            return conflict
         reply = yield Request(
             method="PATCH",
             path=hook_path(item),
             body=wanted if item.name is None else {**wanted, "name": item.name},
             effect=Effect.SET,
-            memo={"before": _image(wanted, found.body)},
+            before=_image(wanted, found.body),
             proof=hook_settings.proof_of_hook(item, partial(_flaw_of_hook, wanted)),
         )
         return succeeded(hook_settings.shown(reply.body), note=_note(wanted, reply.body, drops=item.drop_secret))
@@ -112,6 +117,15 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Returns[Webhook]):
         note = f"{_LOST}; {more}" if more else _LOST
         return succeeded(hook_settings.shown(found.body), note=note) if trace is None else trace
 
+    def undo(self, item: UpdateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(before, dict) or not isinstance(result, dict):
+            return _NOT_KNOWN
+        config, loses = _without_secret(before["config"])
+        fields = {name: value for name, value in before.items() if name != "config" and value is not None}
+        expect = _image({**fields, "config": config}, result)
+        changed = {**fields, "config": config} if config else fields
+        return Undo(operation=self.name, item={**_again(item), **changed, "expect": expect}, loses=loses)
+
 
 class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
     """Which webhook, and what of its configuration shall change."""
@@ -122,13 +136,16 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
     insecure_ssl: hook_settings.InsecureSsl | None = None
     drop_secret: hook_settings.DropSecret = False
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
+    expect: refusals.Expect | None = None
 
     def __repr__(self) -> str:
         """Without its secret."""
         return f"UpdateWebhookConfigItem(org={self.org!r}, hook_id={self.hook_id!r}, url={self.url!r})"
 
 
-class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[WebhookConfig]):
+class UpdateWebhookConfig(
+    HoldsSecrets[UpdateWebhookConfigItem], Undoable[UpdateWebhookConfigItem], Returns[WebhookConfig]
+):
     """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
@@ -166,12 +183,15 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
         found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
         if _is_readable(wanted) and _is_so(wanted, {"config": found.body}):
             return unchanged(hook_settings.shown_config(found.body))
+        conflict = _conflict(item, item.expect and {"config": item.expect}, {"config": found.body})
+        if conflict is not None:
+            return conflict
         reply = yield Request(
             method="PATCH",
             path=path,
             body=wanted["config"],
             effect=Effect.SET,
-            memo={"before": _image(wanted, {"config": found.body})},
+            before=_image(wanted, {"config": found.body}),
             proof=proofs.entry({"url": str}, partial(_flaw_of_config, wanted["config"])),
         )
         note = _note(wanted, {"config": reply.body}, drops=item.drop_secret)
@@ -183,6 +203,32 @@ class UpdateWebhookConfig(HoldsSecrets[UpdateWebhookConfigItem], Returns[Webhook
             return Undecided(_UNSEEN)
         trace = _trace({"config": _config_body(item)}, {"config": found.body}, lost)
         return succeeded(hook_settings.shown_config(found.body), note=_LOST) if trace is None else trace
+
+    def undo(self, item: UpdateWebhookConfigItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(before, dict) or not isinstance(result, dict):
+            return _NOT_KNOWN
+        config, loses = _without_secret(before["config"])
+        expect = hook_settings.image_of_config(config, result)
+        return Undo(operation=self.name, item={**_again(item), **config, "expect": expect}, loses=loses)
+
+
+def _again(item: UpdateWebhookItem | UpdateWebhookConfigItem) -> dict[str, Any]:
+    """Return what an item that takes another one back has besides its fields: which webhook, and what it insists on."""
+    more = {"allow_unknown_events": True} if isinstance(item, UpdateWebhookItem) else {}
+    return {"org": item.org, "hook_id": item.hook_id, "drop_secret": True, "allow_insecure_ssl": True, **more}
+
+
+def _without_secret(config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return a configuration from before as far as it can be sent, and what is lost."""
+    kept = {name: value for name, value in config.items() if name != "secret"}
+    return kept, "its secret" if hook_settings.has_secret(config) else ""
+
+
+def _conflict(item: HookItem, expect: Mapping[str, Any] | None, hook: Mapping[str, Any]) -> Outcome | None:
+    """Return how an item ends that expects the webhook to be otherwise."""
+    if expect is None:
+        return None
+    return refusals.unexpected(f"webhook {item.hook_id}", hook_settings.differences(expect, hook))
 
 
 def _lanes(item: HookItem) -> tuple[str, ...]:
@@ -248,7 +294,7 @@ def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]
 
 def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> NotApplied | Undecided | None:
     """Return what an update whose answer was lost has left of a webhook; None: it is as asked for."""
-    before = lost.memo.get("before")
+    before = lost.before
     if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
         if hook_settings.differences(wanted, hook):
             return NotApplied("the webhook is not as asked for")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from bulk.capabilities import CreatesNames, HoldsSecrets, ProvesAbsence, Returns
+from bulk.capabilities import CreatesNames, HoldsSecrets, Irreversible, ProvesAbsence, Returns, Undo, Undoable
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -165,7 +165,12 @@ class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookItem], Returns[Webhook]):
+class CreateWebhook(
+    CreatesNames[CreateWebhookItem],
+    HoldsSecrets[CreateWebhookItem],
+    Undoable[CreateWebhookItem],
+    Returns[Webhook],
+):
     """Create a webhook in an organization, unless an equal one is there.
 
     Requests:  2: the list (1 for every 100 webhooks), then the creation; 1 where an equal one is there.
@@ -229,7 +234,7 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
             body=body,
             effect=Effect.CREATE,
             accept=frozenset((201, 422)),
-            memo={"before": creations.ids(before.entries)},
+            before=creations.ids(before.entries),
             proof=proofs.entry(
                 hook_settings.HOOK, proofs.of_kind("orgs", item.org), partial(_flaw_of_url, item.config.url)
             ),
@@ -253,11 +258,23 @@ class CreateWebhook(CreatesNames[CreateWebhookItem], HoldsSecrets[CreateWebhookI
             hook_settings.shown,
         )
 
+    def undo(self, item: CreateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(result, dict) or not isinstance(result.get("id"), int):
+            return Irreversible("its number is not known")
+        expect = hook_settings.image_of_hook(result)
+        return Undo(operation="webhook.delete", item={"org": item.org, "hook_id": result["id"], "expect": expect})
 
-class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
+
+class DeleteWebhookItem(HookItem, frozen=True, kw_only=True):
+    """Which webhook, and what it must still be."""
+
+    expect: refusals.Expect | None = None
+
+
+class DeleteWebhook(Undoable[DeleteWebhookItem], Returns[Numbered]):
     """Remove a webhook from an organization; one that is not there is unchanged.
 
-    Requests:  1; where it was not there also the list (1 for every 100 webhooks).
+    Requests:  2: a look, then the removal, or the list where it is not there (1 for every 100 webhooks).
     Category:  core. Lane: the webhook.
     Result:    id.
     Lost answer: the list is read: where the webhook is not in it any more, it was removed.
@@ -266,8 +283,9 @@ class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
 
     name = "webhook.delete"
     access = accesses.HOOKS_WRITE
-    Item = HookItem
+    Item = DeleteWebhookItem
     is_read = False
+    least_requests = 2
     most_requests = 2
     settled_by = (
         "The webhooks are listed: where this one is not among them, it was removed; a 404 alone is no proof. Where it "
@@ -275,22 +293,35 @@ class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
     )
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
 
-    def check(self, item: HookItem) -> Iterator[ItemFlaw]:
+    def check(self, item: DeleteWebhookItem) -> Iterator[ItemFlaw]:
         return hook_settings.flaws_of_organization(item)
 
-    def lanes(self, item: HookItem) -> tuple[str, ...]:
+    def lanes(self, item: DeleteWebhookItem) -> tuple[str, ...]:
         return (f"{item.org}/{item.hook_id}",)
 
-    def steps(self, item: HookItem) -> Steps:
-        reply = yield Request(
-            method="DELETE",
+    def steps(self, item: DeleteWebhookItem) -> Steps:
+        found = yield Request(
+            method="GET",
             path=hook_path(item),
-            effect=Effect.COMPARE_AND_SWAP,
-            accept=frozenset((204, 404)),
-            memo={},
+            accept=frozenset((200, 404)),
+            is_fresh=True,
+            proof=hook_settings.proof_of_hook(item),
         )
-        if reply.status == 204:
-            return succeeded({"id": item.hook_id})
+        if found.status == 200:
+            if item.expect is not None:
+                differing = hook_settings.differences(item.expect, found.body)
+                conflict = refusals.unexpected(f"webhook {item.hook_id}", differing)
+                if conflict is not None:
+                    return conflict
+            reply = yield Request(
+                method="DELETE",
+                path=hook_path(item),
+                effect=Effect.COMPARE_AND_SWAP,
+                accept=frozenset((204, 404)),
+                before=hook_settings.image_of_hook(found.body),
+            )
+            if reply.status == 204:
+                return succeeded({"id": item.hook_id})
         listing = yield from _list(item)
         if listing.flaw is not None:
             return listing.flaw
@@ -299,7 +330,17 @@ class DeleteWebhook(Operation[HookItem], Returns[Numbered]):
             return failed(ErrorCode.NOT_FOUND, message, http_status=404)
         return unchanged({"id": item.hook_id}, note="it is not among the webhooks that this credential can see")
 
-    def settle(self, item: HookItem, lost: Lost) -> Settling:
+    def undo(self, item: DeleteWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(before, dict):
+            return Irreversible("what it was is not known")
+        config = {name: value for name, value in before["config"].items() if name != "secret"}
+        loses = "its number" + (" and its secret" if hook_settings.has_secret(before["config"]) else "")
+        insists = {"allow_insecure_ssl": True, "allow_unknown_events": True}
+        return Undo(
+            operation="webhook.create", item={"org": item.org, **before, "config": config, **insists}, loses=loses
+        )
+
+    def settle(self, item: DeleteWebhookItem, lost: Lost) -> Settling:
         listing = yield from _list(item)
         if listing.flaw is not None:
             return Undecided(f"the webhooks can't be listed: {listing.why}")

@@ -69,7 +69,7 @@ def test_the_shown_write_works() -> None:
     assert (write.method, write.effect) == ("PUT", Effect.SET)
     assert outcome_of(steps, Reply(status=201, headers={})).kind is OutcomeKind.SUCCEEDED
 
-    lost = Lost(method="PUT", path=write.path, memo={}, sent_at=0.0)
+    lost = Lost(method="PUT", path=write.path, sent_at=0.0)
     settling = operation.settle(item, lost)
     assert next(settling).is_fresh
     assert outcome_of(settling, there).kind is OutcomeKind.SUCCEEDED

@@ -209,7 +209,7 @@ WRITES = (
         answers.HOOK["config"],
         ({"url": "https://hooks.example.com/other", "content_type": "json"}, {"url": URL}, []),
     ),
-    Write("webhook.delete", {"org": "acme-eng", "hook_id": 7}, (), (204,)),
+    Write("webhook.delete", {"org": "acme-eng", "hook_id": 7}, (reply(body=answers.HOOK),), (204,)),
     Write(
         "team-organization.assign",
         ONE,

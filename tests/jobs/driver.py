@@ -108,13 +108,13 @@ def run(operation: AnyOperation, fields: Mapping[str, Any], *answers: Reply) -> 
 def settle(
     operation: AnyOperation,
     fields: Mapping[str, Any],
-    memo: Mapping[str, Any],
+    before: Any,
     *answers: Reply,
     method: str = "PUT",
     status: int | None = None,
 ) -> Driven:
     """The operation's settling of a lost write; every request of it must be a fresh read."""
-    lost = Lost(method=method, path="/x", memo=memo, sent_at=1_000.0, status=status)
+    lost = Lost(method=method, path="/x", before=before, sent_at=1_000.0, status=status)
     driven = drive(operation.settle(item_of(operation, **fields), lost), *answers)
     assert all(request.method == "GET" and request.is_fresh for request in driven.requests)
     return driven

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk.operation import find
 from bulk_jobs.notifications import GetThread, ListNotifications, MarkNotifications, MarkThread
 from bulk_jobs.shared import polling
@@ -132,7 +132,7 @@ def test_wait_ends(interval, most_polls):
 
 def test_mark_all_settled():
     """Nothing is read: with its moment fixed, the request is simply repeated."""
-    settled = settle(MARK, {"last_read_at": WHEN}, {"last_read_at": WHEN})
+    settled = settle(MARK, {"last_read_at": WHEN}, UNSEEN)
     assert (settled.requests, settled.is_undecided) == ([], True)
 
 
@@ -176,7 +176,7 @@ def test_news_are_left_unread(updated_at, is_left):
     if is_left:
         driven = run(MARK_THREAD, item, thread(updated_at=updated_at))
         assert (driven.outcome.kind, driven.error.code) == (OutcomeKind.SKIPPED, ErrorCode.SUPERSEDED)
-        assert settle(MARK_THREAD, item, {}, thread(updated_at=updated_at), method="PATCH").is_undecided
+        assert settle(MARK_THREAD, item, UNSEEN, thread(updated_at=updated_at), method="PATCH").is_undecided
     else:
         done = run(MARK_THREAD, item, thread(updated_at=updated_at), reply(205))
         assert done.outcome.kind is OutcomeKind.SUCCEEDED
@@ -185,13 +185,11 @@ def test_news_are_left_unread(updated_at, is_left):
 def test_mark_thread_settled():
     """Read: applied. Unread and no news: not applied. Gone, or no moment known: undecided."""
     item = {"thread_id": 2, "last_read_at": WHEN}
-    applied = settle(MARK_THREAD, item, {}, thread(unread=False), method="PATCH")
+    applied = settle(MARK_THREAD, item, UNSEEN, thread(unread=False), method="PATCH")
     assert (applied.outcome.kind, "lost" in applied.outcome.result["note"]) == (OutcomeKind.SUCCEEDED, True)
-    assert settle(MARK_THREAD, item, {}, thread(), method="PATCH").is_undone
-    assert settle(MARK_THREAD, item, {}, reply(404), method="PATCH").is_undecided
-    assert settle(MARK_THREAD, {"thread_id": 2}, {}, thread(), method="PATCH").is_undecided
-    remembered = settle(MARK_THREAD, {"thread_id": 2}, {"last_read_at": WHEN}, thread(), method="PATCH")
-    assert remembered.is_undone
+    assert settle(MARK_THREAD, item, UNSEEN, thread(), method="PATCH").is_undone
+    assert settle(MARK_THREAD, item, UNSEEN, reply(404), method="PATCH").is_undecided
+    assert settle(MARK_THREAD, {"thread_id": 2}, UNSEEN, thread(), method="PATCH").is_undecided
 
 
 def test_thread_checks():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.organizations import RENAME_MOST_S, CreateOrganization, RenameOrganization
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
@@ -29,7 +29,7 @@ def test_create_looks_first():
     assert look.is_fresh
     assert post.effect is Effect.CREATE_UNIQUE
     assert post.body == {"login": "Acme-Web", "admin": "octoadmin", "profile_name": "Acme Web"}
-    assert post.memo == {"preflight": 404}
+    assert post.before is None
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result == {"login": "Acme-Web", "id": 9, "node_id": "x", "url": "https://x/orgs/Acme-Web"}
 
@@ -72,11 +72,11 @@ def test_another_422_is_what_the_platform_says():
 
 def test_create_settled():
     """There now and not before: applied. Not there: not applied. There, and before is not known: undecided."""
-    applied = settle(CREATE, NEW, {"preflight": 404}, THERE, method="POST")
+    applied = settle(CREATE, NEW, None, THERE, method="POST")
     assert applied.outcome.kind is OutcomeKind.SUCCEEDED
     assert "lost" in applied.outcome.result["note"]
-    assert settle(CREATE, NEW, {"preflight": 404}, ABSENT, method="POST").is_undone
-    assert settle(CREATE, NEW, {}, THERE, method="POST").is_undecided
+    assert settle(CREATE, NEW, None, ABSENT, method="POST").is_undone
+    assert settle(CREATE, NEW, UNSEEN, THERE, method="POST").is_undecided
 
 
 def test_creation_is_irreversible_and_says_so():
@@ -121,7 +121,7 @@ def test_rename_looks_at_both_names_first():
     patch = driven.requests[2]
     assert patch.effect is Effect.MOVE
     assert patch.body == {"login": "acme-research"}
-    assert patch.memo == {"old": 200, "new": 404}
+    assert patch.before == {"org": "acme-labs"}
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result["message"] == "Job queued"
     assert "background" in driven.outcome.result["note"]
@@ -176,7 +176,7 @@ def test_rename_that_never_ends_is_unknown():
 def test_rename_settled(old, new):
     """Only the new name: applied. Only the old one: not applied. Both or none: undecided."""
     answers = [THERE if new else ABSENT, THERE if old else ABSENT]
-    driven = settle(RENAME, MOVED, {"old": 200, "new": 404}, *answers, method="PATCH")
+    driven = settle(RENAME, MOVED, {"org": "acme-labs"}, *answers, method="PATCH")
     if new and not old:
         assert driven.outcome.kind is OutcomeKind.SUCCEEDED
         assert "lost" in driven.outcome.result["note"]

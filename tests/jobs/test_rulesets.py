@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bulk.model import Effect, ErrorCode, Lost, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, Lost, OutcomeKind
 from bulk_jobs.rulesets.rulesets import (
     CreateOrganizationRuleset,
     GetRulesetVersion,
@@ -70,13 +70,13 @@ THERE = reply(body=[summary(3, "Other"), summary()])
 
 
 def test_create_looks_first_and_remembers_what_was_there():
-    """A fresh list of all rulesets, then the creation with their ids as its memo."""
+    """A fresh list of all rulesets, then the creation with their ids as what was there."""
     driven = run(CREATE, NEW, OTHERS, reply(201, whole()))
     assert driven.shown() == [LOOK, "POST /orgs/acme-eng/rulesets"]
     look, post = driven.requests
     assert look.is_fresh
     assert post.effect is Effect.CREATE
-    assert post.memo == {"before": [3, 5]}
+    assert post.before == [3, 5]
     assert post.body == BODY
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result == SHOWN
@@ -171,7 +171,7 @@ def test_another_422_is_what_the_platform_says():
 
 def test_a_new_one_was_created():
     """One that was not there before, with the same name and enforcement, in the list for the target: applied."""
-    driven = settle(CREATE, NEW, {"before": [3, 5]}, THERE, reply(body=[summary()]), method="POST")
+    driven = settle(CREATE, NEW, [3, 5], THERE, reply(body=[summary()]), method="POST")
     assert driven.shown() == [LOOK, FILTERED]
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert (driven.outcome.result["id"], "lost" in driven.outcome.result["note"]) == (7, True)
@@ -188,19 +188,19 @@ def test_a_new_one_was_created():
 )
 def test_no_new_one(listed):
     """Nothing new, or something new that is not the organization's own: not applied."""
-    assert settle(CREATE, NEW, {"before": [3, 5]}, reply(body=listed), method="POST").is_undone
+    assert settle(CREATE, NEW, [3, 5], reply(body=listed), method="POST").is_undone
 
 
 @pytest.mark.parametrize("new", [summary(9, "Other"), summary(9, enforcement="disabled"), summary(9, "Protect mai")])
 def test_a_new_one_that_differs(new):
     """It may be ours, shown otherwise: nobody knows, and nothing is sent again. What this run has made is explained."""
-    driven = settle(CREATE, NEW, {"before": [3, 5]}, reply(body=[summary(3), new]), method="POST")
+    driven = settle(CREATE, NEW, [3, 5], reply(body=[summary(3), new]), method="POST")
     assert driven.is_undecided
     assert [each["id"] for each in driven.ended.found] == [9]
     lost = Lost(
         method="POST",
         path="/x",
-        memo={"before": [3, 5]},
+        before=[3, 5],
         sent_at=1_000.0,
         made=frozenset(("/orgs/acme-eng/rulesets/9",)),
     )
@@ -209,7 +209,7 @@ def test_a_new_one_that_differs(new):
 
 def test_a_new_one_for_another_target():
     """A summary does not tell the target: one that the list for the target lacks may be ours or not."""
-    driven = settle(CREATE, NEW, {"before": [3]}, reply(body=[summary(7)]), NONE, method="POST")
+    driven = settle(CREATE, NEW, [3], reply(body=[summary(7)]), NONE, method="POST")
     assert driven.is_undecided
 
 
@@ -218,7 +218,7 @@ def test_a_name_in_the_platform_s_own_form(name):
     """Trimmed, or in another case, it is the same name: before a creation and after a lost answer."""
     found = reply(body=[summary(7, name)])
     assert run(CREATE, NEW, found).error.code is ErrorCode.CONFLICT
-    driven = settle(CREATE, NEW, {"before": []}, found, found, method="POST")
+    driven = settle(CREATE, NEW, [], found, found, method="POST")
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert "a form of its own" in driven.outcome.result["note"]
 
@@ -226,21 +226,21 @@ def test_a_name_in_the_platform_s_own_form(name):
 def test_two_new_ones():
     """Which of them is ours can't be told; both are named."""
     listed = reply(body=[summary(7), summary(8)])
-    driven = settle(CREATE, NEW, {"before": [3]}, listed, method="POST")
+    driven = settle(CREATE, NEW, [3], listed, method="POST")
     assert driven.is_undecided
     assert "7 and 8" in driven.ended.why
 
 
 def test_without_a_before_image():
     """One that is there may have been there before."""
-    assert settle(CREATE, NEW, {}, THERE, method="POST").is_undecided
+    assert settle(CREATE, NEW, UNSEEN, THERE, method="POST").is_undecided
 
 
 def test_the_new_one_may_be_on_a_later_page():
     """Every page is read before "not there" is said."""
     first = reply(body=[summary(3)], headers={"link": '<https://x/orgs/acme-eng/rulesets?page=2>; rel="next"'})
     later = reply(body=[summary(7)])
-    assert settle(CREATE, NEW, {"before": [3]}, first, later, later, method="POST").outcome.result["id"] == 7
+    assert settle(CREATE, NEW, [3], first, later, later, method="POST").outcome.result["id"] == 7
 
 
 # -- lanes

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bulk.capabilities import FileError
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.snapshots import CreateSnapshot
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
@@ -79,7 +79,7 @@ def test_a_snapshot_that_is_taken_and_reported_as_failed_is_rejected(result):
 def test_a_lost_answer_is_settled_by_sending_again():
     """Nothing reads a snapshot: settling asks nothing and can't tell, so that the newest is repeated, and a
     refusal of it proves nothing."""
-    driven = settle(CREATE, ITEM, {}, method="POST")
+    driven = settle(CREATE, ITEM, UNSEEN, method="POST")
     assert driven.requests == []
     assert driven.is_undecided
     assert CREATE.settled_by

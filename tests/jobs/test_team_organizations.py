@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs import team_organizations as teams
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
@@ -68,10 +68,10 @@ def test_assign_looks_first():
 
 def test_assign_settled():
     """Assigned now: applied. Not assigned: not applied."""
-    applied = settle(ASSIGN, ONE, {}, THERE)
+    applied = settle(ASSIGN, ONE, UNSEEN, THERE)
     assert applied.outcome.kind is OutcomeKind.SUCCEEDED
     assert "lost" in applied.outcome.result["note"]
-    assert settle(ASSIGN, ONE, {}, ABSENT).is_undone
+    assert settle(ASSIGN, ONE, UNSEEN, ABSENT).is_undone
 
 
 def test_unassign():
@@ -99,9 +99,9 @@ def test_unassign_when_somebody_was_faster():
 
 def test_unassign_settled():
     """Gone beside a list that can be seen: applied. Still there: not applied. Nothing to be seen: undecided."""
-    assert settle(UNASSIGN, ONE, {}, ABSENT, LISTED, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
-    assert settle(UNASSIGN, ONE, {}, THERE, method="DELETE").is_undone
-    assert settle(UNASSIGN, ONE, {}, ABSENT, ABSENT, method="DELETE").is_undecided
+    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, LISTED, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(UNASSIGN, ONE, UNSEEN, THERE, method="DELETE").is_undone
+    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, ABSENT, method="DELETE").is_undecided
 
 
 # -- several organizations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.model import Effect, OutcomeKind
+from bulk.model import UNSEEN, Effect, OutcomeKind
 from bulk_jobs.shared.hook_settings import MASK
 from bulk_jobs.webhook_updates import UpdateWebhook, UpdateWebhookConfig
 from tests.jobs.driver import flaws, item_of, reply, run, settle
@@ -33,7 +33,7 @@ def test_with_a_secret_it_is_sent_whatever_is_there():
     assert driven.shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
     _, patch = driven.requests
     before = {"config": {"url": URL, "secret": MASK}, "events": ["push"], "active": False}
-    assert (patch.effect, patch.memo) == (Effect.SET, {"before": before})
+    assert (patch.effect, patch.before) == (Effect.SET, before)
     assert patch.body == {"config": KEEPS["config"], "events": ["push"], "active": False, "name": "web"}
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, hook())
 
@@ -64,29 +64,29 @@ def test_an_echoed_secret_is_masked():
 
 def test_update_settled():
     """As asked for and no secret left: applied. Different: not. A secret that was sent can't be read back."""
-    applied = settle(UPDATE, DROPS, {}, reply(body=hook(secret=False)), method="PATCH")
+    applied = settle(UPDATE, DROPS, UNSEEN, reply(body=hook(secret=False)), method="PATCH")
     assert (applied.outcome.kind, "lost" in applied.outcome.result["note"]) == (OutcomeKind.SUCCEEDED, True)
-    assert settle(UPDATE, DROPS, {}, reply(body=hook(secret=False, active=True)), method="PATCH").is_undone
-    assert settle(UPDATE, DROPS, {}, reply(body=hook()), method="PATCH").is_undone
-    assert settle(UPDATE, DROPS, {}, reply(404), method="PATCH").is_undecided
-    assert settle(UPDATE, KEEPS, {}, reply(body=hook(active=True)), method="PATCH").is_undone
-    assert settle(UPDATE, KEEPS, {}, reply(body=hook()), method="PATCH").is_undecided
+    assert settle(UPDATE, DROPS, UNSEEN, reply(body=hook(secret=False, active=True)), method="PATCH").is_undone
+    assert settle(UPDATE, DROPS, UNSEEN, reply(body=hook()), method="PATCH").is_undone
+    assert settle(UPDATE, DROPS, UNSEEN, reply(404), method="PATCH").is_undecided
+    assert settle(UPDATE, KEEPS, UNSEEN, reply(body=hook(active=True)), method="PATCH").is_undone
+    assert settle(UPDATE, KEEPS, UNSEEN, reply(body=hook()), method="PATCH").is_undecided
 
 
 def test_update_settled_beside_somebody_elses():
     """As before the request: not applied. Neither as before nor as asked for: undecided, with all three, of which none
     holds a secret."""
     before = {"config": {"url": "https://hooks.example.com/old", "secret": MASK}, "active": True}
-    memo, theirs = {"before": before}, "https://hooks.example.com/theirs"
+    theirs = "https://hooks.example.com/theirs"
     as_before = hook(url="https://Hooks.example.com:443/old/", active=True)
-    assert settle(UPDATE, KEEPS, memo, reply(body=as_before), method="PATCH").is_undone
+    assert settle(UPDATE, KEEPS, before, reply(body=as_before), method="PATCH").is_undone
     for shown in (hook(url=theirs), hook(active=True), hook(url=theirs, secret=False, active=True)):
-        driven = settle(UPDATE, KEEPS, memo, reply(body=shown), method="PATCH")
+        driven = settle(UPDATE, KEEPS, before, reply(body=shown), method="PATCH")
         assert driven.is_undecided
         assert driven.ended.found["before"] == before
         assert driven.ended.found["wanted"] == {"config": {"url": URL, "secret": MASK}, "active": False}
         assert driven.ended.found["found"]["config"]["url"] == shown["config"]["url"]
-    unreadable = settle(UPDATE, KEEPS, memo, reply(body=hook()), method="PATCH")
+    unreadable = settle(UPDATE, KEEPS, before, reply(body=hook()), method="PATCH")
     assert (unreadable.is_undecided, unreadable.ended.found) == (True, None)
 
 
@@ -95,14 +95,14 @@ def test_a_platform_may_add_events():
     of them is not yet as asked for, and where the answer was lost it only is when something has changed."""
     item = {**HOOK, "events": ["push", "fork"], "drop_secret": True}
     plain = hook(secret=False)
-    more, narrower = {**plain, "events": ["push", "fork", "ping"]}, {"before": {"config": {}, "events": ["push"]}}
+    more, narrower = {**plain, "events": ["push", "fork", "ping"]}, {"config": {}, "events": ["push"]}
     driven = run(UPDATE, item, reply(body=plain), reply(body=more))
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert "more events" in driven.outcome.result["note"]
     assert run(UPDATE, item, reply(body=more), reply(body=more)).shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
     settled = settle(UPDATE, item, narrower, reply(body=more), method="PATCH")
     assert "more events" in settled.outcome.result["note"]
-    as_before = {"before": {"config": {}, "events": ["ping", "push", "fork"]}}
+    as_before = {"config": {}, "events": ["ping", "push", "fork"]}
     assert settle(UPDATE, item, as_before, reply(body=more), method="PATCH").is_undone
 
 
@@ -143,7 +143,7 @@ def test_configuration_with_a_secret():
     item, found = {**HOOK, "content_type": "json", "secret": "s3cret"}, reply(body=hook()["config"])
     driven = run(CONFIGURE, item, found, found)
     assert driven.shown() == [f"GET {PLACE}/config", f"PATCH {PLACE}/config"]
-    assert driven.requests[1].memo == {"before": {"config": {"content_type": "json", "secret": MASK}}}
+    assert driven.requests[1].before == {"config": {"content_type": "json", "secret": MASK}}
     assert driven.requests[1].body == {"content_type": "json", "secret": "s3cret"}
     assert driven.outcome.result == hook()["config"]
 
@@ -165,14 +165,14 @@ def test_configuration_without_one():
 def test_configuration_settled():
     """As the update: what can be read decides, what can't be is undecided, and so is repeated."""
     item, plain = {**HOOK, "url": URL, "drop_secret": True}, hook(secret=False)["config"]
-    assert settle(CONFIGURE, item, {}, reply(body=plain), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
-    assert settle(CONFIGURE, item, {}, reply(body=hook()["config"]), method="PATCH").is_undone
-    assert settle(CONFIGURE, item, {}, reply(body={**plain, "url": "https://x"}), method="PATCH").is_undone
-    assert settle(CONFIGURE, item, {}, reply(404), method="PATCH").is_undecided
-    before = {"before": {"config": {"url": "https://hooks.example.com/old", "secret": MASK}}}
+    assert settle(CONFIGURE, item, UNSEEN, reply(body=plain), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(CONFIGURE, item, UNSEEN, reply(body=hook()["config"]), method="PATCH").is_undone
+    assert settle(CONFIGURE, item, UNSEEN, reply(body={**plain, "url": "https://x"}), method="PATCH").is_undone
+    assert settle(CONFIGURE, item, UNSEEN, reply(404), method="PATCH").is_undecided
+    before = {"config": {"url": "https://hooks.example.com/old", "secret": MASK}}
     assert settle(CONFIGURE, item, before, reply(body={**plain, "url": "https://x"}), method="PATCH").is_undecided
     secret = {**HOOK, "url": URL, "secret": "s3cret"}
-    assert settle(CONFIGURE, secret, {}, reply(body=hook()["config"]), method="PATCH").is_undecided
+    assert settle(CONFIGURE, secret, UNSEEN, reply(body=hook()["config"]), method="PATCH").is_undecided
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from bulk.model import Effect, ErrorCode, Lost, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, Lost, OutcomeKind
 from bulk.operation import find
 from bulk_jobs.shared.hook_settings import MASK
 from bulk_jobs.webhooks import CreateWebhook, DeleteWebhook, GetWebhook, GetWebhookConfig, ListDeliveries, ListWebhooks
@@ -45,13 +45,13 @@ def test_it_is_installed(verb):
 
 
 def test_create_looks_first():
-    """A fresh list, then the creation, which remembers the ids that were there and holds no secret in its memo."""
+    """A fresh list, then the creation, which remembers the ids that were there and not a secret."""
     other = hook(3, url="https://other.example.com")
     driven = run(CREATE, {**NEW, "active": False}, hooks(other), reply(201, hook(8)))
     assert driven.shown() == [LISTED, "POST /orgs/acme-eng/hooks"]
     look, post = driven.requests
     assert look.is_fresh
-    assert (post.effect, post.memo) == (Effect.CREATE, {"before": [3]})
+    assert (post.effect, post.before) == (Effect.CREATE, [3])
     assert post.body == {"name": "web", "config": NEW["config"], "events": ["push"], "active": False}
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result == hook(8)
@@ -130,17 +130,15 @@ def test_a_platform_that_takes_no_two_alike():
 
 def test_create_settled():
     """A new equal one is it, after two nobody knows, none is not applied; without what was before nobody knows."""
-    applied = settle(CREATE, NEW, {"before": [7]}, hooks(hook(7), hook(8)), method="POST")
+    applied = settle(CREATE, NEW, [7], hooks(hook(7), hook(8)), method="POST")
     assert (applied.outcome.kind, applied.outcome.result["id"]) == (OutcomeKind.SUCCEEDED, 8)
     assert "lost" in applied.outcome.result["note"]
-    double = settle(CREATE, NEW, {"before": []}, hooks(hook(7), hook(8)), method="POST")
+    double = settle(CREATE, NEW, [], hooks(hook(7), hook(8)), method="POST")
     assert (double.is_undecided, [each["id"] for each in double.ended.found]) == (True, [7, 8])
-    assert settle(CREATE, NEW, {"before": [7]}, hooks(hook(7)), method="POST").is_undone
-    strange = settle(CREATE, NEW, {"before": [7]}, hooks(hook(7), hook(8, content_type="form")), method="POST")
+    assert settle(CREATE, NEW, [7], hooks(hook(7)), method="POST").is_undone
+    strange = settle(CREATE, NEW, [7], hooks(hook(7), hook(8, content_type="form")), method="POST")
     assert (strange.is_undecided, [each["id"] for each in strange.ended.found]) == (True, [8])
-    lost = Lost(
-        method="POST", path="/x", memo={"before": [7]}, sent_at=1_000.0, made=frozenset(("/orgs/acme-eng/hooks/8",))
-    )
+    lost = Lost(method="POST", path="/x", before=[7], sent_at=1_000.0, made=frozenset(("/orgs/acme-eng/hooks/8",)))
     other = hook(8, url="https://elsewhere.example.com")
     assert drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), other)).is_undone
     ours = drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), hook(8), hook(9))).outcome
@@ -150,12 +148,12 @@ def test_create_settled():
 @pytest.mark.parametrize("made", ["8", "/orgs/acme-eng/rulesets/8", "/orgs/acme-ops/hooks/8"])
 def test_a_number_of_another_kind_explains_nothing(made):
     """Numbers are counted for each kind and organization: what this run has made there is not this webhook."""
-    lost = Lost(method="POST", path="/x", memo={"before": [7]}, sent_at=1_000.0, made=frozenset((made,)))
+    lost = Lost(method="POST", path="/x", before=[7], sent_at=1_000.0, made=frozenset((made,)))
     applied = drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), hook(8)))
     assert applied.outcome.result["id"] == 8
     strange = hook(8, url="https://elsewhere.example.com")
     assert drive(CREATE.settle(item_of(CREATE, **NEW), lost), hooks(hook(7), strange)).is_undecided
-    assert drive(CREATE.settle(item_of(CREATE, **NEW), lost_without_memo()), hooks()).is_undecided
+    assert drive(CREATE.settle(item_of(CREATE, **NEW), lost_without_look()), hooks()).is_undecided
 
 
 @pytest.mark.parametrize(
@@ -169,7 +167,7 @@ def test_a_number_of_another_kind_explains_nothing(made):
 )
 def test_settled_in_the_platform_s_own_form(shown):
     """A host in other case, a default port, a slash or an event more: it is the same webhook, and it is new."""
-    driven = settle(CREATE, NEW, {"before": [7]}, hooks(hook(7), shown), method="POST")
+    driven = settle(CREATE, NEW, [7], hooks(hook(7), shown), method="POST")
     assert (driven.outcome.kind, driven.outcome.result["id"]) == (OutcomeKind.SUCCEEDED, 8)
 
 
@@ -177,14 +175,14 @@ def test_what_is_found_holds_no_secret():
     """What nobody can explain is shown with its secret masked, as all results are."""
     told = hook(8, secret=False, url="https://elsewhere.example.com")
     told["config"] |= {"secret": "s3cret", "password": "pa55word"}
-    found = settle(CREATE, NEW, {"before": [7]}, hooks(told), method="POST").ended.found
+    found = settle(CREATE, NEW, [7], hooks(told), method="POST").ended.found
     assert "s3cret" not in str(found)
     assert "pa55word" not in str(found)
 
 
-def lost_without_memo():
+def lost_without_look():
     """A lost creation of which nothing is remembered."""
-    return Lost(method="POST", path="/x", memo={}, sent_at=1_000.0)
+    return Lost(method="POST", path="/x", before=UNSEEN, sent_at=1_000.0)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +240,11 @@ def test_secrets_are_named():
 
 
 def test_delete():
-    """One request; the platform does it once at most."""
-    driven = run(DELETE, HOOK, reply(204))
-    assert driven.shown() == ["DELETE /orgs/acme-eng/hooks/7"]
-    assert driven.requests[0].effect is Effect.COMPARE_AND_SWAP
+    """A look, which tells what it was, then the removal, which the platform does once at most."""
+    driven = run(DELETE, HOOK, reply(body=hook()), reply(204))
+    assert driven.shown() == ["GET /orgs/acme-eng/hooks/7", "DELETE /orgs/acme-eng/hooks/7"]
+    assert driven.requests[1].effect is Effect.COMPARE_AND_SWAP
+    assert driven.requests[1].before == {key: hook()[key] for key in ("config", "events", "active")}
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, {"id": 7})
 
 
@@ -254,15 +253,37 @@ def test_a_404_alone_is_no_proof():
     gone = run(DELETE, HOOK, reply(404), hooks(hook(8)))
     assert gone.shown()[1] == LISTED
     assert gone.outcome.kind is OutcomeKind.UNCHANGED
-    assert run(DELETE, HOOK, reply(404), hooks(hook(7))).error.code is ErrorCode.NOT_FOUND
+    assert run(DELETE, HOOK, reply(body=hook()), reply(404), hooks(hook(7))).error.code is ErrorCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("operation", [DELETE, find("webhook.update"), find("webhook.update-config")])
+def test_what_somebody_else_changed_stays(operation):
+    """What is expected is compared right before the write: another URL is a conflict, and nothing is written."""
+    is_config = operation.name == "webhook.update-config"
+    expect = {"url": URL} if is_config else {"config": {"url": URL}, "events": ["push"]}
+    change = {} if operation is DELETE else {"drop_secret": True, **({"url": URL} if is_config else {"active": False})}
+    for url, is_written in ((URL, True), ("https://theirs.example.com", False)):
+        found = hook(secret=False, url=url, content_type="form")
+        steps = operation.steps(item_of(operation, **HOOK, **change, expect=expect))
+        next(steps)
+        shown = found["config"] if is_config else found
+        if is_config and is_written:
+            continue  # it is already as asked for
+        if is_written:
+            assert steps.send(reply(body=shown)).method in ("DELETE", "PATCH")
+            steps.close()
+            continue
+        with pytest.raises(StopIteration) as ended:
+            steps.send(reply(body=shown))
+        assert (ended.value.value.error.code, "config.url" in ended.value.value.error.message) == ("conflict", True)
 
 
 def test_delete_settled():
     """Not in the list any more: applied. Still there: not applied. A list that can't be used: undecided."""
-    applied = settle(DELETE, HOOK, {}, hooks(), method="DELETE")
+    applied = settle(DELETE, HOOK, UNSEEN, hooks(), method="DELETE")
     assert applied.outcome.kind is OutcomeKind.SUCCEEDED
-    assert settle(DELETE, HOOK, {}, hooks(hook(7)), method="DELETE").is_undone
-    assert settle(DELETE, HOOK, {}, reply(body={"odd": 1}), method="DELETE").is_disbelieved
+    assert settle(DELETE, HOOK, UNSEEN, hooks(hook(7)), method="DELETE").is_undone
+    assert settle(DELETE, HOOK, UNSEEN, reply(body={"odd": 1}), method="DELETE").is_disbelieved
 
 
 # -- reads

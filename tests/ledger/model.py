@@ -31,7 +31,7 @@ class LedgerModel(RuleBasedStateMachine):
         for (job, index), kind in entries:
             self.writes += 1
             if kind is None:
-                made.append(intent(index, job=job, memo={"n": self.writes}))
+                made.append(intent(index, job=job, before={"n": self.writes}))
             else:
                 made.append(Record(job, finished(index, kind, job=job, result=f"{self.writes}" * (self.writes % 200))))
         return made

@@ -11,7 +11,7 @@ from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Record, RunIdentity
 from bulk.ledger.view import LedgerView
-from bulk.model import Effect, ErrorCode, ItemError, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, ItemError, OutcomeKind
 from bulk.status import RunStatus
 
 ROOT = Path(__file__).parents[2]
@@ -71,9 +71,9 @@ def record(index: int, kind: OutcomeKind = OutcomeKind.SUCCEEDED, **more: Any) -
     return Record(more.get("job", 0), finished(index, kind, **more), save)
 
 
-def intent(index: int, *, job: int = 1, memo: dict[str, Any] | None = None, sent_at: float = NOW) -> Intent:
+def intent(index: int, *, job: int = 1, before: Any = UNSEEN, sent_at: float = NOW) -> Intent:
     """A write that is about to leave."""
-    return Intent(job, index, "PUT", f"/repos/acme/r{index}/contents/a", memo, Effect.COMPARE_AND_SWAP, sent_at)
+    return Intent(job, index, "PUT", f"/repos/acme/r{index}/contents/a", before, Effect.COMPARE_AND_SWAP, sent_at)
 
 
 def opened(run_dir: Path, **more: Any) -> Ledger:

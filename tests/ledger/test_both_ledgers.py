@@ -49,7 +49,7 @@ def is_done(bits: bytearray, index: int) -> bool:
 
 def test_what_was_committed_is_there_for_the_next(place):
     """Outcomes and intents of a process that is gone are all found by the next one; what it began with stays."""
-    sent = intent(7, memo={"sha": "3d21ec5", "ids": [1, 2], "branch": None}, sent_at=NOW + 0.25)
+    sent = intent(7, before={"sha": "3d21ec5", "ids": [1, 2], "branch": None}, sent_at=NOW + 0.25)
     with place.opened() as ledger:
         began_at, planned = ledger.began_at, ledger.planned_from(NOW + 3)
         ledger.commit([record(0), sent], STATUS)
@@ -106,8 +106,8 @@ def test_a_write_that_may_arrive_twice_keeps_its_intent(place):
 
 def test_a_later_intent_replaces_the_earlier_one(ledger):
     """An item has one open intent: that of the request that was sent last."""
-    ledger.commit([intent(0, memo={"n": 1})])
-    later = msgspec.structs.replace(intent(0, memo={"n": 2}, sent_at=NOW + 9), effect=Effect.CREATE, method="POST")
+    ledger.commit([intent(0, before={"n": 1})])
+    later = msgspec.structs.replace(intent(0, before={"n": 2}, sent_at=NOW + 9), effect=Effect.CREATE, method="POST")
     ledger.commit([later])
     assert ledger.open_intents() == {(1, 0): later}
 
@@ -190,11 +190,11 @@ def test_figures_of_a_minute_come_with_the_status(ledger):
 def test_values_that_databases_hate_are_kept(ledger):
     """NUL, lone surrogates and huge results come back as SQLite's ledger has them."""
     awkward = "a\0b\ud800" + "x" * 100_000
-    ledger.commit([record(0, result=awkward), intent(1, memo={"n": "a\0b", "s": "\ud800"})])
+    ledger.commit([record(0, result=awkward), intent(1, before={"n": "a\0b", "s": "\ud800"})])
     (line,) = ledger.view().finished()
     assert line["result"] == "a\0b\ufffd" + "x" * 100_000
     (sent,) = ledger.open_intents().values()
-    assert sent.memo == {"n": "a\0b", "s": "\ufffd"}
+    assert sent.before == {"n": "a\0b", "s": "\ufffd"}
 
 
 def test_saved_files_come_with_their_outcome(ledger):

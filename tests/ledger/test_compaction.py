@@ -59,7 +59,7 @@ def test_killed_at_any_point_nothing_is_lost_or_doubled(run_dir, point: Point):
     assert (run_dir / "results.jsonl").read_bytes() == b"".join(LedgerView(run_dir).lines())
     assert sorted(int(path.name) for path in (run_dir / "saved").iterdir()) == list(range(0, 300, 2))
     names = {path.name for path in run_dir.iterdir()}
-    assert names == {"ledger.db", "results.jsonl", "run.lock", "run.seal", "saved"}
+    assert names == {"ledger.db", "results.jsonl", "run.lock", "run.seal", "saved", "digests.json"}
 
 
 def test_a_half_written_file_is_thrown_away(run_dir):

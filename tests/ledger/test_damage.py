@@ -34,7 +34,7 @@ def killed(folder: Path) -> Path:
     with opened(folder / "run") as ledger:
         kinds = list(OutcomeKind)
         ledger.commit([record(index, kinds[index % 5], result={"n": index}) for index in range(200)])
-        ledger.commit([intent(index, memo={"sha": "0" * 40}) for index in range(20)])
+        ledger.commit([intent(index, before={"sha": "0" * 40}) for index in range(20)])
         ledger._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         ledger.commit([record(index, result={"n": index}) for index in range(200, 300)], STATUS)
         return as_killed(folder / "run", folder / "killed")

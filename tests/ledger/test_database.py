@@ -10,6 +10,7 @@ from bulk.ledger import database
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.seal import read_seal, write_seal
 from bulk.ledger.view import LedgerView
+from bulk.model import UNSEEN
 from tests.ledger.samples import NOW, STATUS, as_killed, identity, keys, opened, record, run_child
 
 
@@ -48,7 +49,7 @@ def refused(run_dir, match: str) -> None:
 
 def test_a_finished_run_is_one_plain_file(run_dir):
     """After a clean end no log is left beside the ledger, and reading leaves none either."""
-    names = {"ledger.db", "results.jsonl", "run.lock", "run.seal"}
+    names = {"ledger.db", "results.jsonl", "run.lock", "run.seal", "digests.json"}
     assert {path.name for path in run_dir.iterdir()} == names
     view = LedgerView(run_dir)
     assert len(keys(run_dir)) == 400
@@ -91,7 +92,7 @@ def test_another_programs_database_is_refused(run_dir):
 def test_a_newer_ledger_is_refused(run_dir):
     """A ledger of a newer version is refused with a message that says so (failures.md row 46)."""
     change(run_dir, f"PRAGMA user_version = {database.VERSION + 1}")
-    match = r"newer Bulk \(ledger version 2, this one knows 1\)"
+    match = r"newer Bulk \(ledger version 3, this one knows 2\)"
     refused(run_dir, match)
     with pytest.raises(RunDirectoryError, match=match):
         LedgerView(run_dir)
@@ -108,15 +109,27 @@ def test_an_older_ledger_is_migrated_step_by_step(run_dir):
     path = run_dir / "ledger.db"
     good = "ALTER TABLE jobs ADD COLUMN note TEXT DEFAULT 'two'"
     with pytest.raises(sqlite3.OperationalError):
-        database.migrate(path, version=3, migrations={1: good, 2: "ALTER TABLE jobs ADD COLUMN x; SELECT broken"})
+        database.migrate(path, version=4, migrations={2: good, 3: "ALTER TABLE jobs ADD COLUMN x; SELECT broken"})
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
         assert connection.execute("SELECT note FROM jobs").fetchall() == [("two",), ("two",)]
-    database.migrate(path, version=3, migrations={1: "broken", 2: "UPDATE jobs SET note = 'three'"})
+    database.migrate(path, version=4, migrations={2: "broken", 3: "UPDATE jobs SET note = 'three'"})
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT note FROM jobs").fetchall() == [("three",), ("three",)]
     with pytest.raises(RunDirectoryError, match="newer"):
-        database.migrate(path, version=2)
+        database.migrate(path, version=3)
+
+
+def test_the_before_images_of_version_1_are_taken_over(run_dir):
+    """A sha, ids, nothing, what a creation saw, and what says nothing: each is what it was."""
+    kept = {0: '{"before":"3d21"}', 1: '{"before":[7]}', 2: '{"before":null}', 3: '{"preflight":404}', 4: "{}", 5: None}
+    change(run_dir, "ALTER TABLE intents RENAME COLUMN before TO memo; PRAGMA user_version = 1")
+    with contextlib.closing(sqlite3.connect(run_dir / "ledger.db")) as connection, connection:
+        rows = [(1_000 + index, memo and memo.encode()) for index, memo in kept.items()]
+        connection.executemany("INSERT INTO intents VALUES (0, ?, 'PUT', '/x', ?, 'set', 1.0)", rows)
+    with opened(run_dir) as ledger:
+        befores = [sent.before for sent in ledger.open_intents().values()]
+    assert befores == ["3d21", [7], None, None, UNSEEN, UNSEEN]
 
 
 def test_a_truncated_ledger_is_refused(run_dir):
@@ -139,7 +152,7 @@ def test_a_damaged_ledger_is_not_migrated(run_dir):
     flip_bits(run_dir)
     before = (run_dir / "ledger.db").read_bytes()
     with pytest.raises(RunDirectoryError, match="damaged"):
-        database.migrate(run_dir / "ledger.db", version=2, migrations={1: "DELETE FROM jobs"})
+        database.migrate(run_dir / "ledger.db", version=3, migrations={2: "DELETE FROM jobs"})
     assert (run_dir / "ledger.db").read_bytes() == before
 
 

@@ -37,7 +37,7 @@ def test_what_was_committed_is_there_at_the_next_open(tmp_path):
         buckets=(BucketStatus(credential="default", category="core", limit=1000, remaining=3, reset_at=NOW + 9),),
         waits=(Wait("bucket core", NOW + 9, 2),),
     )
-    sent = intent(7, memo={"sha": "3d21ec5", "ids": [1, 2], "branch": None}, sent_at=NOW + 0.25)
+    sent = intent(7, before={"sha": "3d21ec5", "ids": [1, 2], "branch": None}, sent_at=NOW + 0.25)
     with opened(tmp_path / "run") as ledger:
         ledger.commit([record(0), sent], status)
         killed = as_killed(tmp_path / "run", tmp_path / "killed")

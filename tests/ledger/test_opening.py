@@ -12,7 +12,7 @@ from bulk.errors import RunDirectoryError
 from bulk.ledger.opening import begin_epoch, refuse_changed
 from bulk.ledger.records import Intent
 from bulk.ledger.rows import intent_from_row, intent_row, outcome_rows, read_counts, read_identity, read_words
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from tests.ledger.samples import NOW, STATUS, identity, opened, record
 
 JSON = st.recursive(
@@ -131,11 +131,11 @@ def test_a_lost_transaction_is_not_rolled_back_twice(database):
 @given(
     job=st.integers(0, 9), index=st.integers(0, 2**40), method=st.sampled_from(["PUT", "POST"]),
     path=st.text(max_size=9),
-    memo=st.none() | st.dictionaries(st.text(max_size=4), JSON, max_size=3),
+    before=st.just(UNSEEN) | st.none() | st.dictionaries(st.text(max_size=4), JSON, max_size=3),
     effect=st.sampled_from([each for each in Effect if each is not Effect.READ]), sent_at=st.floats(0, 2e9),
 )  # fmt: skip
 def test_an_intent_is_read_back_as_it_was(**fields):
-    """Whatever it holds: an empty memo is not none, and the effect is a word of ours."""
+    """Whatever it holds: what was not looked at is not what was not there, and the effect is a word of ours."""
     before = Intent(**fields)
     after = intent_from_row(intent_row(before))
     assert after == before

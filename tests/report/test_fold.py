@@ -225,7 +225,7 @@ def test_report_json_comes_back(new_run):
     assert msgspec.json.decode(data, type=Report) == report
     fields = msgspec.json.decode(data)
     assert " ".join(sorted(fields)) == (
-        "actions active_s base_url buckets ended_at epochs exit_code items jobs left meaning name next_command "
+        "actions active_s base_url buckets ended_at epochs exit_code head items jobs left meaning name next_command "
         "not_modified notes outcomes per_second requests retries run_dir settled slowest started_at state superseded "
         "timeline vendor version waits wall_s why"
     )

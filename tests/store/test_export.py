@@ -36,7 +36,7 @@ def groups():
     """What happens in the run, group by group: every outcome, writes that stay open, and what is done again."""
     kinds = list(OutcomeKind)
     yield [record(index, kinds[index % 5], result="x" * index) for index in range(6)]
-    yield [intent(0), intent(1, memo={"sha": "a"}), record(0, job=1), record(7), record(6, OutcomeKind.FAILED)]
+    yield [intent(0), intent(1, before={"sha": "a"}), record(0, job=1), record(7), record(6, OutcomeKind.FAILED)]
     yield [replace(record(1, job=1), may_arrive_late=True)]
     yield [record(index) for index in range(8, 12)]
     yield [intent(2), record(2, OutcomeKind.UNKNOWN, job=1), *(record(index, job=1) for index in range(3, 8))]
@@ -122,7 +122,7 @@ def test_figures_of_several_workers_become_one_minute(place, tmp_path):
 
 
 def test_the_files_of_the_bundle_come_along(place, tmp_path):
-    """What a retry and a resume need is in the directory, bound to the ledger as a check's own files are."""
+    """What says where the run comes from is in the directory, bound to the ledger; the check is made anew."""
     folder = tmp_path / "bundle"
     folder.mkdir()
     for name in ("manifest.yaml", "check.json"):
@@ -131,11 +131,12 @@ def test_the_files_of_the_bundle_come_along(place, tmp_path):
         digest = bundles.upload(store, folder, ["manifest.yaml", "check.json"])
     place.sql("UPDATE run SET bundle = %s WHERE id = %s", digest, place.run)
     exported(place, tmp_path / "out")
-    assert (tmp_path / "out" / "check.json").read_text() == "check.json"
-    (tmp_path / "out" / "check.json").write_text("edited")
+    assert not (tmp_path / "out" / "check.json").exists()
+    assert (tmp_path / "out" / "manifest.yaml").read_text() == "manifest.yaml"
+    (tmp_path / "out" / "manifest.yaml").write_text("edited")
     from bulk.ledger.companion_files import refuse_changed_parts
 
-    with pytest.raises(RunDirectoryError, match=r"check\.json"):
+    with pytest.raises(RunDirectoryError, match=r"manifest\.yaml"):
         refuse_changed_parts(tmp_path / "out")
 
 

@@ -20,6 +20,7 @@ from bulk.cli.catalog.documentation import OperationDocumentation, Summary
 from bulk.cli.commands.cluster.stored_status import StoredStatus
 from bulk.cli.error_data import ErrorsData
 from bulk.control.protocol import InForce
+from bulk.ledger.digests.verification import Verification
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.report.diff.diff_record import Change
 from bulk.report.diff.diff_record import Summary as DiffSummary
@@ -226,6 +227,7 @@ OUTPUTS: Mapping[str, Output] = {
     "set": Output("bulk set --json", (InForce,)),
     "status": Output("bulk status --json", (StatusData,)),
     "stored-status": Output("bulk status --store --json", (StoredStatus,)),
+    "verify": Output("bulk verify --json", (Verification,)),
 }
 
 

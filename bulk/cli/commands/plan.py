@@ -1,6 +1,8 @@
 """`bulk plan`: what a manifest costs and when it would end."""
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+from bulk.errors import UsageError
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -16,14 +19,43 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("manifest", type=click.Path(path_type=Path))
+@click.option("--live", "is_live", is_flag=True, help="Look at every item that writes: reads only.")
+@click.option(
+    "-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="With --live: where to write the plan."
+)
+@click.option(
+    "--diff",
+    "most_shown",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="With --live: show the first N items that would change.",
+)
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @as_json
-def plan(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
+def plan(
+    *,
+    manifest: Path,
+    is_live: bool,
+    out: Path | None,
+    most_shown: int,
+    overrides: "Overrides",
+    as_json: bool,
+) -> int:
     """Say what MANIFEST costs and when it would end.
 
-    Everything is checked; nothing but GET /rate_limit is sent.
+    Everything is checked; nothing but GET /rate_limit is sent. With --live every item that writes is looked at, and
+    what would become of it is said, and written down to be approved.
     """
     from bulk.engine import commands
+
+    if is_live:
+        if as_json:
+            raise UsageError("--json does not go with --live: the file that -o names is JSON")
+        return _look(manifest, out, most_shown, overrides)
+    if out is not None:
+        raise UsageError("-o goes with --live: the plan of what was looked at is written there")
     from bulk.report.render import plan_text
 
     found = event_loop.run(lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ))
@@ -31,4 +63,31 @@ def plan(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
         output.out_json(found)
     else:
         output.out(plan_text.render(found, **output.look()))
+    return 0
+
+
+def _look(manifest: Path, out: Path | None, most_shown: int, overrides: "Overrides") -> int:
+    import platformdirs
+
+    from bulk.cli.progress.painter import display
+    from bulk.engine.migrations import live_plan, plan_file
+    from bulk.report.render import live_plan_text
+
+    with display("auto", sys.stderr) as shown:
+        found = event_loop.run(
+            lambda: live_plan.look_at(
+                manifest,
+                overrides=overrides,
+                environ=os.environ,
+                cache=platformdirs.user_cache_path("bulk"),
+                display=shown,
+                most_shown=most_shown,
+            )
+        )
+    if out is not None:
+        plan_file.write_plan(found.plan, out)
+    jobs = [(job.name, job.counts, job.records is not None) for job in found.plan.jobs]
+    output.out("\n".join(live_plan_text.lines(jobs, found.requests, found.free, found.shown)))
+    if out is not None:
+        output.say("Next: " + shlex.join(["bulk", "approve", str(out)]))
     return 0

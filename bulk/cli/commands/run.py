@@ -13,6 +13,7 @@ from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 
 if TYPE_CHECKING:
+    from bulk.engine.approval import Approve
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
@@ -43,7 +44,7 @@ def run(
     overrides: "Overrides",
     **showing: Any,
 ) -> int:
-    """Check MANIFEST, run it, print its report.
+    """Check MANIFEST, run it, print its report. An approved plan does what it has seen, and nothing else.
 
     With the run directory of an earlier run it goes on with that run: nothing is lost, nothing is done twice.
 
@@ -54,7 +55,9 @@ def run(
     """
     from bulk.cli.progress.painter import Painter
     from bulk.cli.question import Question
+    from bulk.clock import Clock
     from bulk.engine import commands
+    from bulk.engine.migrations import plan_file, planned_run
     from bulk.engine.surroundings import Surroundings
 
     if store is not None:
@@ -69,7 +72,14 @@ def run(
             as_json=showing["as_json"],
         )
     made, is_first = run_dir is None, not commands.RUNS.exists()
-    place = _new_run_dir(manifest, overrides) if run_dir is None else run_dir
+    approve: Approve | None = None
+    if plan_file.is_plan(manifest):
+        plan, path = plan_file.read_plan(manifest), manifest
+        place = run_dir or planned_run.run_dir_of(plan)
+        approve = planned_run.approval_of(plan, path, place, Clock())
+        manifest, overrides = Path(plan.origin.manifest), plan.origin.overrides(overrides)
+    else:
+        place = _new_run_dir(manifest, overrides) if run_dir is None else run_dir
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         alone = display.suspended if isinstance(display, Painter) else contextlib.nullcontext
@@ -83,7 +93,7 @@ def run(
             surroundings=Surroundings(
                 handles_signals=True,
                 is_steered=True,
-                approve=Question(is_yes=is_yes, above=confirm_above, alone=alone),
+                approve=approve or Question(is_yes=is_yes, above=confirm_above, alone=alone),
             ),
         )
 

@@ -1,8 +1,9 @@
 """What the requests of one item, or of items that share theirs, have in common."""
 
-from typing import Final
+from typing import Any, Final
 
 from bulk.govern.accounts import Permit, PermitQueue
+from bulk.model import UNSEEN
 
 
 class ItemTally:
@@ -21,6 +22,8 @@ class ItemTally:
         kept_as: the key under which the newest answer was kept; None: it was not.
         is_by_date: that nothing has changed rests on the moment of the last change alone.
         new_names: what the item has brought into the world.
+        before: what was there before the write that decided (`Request.before`). befores: of items that share theirs, by
+            their places.
         is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
     """
 
@@ -42,6 +45,8 @@ class ItemTally:
     result_of: str = ""
     kept_as: bytes | None = None
     new_names: tuple[str, ...] = ()
+    before: Any = UNSEEN
+    befores: dict[int, Any] | None = None
 
     def __init__(self, *, is_saved: bool = False, is_alone: bool = False, result_of: str = "") -> None:
         if is_saved:

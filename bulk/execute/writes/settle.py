@@ -7,7 +7,6 @@ operations.md.
 """
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,19 @@ from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
-from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, OutcomeKind, Request, Undecided, succeeded, unknown
+from bulk.model import (
+    UNSEEN,
+    Effect,
+    ErrorCode,
+    Lost,
+    NotApplied,
+    Outcome,
+    OutcomeKind,
+    Request,
+    Undecided,
+    succeeded,
+    unknown,
+)
 from bulk.operation import AnyOperation, Item
 
 log = logging.getLogger("bulk.execute")
@@ -51,12 +62,17 @@ def lost_write_of(request: Request, clock: Clock, status: int | None, made: froz
     lost = Lost(
         method=request.method,
         path=request.path,
-        memo=memo_of(request.memo),
+        before=own_before(request),
         sent_at=clock.now(),
         status=status,
         made=made,
     )
     return LostWrite(lost, request.effect, clock.monotonic())
+
+
+def own_before(request: Request) -> Any:
+    """Return what was there before a write that one item alone sends, also where it could have been combined."""
+    return request.before[0] if request.shared_by and request.before is not UNSEEN else request.before
 
 
 class Settler:
@@ -172,7 +188,7 @@ def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
     The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that
     does not say what it is about may be about the name as well, and then nobody knows.
     """
-    was_free = lost_write.effect is Effect.CREATE_UNIQUE and lost_write.lost.memo.get("preflight") == 404
+    was_free = lost_write.effect is Effect.CREATE_UNIQUE and lost_write.lost.before is None
     if not was_free or refusal.error is None:
         return refusal
     if refusal.error.code is ErrorCode.CONFLICT:
@@ -193,8 +209,3 @@ def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
     if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
     return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)
-
-
-def memo_of(memo: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """`Request.memo` as Lost carries it."""
-    return memo if memo is not None else {}

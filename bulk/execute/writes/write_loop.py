@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 from bulk.clock import Clock
 from bulk.execute.requests.context import RequestContext
@@ -83,14 +84,18 @@ def is_in_progress(tried: Tried) -> bool:
     return tried.kind is VerdictKind.BUSY and tried.reply is not None and tried.reply.status == 422
 
 
-def intent_of(entry: Entry, request: Request, now: float) -> Intent:
-    """Return what the ledger has to know of a write before it leaves (now: UTC epoch seconds)."""
+def intent_of(entry: Entry, request: Request, before: Any, now: float) -> Intent:
+    """Return what the ledger has to know of a write before it leaves (now: UTC epoch seconds).
+
+    Args:
+        before: that of this item, of a combined write.
+    """
     return Intent(
         job=entry.job,
         index=entry.index,
         method=request.method,
         path=request.path,
-        memo=request.memo,
+        before=before,
         effect=request.effect,
         sent_at=now,
     )

@@ -216,6 +216,8 @@ def _facts(report: Report, columns: int) -> Iterator[str]:
 def _way_on(report: Report, ink: Ink) -> Iterator[str]:
     if (Path(report.run_dir) / "report.html").is_file():  # of a run that was killed there is none yet
         yield f"Report:  {safe(report.run_dir)}/report.html"
+    if report.head is not None and report.state not in LIVE:
+        yield f"Digest: {report.head}"
     if report.next_command:
         yield f"Go on:   {ink('strong', safe(report.next_command))}"
 

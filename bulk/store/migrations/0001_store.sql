@@ -77,7 +77,7 @@ CREATE TABLE intent (
     shard int NOT NULL,
     method text NOT NULL,
     path text NOT NULL,
-    memo text,                            -- JSON
+    before text,                          -- what was there before, JSON; NULL: nobody looked
     effect text NOT NULL,
     sent_at float8 NOT NULL,              -- by the clock of the worker that sent it: never compared with another
     PRIMARY KEY (run, job, idx)

@@ -15,7 +15,7 @@ SELECT minute, data FROM minute WHERE run = %s ORDER BY minute, worker
 SELECT at, who, verb, args, result FROM action WHERE run = %s ORDER BY at
 
 -- name: intents
-SELECT i.job, i.idx, i.method, i.path, i.memo, i.effect, i.sent_at FROM intent i WHERE i.run = %s ORDER BY i.job, i.idx
+SELECT i.job, i.idx, i.method, i.path, i.before, i.effect, i.sent_at FROM intent i WHERE i.run = %s ORDER BY i.job, i.idx
 
 -- name: planned
 SELECT began_platform FROM run WHERE id = %s

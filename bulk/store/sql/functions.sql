@@ -21,7 +21,7 @@ END $$;
 -- Makes a group durable: all of it, or none. `at_link`, `group_digest`: see the table participant.
 CREATE OR REPLACE FUNCTION commit_group(
     of_run bigint, of_worker bigint, at_link int, group_digest bytea, held int[], epochs int[],
-    sent_job int[], sent_idx bigint[], sent_shard int[], sent_method text[], sent_path text[], sent_memo text[],
+    sent_job int[], sent_idx bigint[], sent_shard int[], sent_method text[], sent_path text[], sent_before text[],
     sent_effect text[], sent_at float8[],
     lines bytea, done_job int[], done_idx bigint[], done_shard int[], done_outcome smallint[], done_code smallint[],
     done_status int[], done_attempts int[], done_length int[],
@@ -39,11 +39,11 @@ BEGIN
     END IF;
     PERFORM fence(of_run, held, epochs);
     IF cardinality(sent_job) > 0 THEN
-        INSERT INTO intent (run, job, idx, shard, method, path, memo, effect, sent_at)
+        INSERT INTO intent (run, job, idx, shard, method, path, before, effect, sent_at)
         SELECT of_run, u.* FROM
-            unnest(sent_job, sent_idx, sent_shard, sent_method, sent_path, sent_memo, sent_effect, sent_at) AS u
+            unnest(sent_job, sent_idx, sent_shard, sent_method, sent_path, sent_before, sent_effect, sent_at) AS u
         ON CONFLICT (run, job, idx) DO UPDATE SET shard = excluded.shard, method = excluded.method,
-            path = excluded.path, memo = excluded.memo, effect = excluded.effect, sent_at = excluded.sent_at;
+            path = excluded.path, before = excluded.before, effect = excluded.effect, sent_at = excluded.sent_at;
     END IF;
     IF cardinality(done_job) > 0 THEN
         INSERT INTO chunk (run, shards, data) VALUES (of_run, held, lines) RETURNING id INTO chunk_id;

@@ -21,13 +21,13 @@ SELECT commit_group(%s, %s, %s, %s, %s, %s,  %s, %s, %s, %s, %s, %s, %s, %s,
 SELECT job, idx FROM intent WHERE run = %s AND shard = ANY (%s::int[])
 
 -- name: open_intents
-SELECT i.job, i.idx, i.method, i.path, i.memo, i.effect, i.sent_at FROM intent i
+SELECT i.job, i.idx, i.method, i.path, i.before, i.effect, i.sent_at FROM intent i
 WHERE i.run = %s AND i.shard = ANY (%s::int[])
     AND NOT EXISTS (SELECT FROM outcome o WHERE o.run = i.run AND o.job = i.job AND o.idx = i.idx)
 ORDER BY i.job, i.idx
 
 -- name: late_writes
-SELECT i.job, i.idx, i.method, i.path, i.memo, i.effect, i.sent_at FROM intent i
+SELECT i.job, i.idx, i.method, i.path, i.before, i.effect, i.sent_at FROM intent i
 JOIN outcome o ON o.run = i.run AND o.job = i.job AND o.idx = i.idx
 WHERE i.run = %s AND i.shard = ANY (%s::int[]) AND o.outcome <> %s
 ORDER BY i.job, i.idx

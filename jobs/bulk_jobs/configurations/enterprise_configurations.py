@@ -218,7 +218,7 @@ class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem], Retur
             body=fields.body_of(item, fields.CREATED_FIELDS),
             effect=Effect.CREATE_UNIQUE,
             accept=_CREATED_OR_REFUSED,
-            memo={"before": creations.ids(listing.entries)},
+            before=creations.ids(listing.entries),
             proof=proofs.entry(
                 fields.CONFIGURATION,
                 proofs.naming(name=item.name),

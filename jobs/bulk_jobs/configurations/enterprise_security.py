@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import Conflict, DecidesState, Returns
+from bulk.capabilities import Conflict, DecidesState, Irreversible, Returns, Undo, Undoable
 from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
 from bulk_jobs.result_types import ProductEnablement, SecuritySettings
-from bulk_jobs.shared import enterprises, names, polling
+from bulk_jobs.shared import enterprises, names, polling, refusals
 
 LINK = "secret_scanning_push_protection_custom_link"
 UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
@@ -91,16 +91,19 @@ class UpdateEnterpriseSecurityItem(EnterpriseItem, frozen=True, kw_only=True):
     wait: Annotated[
         bool, Meta(description="follow it until it shows, for up to 10 minutes; otherwise being started is enough")
     ] = False
+    expect: refusals.Expect | None = None
 
 
 SETTINGS = tuple(
     name
     for name in UpdateEnterpriseSecurityItem.__struct_fields__
-    if name not in (*EnterpriseItem.__struct_fields__, "wait")
+    if name not in (*EnterpriseItem.__struct_fields__, "wait", "expect")
 )
 
 
-class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem], Returns[SecuritySettings]):
+class UpdateEnterpriseSecurity(
+    DecidesState[UpdateEnterpriseSecurityItem], Undoable[UpdateEnterpriseSecurityItem], Returns[SecuritySettings]
+):
     """Change the code security settings that an enterprise gives new repositories.
 
     Requests:  1 where they are so already, otherwise 2; with `wait` as many more as it takes.
@@ -157,13 +160,18 @@ class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem], Retur
         found = yield _look(item)
         if _is_so(given, found.body) and UNREADABLE not in given:
             return unchanged(given)
+        if item.expect is not None:
+            differing = [name for name in item.expect if not _is_so({name: item.expect[name]}, found.body)]
+            conflict = refusals.unexpected(f"enterprise {item.enterprise}", differing)
+            if conflict is not None:
+                return conflict
         yield Request(
             method="PATCH",
             path=_path(item),
             body=given,
             effect=Effect.SET,
             accept=frozenset((204,)),
-            memo={},
+            before={name: found.body.get(name) for name in given if name != UNREADABLE},
         )
         if not item.wait:
             note = "started; the platform changes it in the background"
@@ -182,6 +190,14 @@ class UpdateEnterpriseSecurity(DecidesState[UpdateEnterpriseSecurityItem], Retur
         if UNREADABLE in given:
             return Undecided(_UNREADABLE_NOTE)
         return succeeded(given, note="the answer was lost; the settings are as asked for")
+
+    def undo(self, item: UpdateEnterpriseSecurityItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(before, dict) or not before:
+            return Irreversible("what was set before can't be read")
+        given = _given(item)
+        kept = {name: _plain(name, value) for name, value in before.items()}
+        fields = {"enterprise": item.enterprise, **kept, "wait": True, "expect": {name: given[name] for name in before}}
+        return Undo(operation=self.name, item=fields, loses=UNREADABLE if UNREADABLE in given else "")
 
 
 class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
@@ -240,7 +256,6 @@ class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[Pro
             path=f"{root}/{item.security_product}/{item.enablement}",
             effect=Effect.ORDERED,
             accept=frozenset((204,)),
-            memo={},
         )
         result = {"security_product": item.security_product, "enablement": item.enablement}
         return succeeded(result, note=_UNVERIFIED)

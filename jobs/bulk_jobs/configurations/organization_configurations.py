@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from bulk.capabilities import Returns
+from bulk.capabilities import Irreversible, Returns, Undo, Undoable
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
 from bulk_jobs.result_types import AttachedRepository, Configuration, DefaultConfiguration, Numbered
 from bulk_jobs.shared import configuration_fields as fields
-from bulk_jobs.shared import names, normal_forms, pages, presence, proofs
+from bulk_jobs.shared import names, normal_forms, pages, presence, proofs, refusals
 
 _FOUND_OR_NOT = frozenset((200, 404))
 REPOSITORIES = proofs.listing({})
@@ -79,6 +79,7 @@ class UpdateConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
     secret_scanning_extended_metadata: fields.Enablement | UnsetType = UNSET
     private_vulnerability_reporting: fields.Enablement | UnsetType = UNSET
     enforcement: fields.Enforcement | UnsetType = UNSET
+    expect: refusals.Expect | None = None
 
 
 class SetDefaultItem(ConfigurationItem, frozen=True, kw_only=True):
@@ -136,7 +137,7 @@ class ListConfigurationRepositories(Operation[ConfigurationItem], Returns[list[A
         return pages.outcome_of((yield from pages.read_all(f"{_path(item)}/repositories", REPOSITORIES)))
 
 
-class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem], Returns[Configuration]):
+class UpdateOrganizationConfiguration(Undoable[UpdateConfigurationItem], Returns[Configuration]):
     """Change a code security configuration of an organization, and with it the repositories that have it.
 
     Requests:  2: a look, then the change. Where it is as asked for already, the platform says so (204).
@@ -175,13 +176,18 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem], Return
     def steps(self, item: UpdateConfigurationItem) -> Steps:
         body = fields.body_of(item, fields.UPDATED_FIELDS)
         before = yield Request(method="GET", path=_path(item), is_fresh=True, proof=_proof(item))
+        if item.expect is not None:
+            differing = fields.differences(item.expect, before.body)
+            conflict = refusals.unexpected(f"configuration {item.configuration_id}", differing)
+            if conflict is not None:
+                return conflict
         reply = yield Request(
             method="PATCH",
             path=_path(item),
             body=body,
             effect=Effect.SET,
             accept=frozenset((200, 204)),
-            memo={"before": _image(body, before.body)},
+            before=_image(body, before.body),
             proof=_proof(item, partial(fields.flaw_of_shown, body)),
         )
         return unchanged({"id": item.configuration_id}) if reply.status == 204 else succeeded(reply.body)
@@ -195,6 +201,19 @@ class UpdateOrganizationConfiguration(Operation[UpdateConfigurationItem], Return
         if differing:
             return _not_as_asked_for(differing, body, reply.body, lost)
         return succeeded(reply.body, note="the answer was lost; the configuration is as asked for")
+
+    def undo(self, item: UpdateConfigurationItem, before: Any, result: Any) -> Undo | Irreversible:
+        if not isinstance(before, dict) or not isinstance(result, dict):
+            return Irreversible("what was set before is not known")
+        kept = {field: value for field, value in before.items() if value is not None}
+        gone = ", ".join(field for field in before if field not in kept)
+        if not kept:
+            return Irreversible(f"{gone} had no value before, and none can be given")
+        left = {field: result[field] for field in before if field in result}
+        place = {"org": item.org, "configuration_id": item.configuration_id}
+        return Undo(
+            operation=self.name, item={**place, **kept, "expect": left}, loses=gone and f"that {gone} was unset"
+        )
 
 
 class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numbered]):
@@ -316,7 +335,7 @@ def _not_as_asked_for(
     differing: list[str], body: Mapping[str, Any], shown: Mapping[str, Any], lost: Lost
 ) -> NotApplied | Undecided:
     """Return what a change whose answer was lost has left, where these fields are not as asked for."""
-    before, found = lost.memo.get("before"), _image(body, shown)
+    before, found = lost.before, _image(body, shown)
     if not isinstance(before, dict) or (
         not fields.differences(before, found) and not fields.differences(found, before)
     ):

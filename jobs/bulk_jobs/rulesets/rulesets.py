@@ -245,7 +245,7 @@ class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem], Returns[Ruleset
             body=_body(item),
             effect=Effect.CREATE,
             accept=frozenset((200, 201, 422)),
-            memo={"before": creations.ids(listing.entries)},
+            before=creations.ids(listing.entries),
             proof=proofs.entry(
                 {"id": int, "name": str}, partial(flaw_of_source, item.org), partial(_flaw_of_created, item)
             ),

@@ -16,7 +16,7 @@ Thing = Mapping[str, Any]
 
 
 def ids(things: Sequence[Thing]) -> list[Any]:
-    """Return what the memo of a creation remembers: the ids that are there before it, under `before`."""
+    """Return the before-image of a creation: the ids that are there."""
     return [thing["id"] for thing in things]
 
 
@@ -39,7 +39,7 @@ def settled(
         shown_otherwise: which fields of an equal thing are written otherwise than they were asked for.
         shown: what a result shows of a thing.
     """
-    before = lost.memo.get("before")
+    before = lost.before
     if not isinstance(before, list):
         return Undecided(f"whether {kind} was there before is not known")
     known = {str(number).casefold() for number in before}

@@ -169,6 +169,12 @@ def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dic
     return {**image, "secret": MASK} if config.get("secret") else image
 
 
+def image_of_hook(hook: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all of a webhook that can be read and compared; the mask of a secret where it has one."""
+    config = image_of_config(_FORMS, hook["config"])
+    return {"config": config, **{name: hook[name] for name in ("events", "active") if name in hook}}
+
+
 def shown_otherwise(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
     """Return what of an equal webhook the platform writes otherwise than it was asked for."""
     config = wanted.get("config") or {}

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from bulk.capabilities import ComparesState, Conflict
+from bulk.capabilities import ComparesState, Conflict, Irreversible, Undo, Undoable
 from bulk.model import SUCCESSFUL, Outcome
 from bulk.operation import ItemT
 from bulk_jobs import accesses
+from bulk_jobs.shared.files import file_undo
 
 
-class OneFile(ComparesState[ItemT]):
+class OneFile(ComparesState[ItemT], Undoable[ItemT]):
     """A write of one file. Items have owner, repo, path and branch."""
 
     access = accesses.CONTENTS_WRITE
@@ -35,6 +36,10 @@ class OneFile(ComparesState[ItemT]):
             return ""
         sha = outcome.result.get("sha") if isinstance(outcome.result, dict) else None
         return sha.lower() if isinstance(sha, str) else None
+
+    def undo(self, item: Any, before: Any, result: Any) -> Undo | Irreversible:
+        is_write = hasattr(item, "content")
+        return (file_undo.of_write if is_write else file_undo.of_deletion)(item, before, result)
 
 
 def _content(item: Any) -> tuple[str | None, str | None]:

@@ -6,7 +6,10 @@ names nothing, and most of all a look at what is there. Source: open-points.md, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from bulk.model import ErrorCode, Outcome, Reply, failed
 
@@ -15,6 +18,14 @@ _TOO_LARGE = re.compile(
     r"This API returns blobs up to \d{1,4} MB in size\.(?: The requested blob is too large to fetch via the API, but "
     r"you can use the Git Data API to request blobs up to \d{1,4} MB in size\.)?"
 )
+
+Expect = Annotated[
+    dict[str, Any],
+    Meta(
+        description="fields as they must be shown right before the write, else it is a conflict and nothing is written"
+    ),
+]
+"""`bulk undo` fills it with what the run has left. Files have the same in their `sha`."""
 
 MESSAGE_CHARS = 500
 """Most characters of a platform's message that are passed on."""
@@ -85,3 +96,11 @@ def _details(reply: Reply) -> Iterator[str]:
             else:
                 words = (entry.get("resource"), entry.get("field"), entry.get("code"))
                 yield " ".join(word for word in words if isinstance(word, str))
+
+
+def unexpected(what: str, differing: Sequence[str]) -> Outcome | None:
+    """Return how an item ends of which these fields are not as expected; None where there are none."""
+    if not differing:
+        return None
+    fields = ", ".join(differing)
+    return failed(ErrorCode.CONFLICT, f"{what} is not as expected ({fields}): somebody else changed it, so it stays")

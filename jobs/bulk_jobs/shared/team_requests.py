@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from bulk import urls
+from bulk.capabilities import Irreversible, Undo
 from bulk.model import Effect, Reply, Request
 from bulk.operation import Item, ItemFlaw
 from bulk.proof import Proof
@@ -48,6 +49,9 @@ class OrganizationsItem(TeamItem, frozen=True, kw_only=True):
         list[names.Organization],
         Meta(min_length=1, description="names of the organizations", examples=[["acme-eng", "acme-ops"]]),
     ]
+
+
+NOT_KNOWN = Irreversible("what was assigned before is not known")
 
 
 def flaws_of_team(item: TeamItem) -> Iterator[ItemFlaw]:
@@ -113,19 +117,46 @@ def proof_of(org: str) -> Proof:
 
 
 def write(
-    item: TeamItem, verb: Literal["add", "remove"], slugs: list[str], *, shared_by: tuple[int, ...] = ()
+    item: TeamItem, verb: Literal["add", "remove"], slugs: list[str], shared_by: tuple[int, ...], befores: list[Any]
 ) -> Request:
-    """POST `add` or `remove`. `shared_by`: as in `Request`."""
+    """POST `add` or `remove`. `shared_by`: as in `Request`. `befores`: what each of those items saw."""
     return Request(
         method="POST",
         path=f"{path(item)}/{verb}",
         body={"organization_slugs": slugs},
         effect=Effect.SET,
         accept=_ANSWERED[verb],
-        memo={},
+        before=befores,
         shared_by=shared_by,
         proof=ORGANIZATIONS if verb == "add" else None,
     )
+
+
+def undo_of_one(item: AssignmentItem, operation: str, *, is_known: bool) -> Undo | Irreversible:
+    """Return what takes one assignment or removal back; that it is done twice, or by somebody else, changes nothing."""
+    return Undo(operation=operation, item={**_team(item), "org": item.org}) if is_known else NOT_KNOWN
+
+
+def undo_of_several(
+    item: OrganizationsItem, operation: str, result: Any, done: Literal["added", "removed"], before: Any
+) -> Undo | Irreversible:
+    """Return what takes assignments or removals back.
+
+    Args:
+        result: of the item, of which `done` names the organizations. before: those that were assigned before.
+    """
+    named = result.get(done) if isinstance(result, dict) else None
+    if not isinstance(before, list) or not isinstance(named, list):
+        return NOT_KNOWN
+    had = {org.casefold() for org in before}
+    slugs = [org for org in named if (org.casefold() in had) is (done == "removed")]
+    if not slugs:
+        return Irreversible("nothing was changed")
+    return Undo(operation=operation, item={**_team(item), "organization_slugs": slugs})
+
+
+def _team(item: TeamItem) -> dict[str, Any]:
+    return {"enterprise": item.enterprise, "enterprise-team": item.enterprise_team}
 
 
 def divided(slugs: Iterable[str], logins: Container[str]) -> tuple[list[str], list[str]]:

@@ -57,7 +57,7 @@ def test_where_nothing_is_left_a_file_is_made_and_a_delete_looks() -> None:
     writes = RecentWrites(SETTLE_S)
     writes.add(DELETE, delete(), CAS, succeeded({"path": "a.txt", "sha": BLOB}), 0.0)
     request = first(writes, put(), 1.0)
-    assert (request.method, "sha" in request.body, request.memo) == ("PUT", False, {"before": None})
+    assert (request.method, "sha" in request.body, request.before) == ("PUT", False, None)
     assert first(writes, delete(), 1.0).method == "GET"
 
 

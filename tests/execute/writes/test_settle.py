@@ -15,9 +15,10 @@ from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import WaitReason
-from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again, memo_of
+from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again, own_before
 from bulk.govern.accounts import PermitQueue
 from bulk.model import (
+    UNSEEN,
     Effect,
     ErrorCode,
     Lost,
@@ -95,9 +96,9 @@ class Thing(Operation[ThingItem]):
         return answer
 
 
-def lost_write(effect: Effect, since: float = 100.0, **memo: Any) -> LostWrite:
+def lost_write(effect: Effect, since: float = 100.0, before: Any = UNSEEN) -> LostWrite:
     """About a PUT of that moment."""
-    return LostWrite(Lost(method="PUT", path="/thing", memo=memo, sent_at=0.0), effect, since)
+    return LostWrite(Lost(method="PUT", path="/thing", before=before, sent_at=0.0), effect, since)
 
 
 class Settled:
@@ -263,12 +264,12 @@ def test_repeats_only_where_they_are_safe(effect: Effect, found: list[Any], sinc
 @pytest.mark.parametrize(
     ("about", "refusal", "is_ours"),
     [
-        (lost_write(Effect.CREATE_UNIQUE, preflight=404), CONFLICT, True),
-        (lost_write(Effect.CREATE_UNIQUE, preflight=200), CONFLICT, False),
+        (lost_write(Effect.CREATE_UNIQUE, before=None), CONFLICT, True),
+        (lost_write(Effect.CREATE_UNIQUE, before={"login": "acme"}), CONFLICT, False),
         (lost_write(Effect.CREATE_UNIQUE), CONFLICT, False),
-        (lost_write(Effect.CREATE, preflight=404), CONFLICT, False),
-        (lost_write(Effect.CREATE_UNIQUE, preflight=404), failed(ErrorCode.FORBIDDEN, "no"), False),
-        (lost_write(Effect.CREATE_UNIQUE, preflight=404), succeeded(None), False),
+        (lost_write(Effect.CREATE, before=None), CONFLICT, False),
+        (lost_write(Effect.CREATE_UNIQUE, before=None), failed(ErrorCode.FORBIDDEN, "no"), False),
+        (lost_write(Effect.CREATE_UNIQUE, before=None), succeeded(None), False),
     ],
 )
 def test_a_name_that_was_free_and_is_taken_is_ours(about: LostWrite, refusal: Outcome, is_ours: bool) -> None:
@@ -285,23 +286,25 @@ def test_a_name_that_was_free_and_is_taken_is_ours(about: LostWrite, refusal: Ou
 def test_a_refusal_that_does_not_say_why_may_be_about_the_name(gives_codes: bool) -> None:
     """Of a name that was free and can't be seen: only a refusal whose codes say why proves that nothing was made."""
     refusal = failed(ErrorCode.VALIDATION_FAILED, "no", http_status=422, gives_codes=gives_codes)
-    found = inferred(lost_write(Effect.CREATE_UNIQUE, preflight=404), refusal)
+    found = inferred(lost_write(Effect.CREATE_UNIQUE, before=None), refusal)
     assert found.kind is (OutcomeKind.FAILED if gives_codes else OutcomeKind.UNKNOWN)
     assert inferred(lost_write(Effect.CREATE_UNIQUE), refusal) is refusal
 
 
 def test_the_first_loss_of_a_write_is_remembered() -> None:
-    """Its memo is from before any of them; the time is the newest's. Another write is another doubt."""
-    first, second = lost_write(Effect.CREATE, 1.0, was="old"), lost_write(Effect.CREATE, 9.0, was="new")
+    """Its before-image is from before any of them; the time is the newest's. Another write is another doubt."""
+    first, second = lost_write(Effect.CREATE, 1.0, before="old"), lost_write(Effect.CREATE, 9.0, before="new")
     assert lost_again(None, second) is second
     again = lost_again(first, second)
     assert (again.lost, again.effect, again.since) == (first.lost, first.effect, 9.0)
     for method, path in (("POST", "/thing"), ("PUT", "/other")):
-        other = LostWrite(Lost(method=method, path=path, memo={}, sent_at=0.0), Effect.CREATE, 9.0)
+        other = LostWrite(Lost(method=method, path=path, before=UNSEEN, sent_at=0.0), Effect.CREATE, 9.0)
         assert lost_again(first, other) is other
 
 
-def test_a_request_without_a_memo_has_an_empty_one() -> None:
-    """Settling need not ask whether there is one."""
-    assert memo_of(None) == {}
-    assert memo_of({"sha": 1}) == {"sha": 1}
+def test_an_item_alone_remembers_what_it_saw_itself() -> None:
+    """Of a write that could have been combined too; one that nobody looked before stays so."""
+    write = Request(method="POST", path="/t", effect=Effect.SET, before=[["a"]], shared_by=(0,))
+    blind = Request(method="POST", path="/t", effect=Effect.SET, shared_by=(0,))
+    alone = Request(method="PUT", path="/t", effect=Effect.SET, before=["a"])
+    assert [own_before(each) for each in (write, blind, alone)] == [["a"], UNSEEN, ["a"]]

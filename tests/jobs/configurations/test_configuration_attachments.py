@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.configurations.configuration_attachments import AttachConfiguration
 from bulk_jobs.shared import polling
 from tests.jobs.driver import flaws, item_of, reply, run, settle
@@ -171,14 +171,14 @@ def test_never_done_is_unknown():
 
 def test_settled():
     """All selected are there: applied. One is missing: not applied. A failure may be older; other scopes: undecided."""
-    applied = settle(ATTACH, TWO, {}, BOTH, method="POST")
+    applied = settle(ATTACH, TWO, UNSEEN, BOTH, method="POST")
     assert applied.outcome.kind is OutcomeKind.SUCCEEDED
     assert "lost" in applied.outcome.result["note"]
-    assert settle(ATTACH, TWO, {}, listed(r1001="attached"), method="POST").is_undone
-    assert settle(ATTACH, TWO, {}, listed(r1001="attached", r1002="failed"), method="POST").is_undecided
-    assert settle(ATTACH, TWO, {}, reply(404), method="POST").is_undecided
-    assert settle(ATTACH, TWO, {}, reply(body={}), method="POST").is_disbelieved
-    assert settle(ATTACH, EVERY, {}, method="POST").is_undecided
+    assert settle(ATTACH, TWO, UNSEEN, listed(r1001="attached"), method="POST").is_undone
+    assert settle(ATTACH, TWO, UNSEEN, listed(r1001="attached", r1002="failed"), method="POST").is_undecided
+    assert settle(ATTACH, TWO, UNSEEN, reply(404), method="POST").is_undecided
+    assert settle(ATTACH, TWO, UNSEEN, reply(body={}), method="POST").is_disbelieved
+    assert settle(ATTACH, EVERY, UNSEEN, method="POST").is_undecided
 
 
 @pytest.mark.parametrize(

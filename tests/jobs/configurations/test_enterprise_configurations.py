@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.configurations.enterprise_configurations import (
     CreateEnterpriseConfiguration,
     GetEnterpriseConfiguration,
@@ -63,7 +63,7 @@ def test_create_looks_first():
     driven = run(CREATE, NEW, FREE, reply(201, MADE))
     assert driven.shown() == [f"GET {ALL}?per_page=100", f"POST {ALL}"]
     post = driven.requests[1]
-    assert (post.effect, post.body, post.memo) == (Effect.CREATE_UNIQUE, BODY, {"before": [1001]})
+    assert (post.effect, post.body, post.before) == (Effect.CREATE_UNIQUE, BODY, [1001])
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, MADE)
 
 
@@ -125,18 +125,18 @@ def test_a_list_that_can_t_be_used():
 
 def test_create_settled():
     """As asked for and new: applied. Nothing new: not applied. New and otherwise, or unreadable: undecided."""
-    memo = {"before": [1001]}
-    applied = settle(CREATE, NEW, memo, THERE, method="POST")
+    before = [1001]
+    applied = settle(CREATE, NEW, before, THERE, method="POST")
     assert (applied.outcome.kind, applied.outcome.result["id"]) == (OutcomeKind.SUCCEEDED, 1002)
     assert "lost" in applied.outcome.result["note"]
-    assert settle(CREATE, NEW, memo, FREE, method="POST").is_undone
-    other = settle(CREATE, NEW, memo, DIFFERENT, method="POST")
+    assert settle(CREATE, NEW, before, FREE, method="POST").is_undone
+    other = settle(CREATE, NEW, before, DIFFERENT, method="POST")
     assert (other.is_undecided, other.ended.found) == (True, [OTHER])
-    named_otherwise = settle(CREATE, NEW, memo, reply(body=[{**MADE, "name": "Stri"}]), method="POST")
+    named_otherwise = settle(CREATE, NEW, before, reply(body=[{**MADE, "name": "Stri"}]), method="POST")
     assert named_otherwise.is_undecided
-    assert settle(CREATE, NEW, {"before": [1002]}, THERE, method="POST").is_undecided
-    assert settle(CREATE, NEW, {}, THERE, method="POST").is_undecided
-    assert settle(CREATE, NEW, memo, reply(body=None), method="POST").is_disbelieved
+    assert settle(CREATE, NEW, [1002], THERE, method="POST").is_undecided
+    assert settle(CREATE, NEW, UNSEEN, THERE, method="POST").is_undecided
+    assert settle(CREATE, NEW, before, reply(body=None), method="POST").is_disbelieved
 
 
 @pytest.mark.parametrize(

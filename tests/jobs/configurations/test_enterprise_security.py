@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.configurations.enterprise_security import (
     LINK,
     SETTINGS,
@@ -80,12 +80,12 @@ def test_update_that_never_shows_is_unknown():
 
 def test_update_settled():
     """As asked for: applied. Otherwise: not applied. What can't be read: undecided."""
-    applied = settle(UPDATE, ASKED, {}, reply(body=ON), method="PATCH")
+    applied = settle(UPDATE, ASKED, UNSEEN, reply(body=ON), method="PATCH")
     assert "lost" in applied.outcome.result["note"]
-    assert settle(UPDATE, ASKED, {}, reply(body=OFF), method="PATCH").is_undone
-    assert settle(UPDATE, ASKED, {}, reply(body=None), method="PATCH").is_disbelieved
-    assert settle(UPDATE, {**ACME, PATTERNS: False}, {}, reply(body={SCANNING: False}), method="PATCH").is_undone
-    assert settle(UPDATE, {**ASKED, UNREADABLE: True}, {}, reply(body=ON), method="PATCH").is_undecided
+    assert settle(UPDATE, ASKED, UNSEEN, reply(body=OFF), method="PATCH").is_undone
+    assert settle(UPDATE, ASKED, UNSEEN, reply(body=None), method="PATCH").is_disbelieved
+    assert settle(UPDATE, {**ACME, PATTERNS: False}, UNSEEN, reply(body={SCANNING: False}), method="PATCH").is_undone
+    assert settle(UPDATE, {**ASKED, UNREADABLE: True}, UNSEEN, reply(body=ON), method="PATCH").is_undecided
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_enable():
 
 def test_enable_settled():
     """Nothing that can be read shows it: undecided, without a request."""
-    driven = settle(ENABLE, ENABLE.example, {}, method="POST")
+    driven = settle(ENABLE, ENABLE.example, UNSEEN, method="POST")
     assert (driven.is_undecided, driven.requests) == (True, [])
 
 

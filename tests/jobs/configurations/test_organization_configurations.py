@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.model import Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.configurations.organization_configurations import (
     DeleteOrganizationConfiguration,
     GetOrganizationConfiguration,
@@ -70,7 +70,7 @@ def test_update_sends_what_is_given():
     driven = run(UPDATE, CHANGE, reply(body=BEFORE), reply(200, AFTER))
     look, patch = driven.requests
     assert (look.method, look.path, look.is_fresh) == ("GET", PATH, True)
-    assert patch.memo == {"before": {field: BEFORE.get(field) for field in BODY}}
+    assert patch.before == {field: BEFORE.get(field) for field in BODY}
     assert (patch.method, patch.path, patch.effect, patch.body) == ("PATCH", PATH, Effect.SET, BODY)
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, AFTER)
 
@@ -83,26 +83,30 @@ def test_204_means_unchanged():
 
 def test_update_settled():
     """Every sent field as asked for, whatever the order: applied. One differs: not applied. Unreadable: undecided."""
-    applied = settle(UPDATE, CHANGE, {}, reply(body=AFTER), method="PATCH")
+    applied = settle(UPDATE, CHANGE, UNSEEN, reply(body=AFTER), method="PATCH")
     assert applied.outcome.kind is OutcomeKind.SUCCEEDED
     assert "lost" in applied.outcome.result["note"]
-    assert settle(UPDATE, CHANGE, {}, reply(body=BEFORE), method="PATCH").is_undone
+    assert settle(UPDATE, CHANGE, UNSEEN, reply(body=BEFORE), method="PATCH").is_undone
     fewer = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": SHOWN["reviewers"][:1]}}
-    assert settle(UPDATE, CHANGE, {}, reply(body=fewer), method="PATCH").is_undone
+    assert settle(UPDATE, CHANGE, UNSEEN, reply(body=fewer), method="PATCH").is_undone
     more = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": [*SHOWN["reviewers"], {}]}}
-    assert settle(UPDATE, CHANGE, {}, reply(body=more), method="PATCH").is_undone
-    assert settle(UPDATE, CHANGE, {}, ABSENT, method="PATCH").is_undecided
+    assert settle(UPDATE, CHANGE, UNSEEN, reply(body=more), method="PATCH").is_undone
+    assert settle(UPDATE, CHANGE, UNSEEN, ABSENT, method="PATCH").is_undecided
 
 
 def test_an_update_settled_beside_somebody_elses():
     """As before the request: not applied. Neither as before nor as asked for: undecided, with all three."""
-    memo = {"before": {field: BEFORE.get(field) for field in BODY}}
-    assert settle(UPDATE, CHANGE, memo, reply(body={**BEFORE, "name": "Other"}), method="PATCH").is_undone
-    assert settle(UPDATE, CHANGE, memo, reply(body=AFTER), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    before = {field: BEFORE.get(field) for field in BODY}
+    assert settle(UPDATE, CHANGE, before, reply(body={**BEFORE, "name": "Other"}), method="PATCH").is_undone
+    assert settle(UPDATE, CHANGE, before, reply(body=AFTER), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
     theirs = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": []}}
-    driven = settle(UPDATE, CHANGE, memo, reply(body=theirs), method="PATCH")
+    driven = settle(UPDATE, CHANGE, before, reply(body=theirs), method="PATCH")
     assert driven.is_undecided
-    assert driven.ended.found == {"wanted": BODY, **memo, "found": {field: theirs.get(field) for field in BODY}}
+    assert driven.ended.found == {
+        "wanted": BODY,
+        "before": before,
+        "found": {field: theirs.get(field) for field in BODY},
+    }
 
 
 @pytest.mark.parametrize(
@@ -161,10 +165,10 @@ def test_a_404_while_the_configuration_is_there():
 
 def test_delete_settled():
     """Gone, and the organization can be seen: applied. Still there: not applied. Hidden: undecided."""
-    applied = settle(DELETE, ONE, {}, ABSENT, VISIBLE, method="DELETE")
+    applied = settle(DELETE, ONE, UNSEEN, ABSENT, VISIBLE, method="DELETE")
     assert applied.outcome.kind is OutcomeKind.SUCCEEDED
-    assert settle(DELETE, ONE, {}, reply(body=BEFORE), method="DELETE").is_undone
-    assert settle(DELETE, ONE, {}, ABSENT, HIDDEN, method="DELETE").is_undecided
+    assert settle(DELETE, ONE, UNSEEN, reply(body=BEFORE), method="DELETE").is_undone
+    assert settle(DELETE, ONE, UNSEEN, ABSENT, HIDDEN, method="DELETE").is_undecided
 
 
 def test_deletion_is_irreversible_and_says_so():
@@ -188,7 +192,7 @@ def test_set_default():
 
 def test_set_default_settled():
     """No read shows an organization's defaults, so nothing is read and it is undecided: the engine repeats it."""
-    driven = settle(DEFAULT, {**ONE, "default_for_new_repos": "all"}, {})
+    driven = settle(DEFAULT, {**ONE, "default_for_new_repos": "all"}, UNSEEN)
     assert driven.is_undecided
     assert driven.requests == []
 

@@ -33,7 +33,7 @@ def test_without_a_sha_it_is_looked_up():
     write = driven.requests[1]
     assert write.effect is Effect.COMPARE_AND_SWAP
     assert write.body == {"message": "Delete it", "sha": OLD, "branch": "dev"}
-    assert write.memo == {"before": OLD}
+    assert write.before == OLD
     assert driven.outcome.result == RESULT
 
 
@@ -118,38 +118,38 @@ def test_a_symlink_is_named():
 
 def test_settled_as_applied():
     """Gone, beside a root that can be listed: succeeded."""
-    driven = settle(DELETE, {**ITEM, "branch": "dev"}, {"before": OLD}, ABSENT, ROOT, method="DELETE")
+    driven = settle(DELETE, {**ITEM, "branch": "dev"}, OLD, ABSENT, ROOT, method="DELETE")
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result["sha"] == OLD
     assert driven.shown() == [f"GET {URL}?ref=dev", "GET /repos/acme-eng/api/contents?ref=dev"]
-    assert settle(DELETE, ITEM, {"before": OLD}, EMPTY).outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(DELETE, ITEM, OLD, EMPTY).outcome.kind is OutcomeKind.SUCCEEDED
 
 
 def test_settled_as_not_applied():
     """The blob from before is there."""
-    assert settle(DELETE, ITEM, {"before": OLD}, _file(OLD), method="DELETE").is_undone
+    assert settle(DELETE, ITEM, OLD, _file(OLD), method="DELETE").is_undone
 
 
 def test_after_a_third_value_nobody_knows():
     """Another blob, or a directory: whether ours was done before that can't be told; all three are."""
-    third = settle(DELETE, ITEM, {"before": OLD}, _file(THIRD), _folder(("old.txt", "file", THIRD)), method="DELETE")
+    third = settle(DELETE, ITEM, OLD, _file(THIRD), _folder(("old.txt", "file", THIRD)), method="DELETE")
     assert third.is_undecided
     assert third.ended.found == {"wanted": None, "before": OLD, "found": THIRD}
     directory = settle(
-        DELETE, ITEM, {"before": OLD}, _folder(("a", "file", OLD)), _folder(("old.txt", "dir", OLD)), method="DELETE"
+        DELETE, ITEM, OLD, _folder(("a", "file", OLD)), _folder(("old.txt", "dir", OLD)), method="DELETE"
     )
     assert directory.ended.found == {"wanted": None, "before": OLD, "found": "a directory"}
 
 
 def test_settled_where_a_symlink_is_still_there():
     """Its own blob is the one that was to be deleted: not applied."""
-    driven = settle(DELETE, WITH_SHA, {"before": OLD}, _file(THIRD), _folder(("old.txt", "symlink", OLD.upper())))
+    driven = settle(DELETE, WITH_SHA, OLD, _file(THIRD), _folder(("old.txt", "symlink", OLD.upper())))
     assert driven.is_undone
 
 
 def test_a_404_alone_proves_nothing():
     """Neither the file nor the root of its branch: undecided."""
-    assert settle(DELETE, ITEM, {"before": OLD}, ABSENT, reply(404)).is_undecided
+    assert settle(DELETE, ITEM, OLD, ABSENT, reply(404)).is_undecided
 
 
 @pytest.mark.parametrize(

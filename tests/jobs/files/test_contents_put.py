@@ -64,13 +64,13 @@ EMPTY = reply(404, {"message": "This repository is empty."})
 
 
 def test_ensure_writes_a_new_file_after_one_look():
-    """Not there: one read in the object form, one PUT without sha, its memo the state before."""
+    """Not there: one read in the object form, one PUT without sha, which remembers the state before."""
     driven = run(PUT, {**ITEM, "branch": "dev"}, ABSENT, reply(201, WRITTEN))
     look, put = driven.requests
     assert driven.shown() == [f"GET {URL}?ref=dev", f"PUT {URL}"]
     assert (look.media, look.effect, look.is_fresh) == (Media.OBJECT, Effect.READ, False)
     assert put.effect is Effect.COMPARE_AND_SWAP
-    assert put.memo == {"before": None}
+    assert put.before is None
     assert put.body == {"message": "Add CODEOWNERS", "content": ITEM["content"], "branch": "dev"}
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result == RESULT
@@ -80,7 +80,7 @@ def test_ensure_replaces_another_file_with_its_sha():
     """Another blob: the PUT names it, so that nobody else's write is lost."""
     driven = run(PUT, ITEM, _file(OLD.upper()), reply(200, WRITTEN))
     assert driven.requests[1].body["sha"] == OLD
-    assert driven.requests[1].memo == {"before": OLD}
+    assert driven.requests[1].before == OLD
     assert driven.outcome.result == RESULT
 
 
@@ -143,7 +143,7 @@ def test_ensure_looks_again_after_a_conflict():
     first, look, second = driven.requests[1:]
     assert look.is_fresh
     assert (first.body["sha"], second.body["sha"]) == (OLD, THIRD)
-    assert second.memo == {"before": THIRD}
+    assert second.before == THIRD
     assert second.accept == frozenset((200, 201))
     assert driven.outcome.result == RESULT
 
@@ -186,7 +186,7 @@ def test_create_is_one_request():
     """Nothing is read before: the platform itself refuses what exists."""
     driven = run(PUT, CREATE, reply(201, WRITTEN))
     assert driven.shown() == [f"PUT {URL}"]
-    assert driven.requests[0].memo == {"before": None}
+    assert driven.requests[0].before is None
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
 
 
@@ -214,7 +214,7 @@ def test_replace_is_one_request():
     driven = run(PUT, REPLACE, reply(200, WRITTEN))
     assert driven.shown() == [f"PUT {URL}"]
     assert driven.requests[0].body["sha"] == OLD
-    assert driven.requests[0].memo == {"before": OLD}
+    assert driven.requests[0].before == OLD
 
 
 @pytest.mark.parametrize(("answer", "word"), [(_file(THIRD), THIRD), (_file(OURS), OURS), (ABSENT, "is not there")])
@@ -255,8 +255,8 @@ def test_the_content_is_left_out_of_results():
 
 def test_settled_as_applied():
     """The new blob is there: succeeded, and the note says how that is known."""
-    for memo in ({"before": None}, {"before": OLD}):
-        driven = settle(PUT, ITEM, memo, _file(OURS))
+    for before in (None, OLD):
+        driven = settle(PUT, ITEM, before, _file(OURS))
         assert driven.outcome.kind is OutcomeKind.SUCCEEDED
         assert driven.outcome.result["sha"] == OURS
         assert "lost" in driven.outcome.result["note"]
@@ -264,34 +264,34 @@ def test_settled_as_applied():
 
 def test_settled_as_not_applied_where_the_blob_is_the_one_before():
     """The old blob is there: not applied."""
-    assert settle(PUT, ITEM, {"before": OLD}, _file(OLD)).is_undone
-    assert settle(PUT, REPLACE, {"before": OLD}, _file(OLD.upper())).is_undone
+    assert settle(PUT, ITEM, OLD, _file(OLD)).is_undone
+    assert settle(PUT, REPLACE, OLD, _file(OLD.upper())).is_undone
 
 
 def test_settled_as_not_applied_where_nothing_is_there():
     """A new file is not there, and the root of the repository can be listed: not applied."""
-    driven = settle(PUT, {**ITEM, "branch": "dev"}, {"before": None}, ABSENT, reply(body=[]))
+    driven = settle(PUT, {**ITEM, "branch": "dev"}, None, ABSENT, reply(body=[]))
     assert driven.is_undone
     assert driven.shown() == [f"GET {URL}?ref=dev", "GET /repos/Acme-Eng/api/contents"]
 
 
 def test_settled_in_an_empty_repository():
     """A 404 that says the repository is empty proves that it can be seen, on the file or on the root."""
-    assert settle(PUT, ITEM, {"before": None}, EMPTY).is_undone
-    assert settle(PUT, ITEM, {"before": None}, ABSENT, EMPTY).is_undone
+    assert settle(PUT, ITEM, None, EMPTY).is_undone
+    assert settle(PUT, ITEM, None, ABSENT, EMPTY).is_undone
 
 
 def test_a_404_alone_proves_nothing():
     """Neither the file nor the root: no permission perhaps, so undecided."""
-    assert settle(PUT, ITEM, {"before": None}, ABSENT, reply(404)).is_undecided
-    assert settle(PUT, ITEM, {"before": OLD}, ABSENT, reply(404)).is_undecided
+    assert settle(PUT, ITEM, None, ABSENT, reply(404)).is_undecided
+    assert settle(PUT, ITEM, OLD, ABSENT, reply(404)).is_undecided
 
 
 @pytest.mark.parametrize("before", [None, OLD])
 def test_after_a_third_value_nobody_knows(before):
     """Neither the new blob nor the one before: whether ours was there in between can't be told; all three are."""
     answers = [_file(THIRD)] + ([_folder(("CODEOWNERS", "file", THIRD))] if before else [])
-    driven = settle(PUT, ITEM, {"before": before}, *answers)
+    driven = settle(PUT, ITEM, before, *answers)
     assert driven.is_undecided
     assert driven.ended.found == {"wanted": OURS, "before": before, "found": THIRD}
     assert f"docs/CODEOWNERS is now the blob {THIRD}" in driven.ended.why
@@ -299,14 +299,14 @@ def test_after_a_third_value_nobody_knows(before):
 
 def test_settled_where_a_directory_has_come():
     """A directory at the path is a third value too."""
-    driven = settle(PUT, ITEM, {"before": None}, DIRECTORY)
+    driven = settle(PUT, ITEM, None, DIRECTORY)
     assert driven.is_undecided
     assert driven.ended.found == {"wanted": OURS, "before": None, "found": "a directory"}
 
 
 def test_settled_where_the_file_was_deleted():
     """There was a file, and now there is none: somebody deleted it, before or after ours."""
-    driven = settle(PUT, ITEM, {"before": OLD}, ABSENT, reply(body=[]))
+    driven = settle(PUT, ITEM, OLD, ABSENT, reply(body=[]))
     assert driven.is_undecided
     assert driven.ended.found == {"wanted": OURS, "before": OLD, "found": None}
     assert "docs/CODEOWNERS is gone" in driven.ended.why
@@ -314,7 +314,7 @@ def test_settled_where_the_file_was_deleted():
 
 def test_settled_where_a_symlink_was_to_be_replaced():
     """Its own blob is the one before, although reading it shows another file: not applied."""
-    driven = settle(PUT, REPLACE, {"before": OLD}, _file(THIRD), _folder(("CODEOWNERS", "symlink", OLD)))
+    driven = settle(PUT, REPLACE, OLD, _file(THIRD), _folder(("CODEOWNERS", "symlink", OLD)))
     assert driven.is_undone
 
 

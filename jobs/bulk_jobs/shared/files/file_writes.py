@@ -73,7 +73,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
             body=body,
             effect=Effect.COMPARE_AND_SWAP,
             accept=(_LAST_ACCEPT if is_last else _ACCEPT)[self.method],
-            memo={"before": self.before},
+            before=self.before,
             proof=proof,
         )
 
@@ -148,7 +148,10 @@ def conflict(message: str, reply: Reply | None = None) -> Outcome:
 
 def _commit(reply: Reply) -> dict[str, Any]:
     commit = reply.body["commit"]
-    return {"sha": commit["sha"], "html_url": commit.get("html_url")}
+    shown = {"sha": commit["sha"], "html_url": commit.get("html_url")}
+    parents = commit.get("parents")
+    first = parents[0] if isinstance(parents, list) and parents else None
+    return {**shown, "parent": first["sha"]} if isinstance(first, dict) and isinstance(first.get("sha"), str) else shown
 
 
 def flaws_of_sha(sha: str | None, mode: str) -> Iterator[ItemFlaw]:

@@ -1,0 +1,1 @@
+"""Commands about a migration: agree to it, take it back, prove it."""

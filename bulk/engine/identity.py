@@ -1,0 +1,23 @@
+"""Whose run it is: what a ledger and a live plan are pinned to."""
+
+from bulk.bundle.checked import Checked
+from bulk.ledger.records import RunIdentity
+
+UNKNOWN_ITEMS = -1
+"""Items of a job in the ledger while they are not known, because they are made from another job's results."""
+
+
+def identity_of(checked: Checked) -> RunIdentity:
+    """Whose run it is."""
+    manifest = checked.manifest
+    return RunIdentity(
+        name=manifest.name,
+        base_url=manifest.platform.base_url,
+        vendor=manifest.platform.vendor,
+        manifest_digest=manifest.digest,
+        items_digest=checked.digest,
+        jobs=tuple(
+            (job.name, job.operation.name, found.items if job.derivation is None else UNKNOWN_ITEMS)
+            for job, found in zip(manifest.jobs, checked.jobs, strict=True)
+        ),
+    )

@@ -1,0 +1,139 @@
+"""The live plan: every item that writes is looked at, by a run of its own that sends nothing but reads.
+
+It is the ordinary engine, so that limits, retries and stored answers count; only what it does with an item ends before
+the first write (`bulk/execute/preview.py`). Items that are made from results can't be looked at: they count as pending.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import orjson
+
+from bulk.engine.execution import beside, check_items, execute
+from bulk.engine.identity import identity_of
+from bulk.engine.migrations.plan_file import JobSeen, PlanFile, packed, sealed
+from bulk.engine.origin import Origin
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import CredentialRefused, RunStopped
+from bulk.execute.preview import CONFLICT, EQUAL, PENDING, VERDICTS
+from bulk.exit_codes import COMPLETE, ExitCode
+from bulk.ledger.view import LedgerView
+from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.reading import Overrides, read_manifest
+from bulk.model import OutcomeKind
+from bulk.report.tally import label
+from bulk.status import Display, Silence
+
+_NO_DIGEST = bytes(16).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found.
+
+    Attributes:
+        plan: for the file.
+        requests: that were sent (count); free: of them, answered with 304.
+        shown: the first items that would change or that are in conflict, in a few words.
+    """
+
+    plan: PlanFile
+    requests: int
+    free: int
+    shown: tuple[str, ...]
+
+
+async def look_at(
+    path: Path,
+    *,
+    overrides: Overrides,
+    environ: Mapping[str, str],
+    cache: Path | None,
+    display: Display,
+    most_shown: int,
+) -> Look:
+    """Look at every item of a manifest.
+
+    Raises:
+        BulkError: the manifest can't be used, or not all of its items can be looked at now.
+    """
+    around = Surroundings(handles_signals=True, is_preview=True, cache=cache)
+    manifest = read_manifest(path, overrides, environ)
+    with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
+        place = Path(folder)
+        checked = await check_items(manifest, place, Silence(), around.clock, None)
+        wanted = _to_look_at(manifest)
+        view = None
+        if wanted.jobs:
+            report = await execute(wanted, Origin.of(wanted), place / "look", display, environ, around)
+            if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
+                raise CredentialRefused("default", report.why)
+            if report.exit_code not in COMPLETE:
+                raise RunStopped(f"not every item could be looked at: {report.why}")
+            view = LedgerView(place / "look")
+        seen, shown = await beside(around.disk, lambda: _folded(manifest, view, most_shown))
+        identity = identity_of(checked)
+    plan = PlanFile(
+        origin=Origin.of(manifest, overrides, cache),
+        name=identity.name,
+        base_url=identity.base_url,
+        vendor=identity.vendor,
+        manifest_digest=identity.manifest_digest,
+        items_digest=identity.items_digest,
+        made_at=around.clock.now(),
+        jobs=tuple(
+            seen.get(job.name) or JobSeen(name=job.name, operation=job.operation.name, items=0, records=None, counts={})
+            for job in manifest.jobs
+        ),
+    )
+    requests, free = (report.requests, report.not_modified) if wanted.jobs else (0, 0)
+    return Look(sealed(plan), requests, free, shown)
+
+
+def _to_look_at(manifest: Manifest) -> Manifest:
+    """Return the jobs that write and whose items are known, in their order and without what they wait for."""
+    jobs = [job for job in manifest.jobs if not job.operation.is_read and job.derivation is None]
+    bare = [replace(job, number=number, needs=(), save=None) for number, job in enumerate(jobs)]
+    return replace(manifest, jobs=tuple(bare), limits=replace(manifest.limits, failures=None, confirm="auto"))
+
+
+def _folded(manifest: Manifest, view: LedgerView | None, most: int) -> tuple[dict[str, JobSeen], tuple[str, ...]]:
+    seen, shown = dict[str, JobSeen](), list[str]()
+    for job in manifest.jobs:
+        if job.operation.is_read or job.derivation is not None or view is None:
+            continue
+        counts, records = Counter[str](), bytearray()
+        for line in view.lines(job=job.name):
+            verdict, digest, why, item = _of_line(orjson.loads(line))
+            counts[verdict] += 1
+            records += packed(verdict, digest)
+            if verdict != EQUAL and len(shown) < most:
+                shown.append(_shown(job, verdict, item, why))
+        seen[job.name] = JobSeen(
+            name=job.name,
+            operation=job.operation.name,
+            items=counts.total(),
+            records=msgspec.json.decode(msgspec.json.encode(bytes(records))),
+            counts={verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
+        )
+    return seen, tuple(shown)
+
+
+def _of_line(row: dict[str, object]) -> tuple[str, str, str, dict[str, object]]:
+    """Return verdict, digest, why and the item of a line of results."""
+    result, item, error = row["result"], row["item"], row["error"]
+    assert isinstance(item, dict), "every line has an item"
+    if row["outcome"] == OutcomeKind.SUCCEEDED and isinstance(result, dict):
+        return str(result["verdict"]), str(result["before"]), str(result["why"]), item
+    why = str(error["message"]) if isinstance(error, dict) else ""
+    is_superseded = row["outcome"] == OutcomeKind.SKIPPED
+    return EQUAL if is_superseded else CONFLICT, _NO_DIGEST, why, item
+
+
+def _shown(job: Job, verdict: str, item: dict[str, object], why: str) -> str:
+    mark = {"create": "+", "change": "~", CONFLICT: "!", PENDING: "?"}.get(verdict, "·")
+    return f"{mark} {job.name} {label(item)}" + (f": {why}" if why else "")

@@ -1,0 +1,187 @@
+"""The file of a live plan: what was looked at, and who agreed to it. It holds no content and no secret.
+
+A plan is pinned to its manifest, its items and the platform, and for each item to what was seen: a verdict and 16 bytes
+of a digest. Whoever approves it agrees to its digest. A byte of it that was changed makes it no plan any more.
+"""
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bulk.bundle.checked import Checked
+from bulk.engine.identity import identity_of
+from bulk.engine.origin import Origin
+from bulk.errors import GateClosed, RunDirectoryError, UsageError
+from bulk.execute.preview import RECORD_BYTES, VERDICTS, Planned
+from bulk.storage.private_files import replacing
+
+VALID_S: Final = 24 * 3600.0
+"""So long a plan may be begun after it was made (seconds)."""
+
+_MARK = b'{\n "bulk_plan": '
+
+
+class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of a job's items.
+
+    Attributes:
+        records: for each item a byte with its verdict and 16 bytes of a digest, in Base64; None where nobody could
+            look, because its items are made from results or it only reads.
+        counts: how many items have which verdict.
+    """
+
+    name: str
+    operation: str
+    items: int
+    records: str | None
+    counts: dict[str, int]
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """Who agreed, by the name of the system, which proves nothing, and when (UTC epoch seconds); `seal` binds both."""
+
+    who: str
+    at: float
+    seal: str
+
+
+class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A live plan.
+
+    Attributes:
+        bulk_plan: version of this file.
+        origin: where the manifest is, and what the command line gave beside it.
+        made_at: UTC epoch seconds.
+        digest: SHA-256 (hex) over everything before it.
+    """
+
+    bulk_plan: int = 1
+    origin: Origin
+    name: str
+    base_url: str
+    vendor: str
+    manifest_digest: str
+    items_digest: str
+    made_at: float
+    jobs: tuple[JobSeen, ...]
+    digest: str = ""
+    approval: Approval | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many items have which verdict."""
+        return {verdict: sum(job.counts.get(verdict, 0) for job in self.jobs) for verdict in VERDICTS}
+
+
+def sealed(plan: PlanFile) -> PlanFile:
+    """Return the plan with its digest."""
+    return msgspec.structs.replace(plan, digest=_digest(plan))
+
+
+def write_plan(plan: PlanFile, path: Path) -> None:
+    """Write it, readable by its owner alone.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    try:
+        with replacing(path) as file:
+            file.write(_text(plan))
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}") from None
+
+
+def is_plan(path: Path) -> bool:
+    """Return whether a file begins as a live plan does."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MARK)) == _MARK
+    except OSError:
+        return False
+
+
+def read_plan(path: Path) -> PlanFile:
+    """Return the plan in a file.
+
+    Raises:
+        RunDirectoryError: it is no plan, or it was changed.
+    """
+    try:
+        data = path.read_bytes()
+        plan = msgspec.json.decode(data, type=PlanFile)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise RunDirectoryError(f"{path} is no plan of `bulk plan --live -o`, or it is damaged ({error})") from None
+    approval = plan.approval
+    is_sealed = approval is None or approval.seal == _seal(plan.digest, approval.who, approval.at)
+    if plan.digest != _digest(plan) or not is_sealed or data != _text(plan):
+        raise RunDirectoryError(f"{path} is not as it was written; make it again with `bulk plan MANIFEST --live -o`")
+    return plan
+
+
+def approved(plan: PlanFile, who: str, now: float) -> PlanFile:
+    """Return the plan with the agreement of `who`."""
+    return msgspec.structs.replace(plan, approval=Approval(who=who, at=now, seal=_seal(plan.digest, who, now)))
+
+
+def user() -> str:
+    """Return the name of the one who runs this process, as the system tells it."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())
+
+
+def require_current(plan: PlanFile, path: Path, checked: Checked, now: float) -> None:
+    """Refuse a plan that nobody agreed to, or that is of something else by now.
+
+    Raises:
+        GateClosed: the message says why, and the way out.
+    """
+    again = f"look again: bulk plan {plan.origin.manifest} --live -o FILE"
+    if plan.approval is None:
+        raise GateClosed(f"{path} is not approved; nothing was sent. Read it, then: bulk approve {path}")
+    if now - plan.made_at > VALID_S:
+        raise GateClosed(f"{path} is older than 24 hours; nothing was sent; {again}")
+    identity = identity_of(checked)
+    for name, what in (
+        ("base_url", "the platform's address"),
+        ("vendor", "the vendor"),
+        ("manifest_digest", "the manifest"),
+        ("items_digest", "the content of the items"),
+    ):
+        if getattr(identity, name) != getattr(plan, name):
+            raise GateClosed(f"{what} changed since {path} was made; nothing was sent; {again}")
+
+
+def planned_of(plan: PlanFile) -> Planned:
+    """Return what the engine compares each item with, by job number."""
+    records = {number: base64.b64decode(job.records) for number, job in enumerate(plan.jobs) if job.records is not None}
+    return Planned(records)
+
+
+def packed(verdict: str, digest: str) -> bytes:
+    """Return the record of an item."""
+    record = bytes([VERDICTS.index(verdict)]) + bytes.fromhex(digest)
+    assert len(record) == RECORD_BYTES, "a digest has 16 bytes"
+    return record
+
+
+def _digest(plan: PlanFile) -> str:
+    bare = msgspec.structs.replace(plan, digest="", approval=None)
+    return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
+
+
+def _seal(digest: str, who: str, at: float) -> str:
+    return hashlib.sha256(msgspec.json.encode([digest, who, at])).hexdigest()
+
+
+def _text(plan: PlanFile) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"

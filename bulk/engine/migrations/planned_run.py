@@ -1,0 +1,52 @@
+"""A run of an approved plan: it does what was looked at, and nothing else.
+
+The run directory is named by the plan's digest, so that the same plan is never begun twice: a second call goes on with
+the first run. The plan lies in it, so that it is in force in every resume.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from bulk.bundle.checked import Checked
+from bulk.clock import Clock
+from bulk.engine.approval import Approve
+from bulk.engine.migrations import plan_file
+from bulk.engine.migrations.plan_file import PlanFile
+from bulk.execute.preview import Planned
+from bulk.ledger.directory import unusable
+from bulk.storage.private_files import replacing
+
+NAME: Final = "plan.json"
+"""The copy of the plan in a run directory."""
+
+RUNS: Final = Path("runs")
+
+
+def run_dir_of(plan: PlanFile) -> Path:
+    """Return where the run of a plan lives, if nothing else is said."""
+    safe = "".join(char if char.isalnum() or char in "._-" else "-" for char in plan.name).strip("-.") or "run"
+    return RUNS / f"{safe}-{plan.digest[:12]}"
+
+
+def approval_of(plan: PlanFile, path: Path, run_dir: Path, clock: Clock) -> Approve:
+    """Return what lets the run of a plan begin: that somebody agreed to it, and that it is of what is there now."""
+
+    def approve(checked: Checked) -> None:
+        plan_file.require_current(plan, path, checked, clock.now())
+        try:
+            with replacing(run_dir / NAME) as file:
+                file.write(path.read_bytes())
+        except OSError as error:
+            raise unusable(run_dir, error) from error
+
+    return approve
+
+
+def planned_in(run_dir: Path) -> Planned | None:
+    """Return what the plan of a run has seen; None: it has no plan.
+
+    Raises:
+        RunDirectoryError: the plan was changed.
+    """
+    path = run_dir / NAME
+    return plan_file.planned_of(plan_file.read_plan(path)) if path.is_file() else None

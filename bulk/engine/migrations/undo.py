@@ -1,0 +1,248 @@
+"""A manifest that takes a run back: `bulk undo RUN -o FILE`.
+
+It is an ordinary manifest, to be read, checked, planned and run as any other. Its jobs stand in reverse order and need
+each other the other way round, and within each the last item comes first. Each item says what the run has left, so that
+what somebody else has changed since is a conflict and stays. What can't be taken back is listed beside it, with the
+reason. Bytes of files are read now, from the commits before the run's own.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from bulk.capabilities import FileBefore, Irreversible
+from bulk.engine.execution import MANIFEST, beside
+from bulk.engine.migrations import undo_items
+from bulk.engine.migrations.file_bytes import READS, SAVED, read_bytes, section_of
+from bulk.engine.migrations.undo_items import Taken
+from bulk.engine.origin import Origin
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import RunDirectoryError, UsageError
+from bulk.ledger.directory import is_held
+from bulk.ledger.view import LedgerView
+from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.reading import Overrides, read_manifest
+from bulk.redaction import redact
+from bulk.status import Display
+
+HISTORY_GONE = "its bytes can't be read any more: the commit before is not in the branch's history"
+
+
+class UndoSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What `bulk undo` has written.
+
+    Attributes:
+        manifest: the file, or None where there is nothing to take back.
+        list: the file with what does not come back, or None where all does.
+        items: items that take something back (count); jobs: the jobs that they stand in.
+        partly: items of which something is lost (count); irreversible: items that can't be taken back.
+    """
+
+    manifest: str | None
+    list: str | None
+    items: int
+    jobs: int
+    partly: int
+    irreversible: int
+
+
+async def write_undo(
+    run_dir: Path,
+    out: Path,
+    *,
+    overrides: Overrides,
+    display: Display,
+    environ: Mapping[str, str],
+    surroundings: Surroundings | None = None,
+) -> UndoSummary:
+    """Write a manifest that takes the run in `run_dir` back, and what belongs to it.
+
+    Args:
+        out: the manifest's file; `NAME.d/` beside it gets its items and the bytes of files, `NAME.txt` what is lost.
+
+    Raises:
+        UsageError: one of these is there already.
+        BulkError: the run can't be read or is under way, or bytes of files can't be read from the platform.
+    """
+    around = surroundings or Surroundings(handles_signals=True)
+    if is_held(run_dir):
+        raise RunDirectoryError(f"{run_dir} is in use: wait until the run has ended, or stop it with `bulk stop`")
+    view = LedgerView(run_dir)
+    view.refuse_edited()
+    origin = Origin.load(run_dir)
+    manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)
+    writing = _Writing(manifest, out)
+    writing.refuse_existing()
+    await beside(around.disk, lambda: writing.gather(view))
+    there = await read_bytes(writing.files(), manifest.platform, writing.folder, display, environ, around)
+    return await beside(around.disk, lambda: writing.finish(there))
+
+
+@dataclass(slots=True)
+class _Part:
+    """Items of one operation that take a job back."""
+
+    name: str
+    job: Job
+    operation: str
+    items: int = 0
+
+
+@dataclass(slots=True)
+class _Writing:
+    """What is written, and where."""
+
+    manifest: Manifest
+    out: Path
+    parts: dict[tuple[int, str], _Part] = field(default_factory=dict)
+    wanted: dict[str, tuple[str, FileBefore]] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        return self.out.with_name(f"{self.out.stem}.d")
+
+    @property
+    def list_path(self) -> Path:
+        return self.out.with_name(f"{self.out.stem}.txt")
+
+    def refuse_existing(self) -> None:
+        for path in (self.out, self.folder, self.list_path):
+            if path == self.folder and (path / READS).is_dir() and not self.out.exists():
+                continue  # an earlier call that could not read all bytes: it goes on
+            if path.exists() or path.is_symlink():
+                raise UsageError(f"{path} exists already; name another file with -o, or move it away")
+
+    def gather(self, view: LedgerView) -> None:
+        """Write the items of each job, whatever becomes of the bytes of their files."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with ExitStack() as stack:
+                outs: dict[str, BinaryIO] = {}
+                for job in reversed(self.manifest.jobs):
+                    for taken in undo_items.of_job(view, job):
+                        self._add(taken, outs, stack)
+        except OSError as error:
+            raise _unwritable(error, self.folder) from None
+
+    def _add(self, taken: Taken, outs: dict[str, BinaryIO], stack: ExitStack) -> None:
+        if isinstance(taken.way, Irreversible):
+            self.lost.append(_told(taken, taken.way.why))
+            return
+        part = self._part(taken.job, taken.way.operation)
+        item, file = dict(taken.way.item), taken.way.file
+        line = {"about": _told(taken, ""), "loses": taken.way.loses, "item": item}
+        if file is not None:
+            self.wanted.setdefault(file.blob_sha, (taken.job.credential, file))
+            item[file.field] = f"{self.folder.name}/{READS}/{SAVED}/{file.blob_sha}"
+            line["blob"] = file.blob_sha
+        if part.name not in outs:
+            outs[part.name] = stack.enter_context((self.folder / f"{part.name}.part").open("wb"))
+        outs[part.name].write(msgspec.json.encode(line) + b"\n")
+        part.items += 1
+
+    def _part(self, job: Job, operation: str) -> _Part:
+        found = self.parts.get((job.number, operation))
+        if found is None:
+            name = f"undo-{job.name}"
+            is_own = operation == job.operation.name
+            if any(part.name == name for part in self.parts.values()):
+                name = f"{name}-{operation.partition('.')[2]}"
+            found = self.parts[job.number, operation] = _Part(name, job, operation)
+            if is_own:  # what a job has changed twice is changed back before it is removed
+                self.parts = {(job.number, operation): found, **self.parts}
+        return found
+
+    def files(self) -> dict[str, list[FileBefore]]:
+        """Return whose bytes are needed, by credential."""
+        files: dict[str, list[FileBefore]] = {}
+        for credential, file in self.wanted.values():
+            files.setdefault(credential, []).append(file)
+        return files
+
+    def finish(self, there: frozenset[str]) -> UndoSummary:
+        """Write the rest, without the items whose bytes are not there."""
+        try:
+            for part in self.parts.values():
+                self._finish_part(part, there)
+            parts = [part for part in self._ordered() if part.items]
+            if parts:
+                self.out.write_text("".join(self._manifest_lines(parts)), encoding="utf-8")
+            told = [*_section("What does not come back", self.lost), *_section("What comes back in part", self.kept)]
+            if told:
+                self.list_path.write_text(redact("\n".join(told)) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(error, self.out) from None
+        return UndoSummary(
+            manifest=str(self.out) if parts else None,
+            list=str(self.list_path) if told else None,
+            items=sum(part.items for part in parts),
+            jobs=len(parts),
+            partly=len(self.kept),
+            irreversible=len(self.lost),
+        )
+
+    def _finish_part(self, part: _Part, there: frozenset[str]) -> None:
+        raw = self.folder / f"{part.name}.part"
+        with raw.open("rb") as lines, (self.folder / f"{part.name}.jsonl").open("wb") as out:
+            for line in lines:
+                found = msgspec.json.decode(line)
+                if "blob" in found and found["blob"] not in there:
+                    self.lost.append(found["about"] + HISTORY_GONE)
+                    part.items -= 1
+                    continue
+                if found["loses"]:
+                    self.kept.append(f"{found['about']}without {found['loses']}")
+                out.write(msgspec.json.encode(found["item"]) + b"\n")
+        raw.unlink()
+
+    def _ordered(self) -> Iterator[_Part]:
+        for job in reversed(self.manifest.jobs):
+            yield from (part for part in self.parts.values() if part.job is job)
+
+    def _manifest_lines(self, parts: list[_Part]) -> Iterator[str]:
+        yield f"# Takes back the run {json.dumps(self.manifest.name)}: read it, then `bulk plan` and `bulk run` it.\n"
+        yield f"version: 1\nname: {json.dumps('undo-' + self.manifest.name)}\n"
+        yield f"platform: {json.dumps(section_of(self.manifest.platform))}\njobs:\n"
+        needed_by: dict[str, list[str]] = {}
+        for job in self.manifest.jobs:
+            for need in (*job.needs, *(job.derivation.needs if job.derivation is not None else ())):
+                needed_by.setdefault(need, []).append(job.name)
+        for part in parts:
+            later = set(_closed(part.job.name, needed_by))
+            needs = [other.name for other in parts if other.job.name in later]
+            yield f"  {json.dumps(part.name)}:\n    operation: {part.operation}\n"
+            yield f"    credential: {json.dumps(part.job.credential)}\n"
+            if needs:
+                yield f"    needs: {json.dumps(needs)}\n    needs_policy: any-outcome\n"
+            yield "    allow_overwrites: true\n"
+            yield f"    items: {json.dumps(f'{self.folder.name}/{part.name}.jsonl')}\n"
+
+
+def _closed(name: str, needed_by: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield the jobs that need a job, and those that need them."""
+    seen, rest = set[str](), [name]
+    while rest:
+        for other in needed_by.get(rest.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                rest.append(other)
+                yield other
+
+
+def _told(taken: Taken, why: str) -> str:
+    return f"{taken.job.name} #{taken.index} {taken.label}: {why}"
+
+
+def _section(head: str, lines: list[str]) -> list[str]:
+    return [f"{head} ({len(lines):,}):", *(f"  {line}" for line in lines)] if lines else []
+
+
+def _unwritable(error: OSError, path: Path) -> UsageError:
+    return UsageError(f"{error.filename or path} can't be written: {error.strerror}")

@@ -1,0 +1,95 @@
+"""What becomes of each item of a run that is taken back: an item of another operation, or a reason why not.
+
+Items come in reverse order, a page at a time, so that what was written last is taken back first.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from bulk.capabilities import Irreversible, Undo, Undoable
+from bulk.ledger.view import LedgerView
+from bulk.manifest.manifest import Job
+from bulk.model import UNSEEN, OutcomeKind
+from bulk.operation import AnyOperation
+from bulk.report.tally import label
+
+PAGE_ITEMS: Final = 2_000
+"""Items that are looked up at once."""
+PAGE_BYTES: Final = 64 * 1024 * 1024
+
+NO_WAY_BACK = "nothing in the platform's interface takes it back"
+IN_DOUBT = "whether it was done is not known"
+NOT_ENDED = "its write may have been sent: `bulk resume` settles that first"
+HALF_DONE = "it failed after something had been written"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An item that the run has changed something with, and what takes it back.
+
+    Attributes:
+        job: which job it is of. index: its place in the job.
+        label: the item in a few words.
+        way: what takes it back, or why nothing does.
+    """
+
+    job: Job
+    index: int
+    label: str
+    way: Undo | Irreversible
+
+
+def of_job(view: LedgerView, job: Job) -> Iterator[Taken]:
+    """Yield what a job has changed, the last item first."""
+    if job.operation.is_read:
+        return
+    number, open_items = job.number, set(view.open_items(job.number))
+    for end in range(view.last_index(number) + 1, 0, -PAGE_ITEMS):
+        indexes = range(max(0, end - PAGE_ITEMS), end)
+        befores = view.befores(number, indexes.start, indexes.stop)
+        lines = _lines(view, number, indexes)
+        for index in reversed(indexes):
+            row = lines.get(index)
+            if row is not None:
+                taken = _of_line(job, index, row, befores.get(index, UNSEEN))
+                if taken is not None:
+                    yield taken
+            elif index in open_items:
+                yield Taken(job, index, f"item {index}", Irreversible(NOT_ENDED))
+
+
+def _lines(view: LedgerView, number: int, indexes: Sequence[int]) -> Mapping[int, dict[str, Any]]:
+    found: dict[int, bytes] = {}
+    rest = list(indexes)
+    while rest:
+        page = view.lines_of(number, rest, PAGE_BYTES)
+        found |= page
+        rest = [index for index in rest if index > max(page)] if page else []
+    return {index: orjson.loads(line) for index, line in found.items()}
+
+
+def _of_line(job: Job, index: int, row: dict[str, Any], before: Any) -> Taken | None:
+    """Return what takes an item back; None where it has changed nothing."""
+    kind = row["outcome"]
+    if kind == OutcomeKind.UNKNOWN:
+        return Taken(job, index, label(row["item"]), Irreversible(f"{IN_DOUBT}: {row['error']['message']}"))
+    if kind == OutcomeKind.FAILED and before is not UNSEEN and row["result"] is None:
+        return Taken(job, index, label(row["item"]), Irreversible(f"{HALF_DONE}: {row['error']['message']}"))
+    if kind != OutcomeKind.SUCCEEDED and (kind != OutcomeKind.FAILED or before is UNSEEN):
+        return None
+    return Taken(job, index, label(row["item"]), way_of(job.operation, row, before))
+
+
+def way_of(operation: AnyOperation, row: Mapping[str, Any], before: Any) -> Undo | Irreversible:
+    """Return what takes back what a line of the results tells of."""
+    if not isinstance(operation, Undoable):
+        return Irreversible(NO_WAY_BACK)
+    try:
+        item = msgspec.convert(row["item"], operation.Item)
+        return operation.undo(item, before, row["result"])
+    except (ValueError, TypeError, LookupError, AttributeError) as flaw:
+        return Irreversible(f"its line in the results can't be understood: {flaw}")

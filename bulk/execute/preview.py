@@ -1,0 +1,104 @@
+"""What an item would do, seen without doing it: its operation's own steps, driven to their first write.
+
+There is no second way through an operation, and no flag that it could forget: here nothing but reads is sent, whatever
+an operation asks for. What it read is asked for again when the plan is run.
+"""
+
+import hashlib
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from bulk.execute.generator_steps import OperationFlaw, advance
+from bulk.execute.requests.context import RequestContext
+from bulk.execute.requests.request_sender import RequestSender
+from bulk.model import UNSEEN, Effect, ErrorCode, Outcome, OutcomeKind, Request, failed, succeeded
+from bulk.operation import AnyOperation, Item
+
+log = logging.getLogger("bulk.execute")
+
+CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND = "create", "change", "equal", "conflict", "pending", "unseen"
+VERDICTS: Final = (CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND)
+"""What is found of an item. `pending`: what it needs is not there yet. `unseen`: it can't be looked at."""
+
+_READS = ("GET", "HEAD")
+_CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What an approved plan has seen, by job number: for each item a verdict (its place in VERDICTS) and a digest.
+
+    Attributes:
+        records: 17 bytes for each item of a job.
+    """
+
+    records: dict[int, bytes]
+
+    def is_stale(self, job: int, index: int, before: Any) -> bool:
+        """Return whether an item that is about to be written is not what the plan has seen."""
+        records = self.records.get(job)
+        if records is None:
+            return False  # its items are made from results, so that nobody could look
+        record = records[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
+        if len(record) != RECORD_BYTES:
+            return True
+        verdict = VERDICTS[record[0]]
+        if verdict in (PENDING, BLIND):
+            return False
+        return verdict not in (CREATE, CHANGE) or record[1:] != digest_of(before)
+
+
+RECORD_BYTES: Final = 17
+
+
+def digest_of(before: Any) -> bytes:
+    """Return 16 bytes that tell a before-image from others."""
+    if before is UNSEEN:
+        return bytes(16)
+    return hashlib.sha256(msgspec.json.encode(before, order="deterministic")).digest()[:16]
+
+
+async def look(sender: RequestSender, operation: AnyOperation, item: Item, context: RequestContext) -> Outcome:
+    """Return what an item would do, as the result of an outcome that succeeded: `verdict`, `before` and `why`."""
+    steps = operation.steps(item)
+    has_looked = False
+    try:
+        request = advance(steps, None, Outcome)
+        while isinstance(request, Request) and request.effect is Effect.READ:
+            if request.method not in _READS:
+                raise OperationFlaw(f"a look asks for {request.method} {request.path}, which may change something")
+            # what is kept is confirmed by the platform, so that it is as fresh, and costs nothing
+            reply = await sender.read(replace(request, is_fresh=False), context)
+            if isinstance(reply, Outcome):
+                steps.close()
+                return _found(_verdict_of(reply), why=_why(reply))
+            has_looked = True
+            request = advance(steps, reply, Outcome)
+    except (OperationFlaw, ValueError, TypeError) as flaw:
+        log.warning("%s can't be looked at", operation.name, exc_info=flaw)
+        return failed(ErrorCode.BAD_RESPONSE, f"it can't be looked at ({flaw})")
+    if isinstance(request, Outcome):
+        return _found(_verdict_of(request), why=_why(request))
+    steps.close()
+    before = request.before[0] if request.shared_by and request.before is not UNSEEN else request.before
+    if before is UNSEEN or not has_looked:
+        return _found(BLIND if not has_looked else CHANGE, before)
+    return _found(CREATE if before is None or request.effect in _CREATES else CHANGE, before)
+
+
+def _verdict_of(outcome: Outcome) -> str:
+    if outcome.kind in (OutcomeKind.UNCHANGED, OutcomeKind.SUCCEEDED, OutcomeKind.SKIPPED):
+        return EQUAL
+    is_absent = outcome.error is not None and outcome.error.code is ErrorCode.NOT_FOUND
+    return PENDING if is_absent else CONFLICT
+
+
+def _why(outcome: Outcome) -> str:
+    return "" if outcome.error is None else outcome.error.message
+
+
+def _found(verdict: str, before: Any = UNSEEN, why: str = "") -> Outcome:
+    return succeeded({"verdict": verdict, "before": digest_of(before).hex(), "why": why})

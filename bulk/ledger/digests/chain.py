@@ -1,0 +1,108 @@
+"""The digest chain: each commit adds a link over all that it makes durable, in the same transaction.
+
+A link is `head = SHA-256(head before it ‖ leaves)`. A leaf says of which kind it is and of which item, and has 16 bytes
+of SHA-256 of what was written: an intent, a line of the results, a before-image, that an item was reopened, or the
+files that the run was begun with. Leaves are kept, because rows of intents go and lines are replaced: so each leaf can
+be looked up, and the last one of an item says how its line must be now.
+"""
+
+import hashlib
+import sqlite3
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Final
+
+LEAF: Final = struct.Struct(">BIQ16s")
+"""Kind, job, index, digest."""
+
+GENESIS: Final = bytes(32)
+"""The head of a chain without links."""
+
+NOTHING: Final = bytes(16)
+"""The digest of a leaf that says of an item only that something was taken away."""
+
+
+class LeafKind(IntEnum):
+    """What a leaf is a digest of."""
+
+    PARTS = 1  # the files that the check has made, and the run's identity
+    INTENT = 2
+    LINE = 3  # of results.jsonl, with its newline
+    BEFORE = 4
+    REOPENED = 5  # the item's line does not count any more
+    ENDED = 6  # the end of an epoch
+
+
+class Chain:
+    """The chain of an open ledger.
+
+    Attributes:
+        head: of the last link that is durable (32 bytes).
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        last = connection.execute("SELECT number, head FROM links ORDER BY number DESC LIMIT 1").fetchone()
+        self._number: int = 0 if last is None else last[0]
+        self.head: bytes = GENESIS if last is None else last[1]
+        self._next = self._number, self.head
+
+    def add(self, connection: sqlite3.Connection, leaves: Iterable[bytes]) -> None:
+        """Add a link, within the transaction that writes what the leaves stand for; then `accept`."""
+        data = b"".join(leaves)
+        self._next = self._number, self.head
+        if data:
+            head = hashlib.sha256(self.head + data).digest()
+            connection.execute("INSERT INTO links VALUES (?, ?, ?)", (self._number + 1, head, data))
+            self._next = self._number + 1, head
+
+    def accept(self) -> None:
+        """The transaction of the last `add` is durable."""
+        self._number, self.head = self._next
+
+
+def digest(data: bytes | bytearray | memoryview) -> bytes:
+    """Return what a leaf holds of `data`."""
+    return hashlib.sha256(data).digest()[:16]
+
+
+def line_leaves(items: Iterable[tuple[int, int]], lines: bytes | bytearray, lengths: Sequence[int]) -> list[bytes]:
+    """Return leaves of lines that stand one behind the other.
+
+    Args:
+        items: job and index of each. lengths: of each line (bytes).
+    """
+    pack, sha256, kind = LEAF.pack, hashlib.sha256, int(LeafKind.LINE)
+    leaves, start = [], 0
+    with memoryview(lines) as view:
+        for (job, index), length in zip(items, lengths, strict=True):
+            end = start + length
+            leaves.append(pack(kind, job, index, sha256(view[start:end]).digest()))
+            start = end
+    return leaves
+
+
+def row_leaf(kind: LeafKind, row: Sequence[Any]) -> bytes:
+    """Return the leaf of a row whose first columns are job and index."""
+    return LEAF.pack(kind, row[0], row[1], row_digest(row))
+
+
+def row_digest(row: Sequence[Any]) -> bytes:
+    """Return a digest of all columns of a row: of its literal, which is as quick to make as anything is."""
+    return digest(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+
+
+def reopened_leaf(job: int, index: int) -> bytes:
+    """Return the leaf that says that an item is to be done again."""
+    return LEAF.pack(LeafKind.REOPENED, job, index, NOTHING)
+
+
+def other_leaf(kind: LeafKind, rows: Iterable[Sequence[Any]]) -> bytes:
+    """Return the leaf of something that belongs to no item."""
+    return LEAF.pack(kind, 0, 0, digest(b"".join(row_digest(row) for row in rows)))
+
+
+def parts_leaf(identity: Sequence[Any], parts: Mapping[str, tuple[int, str]]) -> bytes:
+    """Return the leaf of what a run was begun with: whose it is, and size and digest of each file of it by name."""
+    rows = [identity, *((name, *part) for name, part in sorted(parts.items()))]
+    return other_leaf(LeafKind.PARTS, rows)

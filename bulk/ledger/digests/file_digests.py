@@ -1,0 +1,101 @@
+"""`digests.json`: the head of the chain, and what every file of a run directory was when its run ended.
+
+The chain covers what was sent and how it ended; this covers the rest, such as the pages of SQLite and the reports. It
+is written last, while the directory is still held, and taken away when the run goes on. `saved/` is not in it: there
+may be terabytes. What a result says of a saved file (`sha256`) is compared by `bulk verify`.
+"""
+
+import contextlib
+import hashlib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import msgspec
+
+from bulk.storage.private_files import replacing
+
+DIGESTS = "digests.json"
+
+NOT_COVERED = (DIGESTS + "*", "run.lock", "control.sock")
+"""Names that change after the end, or are no files."""
+
+LOG = "ledger.db-wal"
+
+
+class FileDigest(msgspec.Struct, frozen=True):
+    """A file as it was when the run ended: bytes, and SHA-256 in hexadecimal."""
+
+    size: int
+    sha256: str
+
+
+class Digests(msgspec.Struct, frozen=True, kw_only=True):
+    """What `digests.json` says.
+
+    Attributes:
+        head: of the digest chain, in hexadecimal.
+        files: by name; the ledger is left out where a reader kept its write-ahead log open.
+    """
+
+    version: int = 1
+    head: str
+    files: dict[str, FileDigest]
+
+
+def note_files(run_dir: Path, head: bytes) -> None:
+    """Write `digests.json`; that it can't be written does no harm: then the chain alone says what was done."""
+    with contextlib.suppress(OSError):
+        files = {path.name: digest_of(path) for path in covered(run_dir)}
+        data = msgspec.json.format(msgspec.json.encode(Digests(head=head.hex(), files=files)), indent=1)
+        with replacing(run_dir / DIGESTS) as file:
+            file.write(data + b"\n")
+
+
+def forget_files(run_dir: Path) -> None:
+    """Take it away, because the run goes on.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    (run_dir / DIGESTS).unlink(missing_ok=True)
+
+
+def read_digests(run_dir: Path) -> Digests | None:
+    """Return what it says; None: there is none.
+
+    Raises:
+        ValueError: it is damaged.
+        OSError: it can't be read.
+    """
+    try:
+        data = (run_dir / DIGESTS).read_bytes()
+    except FileNotFoundError:
+        return None
+    found = msgspec.json.decode(data, type=Digests)
+    if found.version != 1 or msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n" != data:
+        raise ValueError("it is not as it was written")
+    return found
+
+
+def covered(run_dir: Path) -> list[Path]:
+    """Return the files that it covers, by their names."""
+    has_log = (run_dir / LOG).exists()
+    return [
+        path
+        for path in sorted(run_dir.iterdir())
+        if path.is_file()
+        and not path.is_symlink()
+        and not any(fnmatch(path.name, pattern) for pattern in NOT_COVERED)
+        and not (has_log and path.name.startswith("ledger.db"))
+    ]
+
+
+def digest_of(path: Path) -> FileDigest:
+    """Return size and digest of a file.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileDigest(file.tell(), sha256)

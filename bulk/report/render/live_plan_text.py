@@ -1,0 +1,31 @@
+"""What a live plan has seen, as text: how many items of each job have which verdict, and the first of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bulk.report.render.formatting import count, counted
+from bulk.report.render.terminal import aligned, line_of, safe
+
+VERDICTS = ("create", "change", "equal", "conflict", "pending", "unseen")
+
+
+def lines(
+    jobs: Sequence[tuple[str, Mapping[str, int], bool]], requests: int, free: int, shown: Sequence[str]
+) -> Iterator[str]:
+    """Yield the lines.
+
+    Args:
+        jobs: name, counts by verdict, and whether its items were looked at.
+        requests: that were sent, free: of them answered with 304 (counts).
+        shown: items in a few words.
+    """
+    looked = [(name, counts) for name, counts, is_seen in jobs if is_seen]
+    items = sum(sum(counts.values()) for _, counts in looked)
+    yield f"looked at {counted(items, 'item')}: {counted(requests, 'request')}, {count(free)} of them 304 (free)"
+    rows = [["job", *VERDICTS]]
+    rows += [[safe(name, 60), *(count(counts.get(verdict, 0)) for verdict in VERDICTS)] for name, counts in looked]
+    for cells in aligned(rows, 0, names=1, right=range(1, len(VERDICTS) + 1)):
+        yield line_of(cells)
+    blind = [safe(name, 60) for name, _, is_seen in jobs if not is_seen]
+    if blind:
+        yield f"not looked at, because they read or their items are made from results: {', '.join(blind)}"
+    yield from (safe(each, 200) for each in shown)

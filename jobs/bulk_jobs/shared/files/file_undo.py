@@ -1,0 +1,45 @@
+"""How a write of a file is taken back: with the blob that the run left as the precondition.
+
+The bytes from before are not kept: the answer names the commit before, and at that one the file can be read as long as
+the branch's history stands. File modes and the history itself do not come back.
+"""
+
+from typing import Any
+
+from bulk.capabilities import FileBefore, Irreversible, Undo
+from bulk.model import UNSEEN
+
+_NO_COMMIT = "its answer was lost, so that the commit before it is not known: the file was the blob {before}"
+_NOT_LOOKED = "what was there before is not known"
+
+
+def of_write(item: Any, before: Any, result: Any) -> Undo | Irreversible:
+    """Return what takes back that a file was made to hold something else."""
+    if before is UNSEEN or not isinstance(result, dict) or not isinstance(result.get("sha"), str):
+        return Irreversible(_NOT_LOOKED)
+    fields = {**_place(item), "sha": result["sha"]}
+    if before is None:
+        return Undo(operation="contents.delete", item=fields)
+    return _with_bytes(item, {**fields, "mode": "replace"}, before, result)
+
+
+def of_deletion(item: Any, before: Any, result: Any) -> Undo | Irreversible:
+    """Return what takes back that a file was deleted."""
+    if not isinstance(before, str) or not isinstance(result, dict):
+        return Irreversible(_NOT_LOOKED)
+    return _with_bytes(item, {**_place(item), "mode": "create"}, before, result)
+
+
+def _with_bytes(item: Any, fields: dict[str, Any], before: str, result: dict[str, Any]) -> Undo | Irreversible:
+    commit = result.get("commit")
+    parent = commit.get("parent") if isinstance(commit, dict) else None
+    if not isinstance(parent, str):
+        return Irreversible(_NO_COMMIT.format(before=before))
+    at = {"owner": item.owner, "repo": item.repo, "path": item.path, "ref": parent, "media_type": "raw"}
+    file = FileBefore(field="content_file", operation="contents.get", item=at, blob_sha=before)
+    return Undo(operation="contents.put", item=fields, file=file)
+
+
+def _place(item: Any) -> dict[str, Any]:
+    place = {"owner": item.owner, "repo": item.repo, "path": item.path, "message": f"Undo: {item.message}"}
+    return {**place, "branch": item.branch} if item.branch is not None else place

@@ -1,0 +1,147 @@
+"""A live plan looks at every item with reads alone; once it is approved, exactly what it has seen is written."""
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bulk.operation import find, names
+from tests.e2e.support.platform import ADMIN, Home, Served, served
+from tests.e2e.test_undo import put
+
+FLEET = {"organization": "acme-fleet", "count": 60, "readme_bytes": 200}
+FILES = 30
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A folder for a manifest."""
+    return Home(tmp_path / "home")
+
+
+def files(sandbox: Served, home: Home, count: int = FILES) -> Path:
+    """A manifest that overwrites the README of some repositories and makes a file in each."""
+    home.folder.mkdir(exist_ok=True)
+    repos = [f"repo-{number:05d}" for number in range(count)]
+    content = base64.b64encode(b"# Ours\n").decode()
+    write = {"owner": "acme-fleet", "branch": "main", "message": "Ours", "content": content}
+    return home.manifest(
+        sandbox.base_url,
+        {
+            "readmes": {
+                "operation": "contents.put",
+                "items": [{**write, "repo": r, "path": "README.md"} for r in repos],
+            },
+            "new": {"operation": "contents.put", "items": [{**write, "repo": r, "path": "NEW.md"} for r in repos]},
+        },
+    )
+
+
+def writes(sandbox: Served) -> list[dict[str, Any]]:
+    """Requests that were no reads."""
+    return [line for line in sandbox.journal() if line["method"] != "GET"]
+
+
+def look(home: Home, *more: str) -> str:
+    """`bulk plan --live`; what it prints."""
+    planned = home.run("plan", "manifest.yaml", "--live", "-o", "F.plan", *more)
+    assert planned.exit_code == 0, planned.err
+    return planned.out
+
+
+def test_what_was_approved_is_done_and_nothing_else(tmp_path: Path, home: Home) -> None:
+    """Reads alone; without approval exit 8, with a changed byte exit 5; what somebody changed since is `stale`; the
+    same plan again goes on with the first run; a manifest that changed is out of date."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        manifest = files(sandbox, home)
+        shown = look(home)
+        first = len(sandbox.requests())
+        assert (writes(sandbox), first <= 2 * FILES + 2) == ([], True)
+        assert [line.split() for line in shown.splitlines()[2:4]] == [
+            ["readmes", "0", str(FILES), "0", "0", "0", "0"],
+            ["new", str(FILES), "0", "0", "0", "0", "0"],
+        ]
+        refused = home.run("run", "F.plan", "--progress", "none")
+        assert (refused.exit_code, "bulk approve F.plan" in refused.err, writes(sandbox)) == (8, True, [])
+        plan = home.folder / "F.plan"
+        text = plan.read_bytes()
+        for place in (40, len(text) // 2, len(text) - 30):
+            plan.write_bytes(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
+            for command in (("approve", "F.plan"), ("run", "F.plan")):
+                assert home.run(*command).exit_code in (2, 5), place
+        plan.write_bytes(text)
+        assert (plan.stat().st_mode & 0o777, b"Ours" in text, ADMIN.encode() in text) == (0o600, False, False)
+        assert home.run("approve", "F.plan").exit_code == 0
+
+        put(sandbox, "acme-fleet/repo-00003/contents/README.md", b"theirs\n")
+        ran = home.run("run", "F.plan", "--progress", "none")
+        assert ran.exit_code == 1, ran.err
+        (run_dir,) = (home.folder / "runs").iterdir()
+        ended = {(line["job"], line["index"]): line for line in home.results(f"runs/{run_dir.name}")}
+        odd = {key: line["error"]["code"] for key, line in ended.items() if line["outcome"] != "succeeded"}
+        assert odd == {("readmes", 3): "stale"}
+        assert (run_dir.name.endswith(json.loads(text)["digest"][:12]), len(ended)) == (True, 2 * FILES)
+        written = len(writes(sandbox))
+        again = home.run("run", "F.plan", "--progress", "none")
+        assert (again.exit_code, len(writes(sandbox))) == (1, written)
+
+        manifest.write_text(manifest.read_text().replace("Ours", "Ours!"))
+        for other in (home.folder / "runs").iterdir():
+            other.rename(home.folder / "elsewhere")
+        late = home.run("run", "F.plan", "--progress", "none")
+        assert (late.exit_code, "the manifest changed" in late.err, len(writes(sandbox))) == (8, True, written)
+
+
+def test_an_item_that_was_equal_is_not_overwritten(tmp_path: Path, home: Home) -> None:
+    """What was as asked for when the plan was made, and is not any more, was changed by somebody else."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        files(sandbox, home, 3)
+        assert home.run("run", "manifest.yaml", "--progress", "none", "--run-dir", "first").exit_code == 0
+        assert "equal" in look(home)
+        home.run("approve", "F.plan")
+        put(sandbox, "acme-fleet/repo-00001/contents/NEW.md", b"theirs\n")
+        assert home.run("run", "F.plan", "--progress", "none", "--run-dir", "second").exit_code == 1
+        ended = [line["error"]["code"] if line["error"] else line["outcome"] for line in home.results("second")]
+        assert sorted(ended) == ["stale", *["unchanged"] * 5]
+
+
+def test_every_operation_looks_with_reads_alone(tmp_path: Path, home: Home) -> None:
+    """The examples of all operations that write, in one plan: 0 requests but GET; a second look costs no more."""
+    writing = [name for name in names() if not find(name).is_read]
+    with served(tmp_path / "sandbox", "--rate-limit", "core=5000/3600") as sandbox:
+        home.folder.mkdir()
+        jobs = {name.replace(".", "-"): {"operation": name, "items": [dict(find(name).example)]} for name in writing}
+        home.manifest(sandbox.base_url, jobs)
+        shown = look(home, "--diff", "100")
+        sent = sandbox.journal()
+        assert (len(writing) >= 20, {line["method"] for line in sent}) == (True, {"GET"}), shown
+        spent = sum(line["status"] != 304 for line in sandbox.requests())
+        look(home)
+        more = sum(line["status"] != 304 for line in sandbox.requests()) - spent
+        assert (more <= spent, shown.startswith(f"looked at {len(writing)} items")) == (True, True)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_ten_thousand_files(tmp_path: Path, home: Home, figure) -> None:
+    """At most one read each; the second look is free; 50 of 1,000 changed by hand after approval: 50 `stale`."""
+    seed = {"repositories": {**FLEET, "count": 5_000}}
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed=seed) as sandbox:
+        files(sandbox, home, 5_000)
+        began = time.monotonic()
+        look(home)
+        took_s, sent = time.monotonic() - began, sandbox.requests()
+        assert (writes(sandbox), len(sent) <= 10_000) == ([], True)
+        look(home)
+        again = sandbox.requests()[len(sent) :]
+        paid = sum(line["status"] not in (304, 404) for line in again)
+        figure(f"10,000 files: {len(sent):,} reads in {took_s:.0f} s; again {len(again):,}, {paid} of them paid for")
+        home.run("approve", "F.plan")
+        for number in range(50):
+            put(sandbox, f"acme-fleet/repo-{number:05d}/contents/README.md", b"theirs\n")
+        ran = home.run("run", "F.plan", "--progress", "none", "--run-dir", "run", timeout_s=400)
+        codes = [line["error"]["code"] for line in home.results("run") if line["error"]]
+        assert (ran.exit_code, codes) == (1, ["stale"] * 50)
