@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import signal
 import statistics
@@ -100,6 +101,11 @@ class Server:
         connection.close()
         assert answer.status in (200, 304), (path, answer.status, body[:200])
         return took_ms, json.loads(body) if body else None, answer.getheader("ETag", "")
+
+    def cpu_s(self) -> float:
+        """Processor time that it has used (seconds)."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> tuple[float, float]:
         """Its own memory, and all that it shows, files that are mapped included (MB)."""
@@ -211,6 +217,7 @@ def live(items: int, rounds: int) -> None:
     alone: list[Cost] = []
     watched: list[Cost] = []
     ages: list[float] = []
+    shares: list[float] = []
     with canned_platform() as base_url, tempfile.TemporaryDirectory(prefix="bulk-bench-") as name:
         folder = Path(name)
         ours = Ours(folder, base_url, CASES["reads"], items)
@@ -219,8 +226,10 @@ def live(items: int, rounds: int) -> None:
             for turn in range(rounds):
                 for is_watched in (False, True) if turn % 2 else (True, False):
                     if is_watched:
+                        before_s = server.cpu_s()
                         with Watchers(server, PAGES) as watchers:
                             watched.append(ours.run())
+                        shares.append((server.cpu_s() - before_s) / watched[-1].took_s)
                         ages += watchers.ages_s
                     else:
                         alone.append(ours.run())
@@ -240,6 +249,7 @@ def live(items: int, rounds: int) -> None:
         cpu.median <= 1 + LOST,
     )
     row(f"{PAGES} pages open: time of the run", f"{wall.text(3)} of that without")
+    row(f"{PAGES} pages open: processor time of the page's server", f"{statistics.median(shares):.1%} of a core")
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from bulk.report.run_state import Standing, stand
 from bulk.status import RunStatus
 
 FRESH_S = 0.4
-"""A look at all runs serves whoever asks within this time (seconds)."""
+"""A look at a run that goes on, or at all of them, serves whoever asks within this time (seconds)."""
 _FILES = (LEDGER, f"{LEDGER}-wal", SOCKET)
 
 
@@ -67,6 +67,7 @@ class Fleet:
     def __init__(self, folders: Sequence[Path], origin: str, clock: Clock) -> None:
         self._folders, self._origin, self._clock = tuple(folders), origin, clock
         self._ended: dict[Path, tuple[object, Look]] = {}
+        self._live: dict[Path, tuple[float, Look]] = {}
         self._runs: dict[str, FleetRun] = {}
         self._looked_at = float("-inf")
         self._lock = threading.Lock()
@@ -97,12 +98,23 @@ class Fleet:
         kept = self._ended.get(run_dir)
         if kept is not None and kept[0] == signature:
             return kept[1]
+        looked_at, live_look = self._live.get(run_dir, (float("-inf"), None))
+        if live_look is not None and self._clock.monotonic() - looked_at < FRESH_S:
+            return live_look
         live, in_force, is_silent = _asked(run_dir) if signature[-1] is not None else (None, {}, False)
         found = Look(stand(LedgerView(run_dir), self._clock.now(), live), in_force, is_silent)
         self._ended.pop(run_dir, None)
-        if not found.standing.is_live:
+        self._live.pop(run_dir, None)
+        if found.standing.is_live:
+            self._live[run_dir] = (self._clock.monotonic(), found)
+        else:
             self._ended[run_dir] = (signature, found)
         return found
+
+    def forget(self, run_dir: Path) -> None:
+        """Look at the run anew the next time: somebody has just done something to it."""
+        self._live.pop(run_dir, None)
+        self._looked_at = float("-inf")
 
     def _found(self) -> Iterator[FleetRun]:
         for number, folder in enumerate(self._folders, 1):

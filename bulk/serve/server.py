@@ -207,6 +207,7 @@ class Answers:
             done = await self._blocking(lambda: self._steer.do(place, verb, args, self._clock.now()))
         except NotDone as reason:
             return refused(409, str(reason), reason.command)
+        self._fleet.forget(place)
         self._shared.clear()
         return _json(request, msgspec.json.encode(done))
 
