@@ -3,11 +3,13 @@
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from bulk.cli import logs
 from bulk.platform.auth.secrets import Secret
+from tests.report.ledgers import Run, finished
 
 TOKEN = "canary-51d27f3a9c"
 
@@ -88,3 +90,20 @@ def test_a_live_display_gets_the_lines(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == ""
     logging.getLogger("bulk.sample").warning("afterwards")
     assert "afterwards" in capsys.readouterr().err
+
+
+def test_a_line_says_which_item_it_is_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """While a run is driven, each line has its name, and one about an item its job and index; afterwards none has."""
+    Run(tmp_path / "nightly", readmes=3, codeowners=5).epoch([finished()])
+    logs.set_up("info", "json")
+    log = logging.getLogger("bulk.sample")
+    with logs.about_run(tmp_path / "nightly"):
+        log.warning("about one", extra={"job_number": 1, "item": 4})
+        log.warning("about the run")
+    log.warning("about nothing")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line.get("run"), line.get("job"), line.get("item")) for line in lines] == [
+        ("nightly", "codeowners", 4),
+        ("nightly", None, None),
+        (None, None, None),
+    ]

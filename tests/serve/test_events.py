@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from bulk.ledger.records import Action
 from bulk.model import OutcomeKind
 from bulk.serve.events import Position, since
 from tests.e2e.support.platform import Home
 from tests.report.ledgers import START, Run, finished, status
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "events.schema.json"
 
 
 def told(run: Run, position: str | None = None, most: int | None = None) -> list[dict[str, Any]]:
@@ -49,3 +53,20 @@ def test_what_is_no_position_is_refused(tmp_path: Path, position: str) -> None:
     Run(tmp_path / "run").epoch([finished()])
     ran = Home(tmp_path).run("watch", "run", "--events", "--after", position)
     assert (ran.exit_code, "is no position" in ran.err) == (2, True)
+
+
+def test_a_run_that_has_ended_is_told_to_its_end(tmp_path: Path) -> None:
+    """The command prints each item and action once, as the schema says, then the end, and exits as the run did."""
+    run = Run(tmp_path / "run", readmes=3)
+    with run.open() as ledger:
+        ledger.commit([run.record(finished(index, "failed")) for index in range(3)], status(START + 1))
+        action = Action(at=START, who="alice (web)", verb="set", args={"concurrency": "3"}, result="running")
+        ledger.finish(1, "", status(START + 2), None, [action])
+    ran = Home(tmp_path).run("watch", "run", "--events")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    for line in lines:
+        Draft202012Validator(json.loads(SCHEMA.read_text())).validate(line)
+    assert [line["kind"] for line in lines] == ["action", "item", "item", "item", "end"]
+    assert (lines[-1]["state"], lines[-1]["exit_code"], ran.exit_code) == ("complete", 1, 1)
+    last = Home(tmp_path).run("watch", "run", "--events", "--after", lines[2]["position"])
+    assert [json.loads(line) for line in last.out.splitlines()] == lines[3:]
