@@ -104,7 +104,7 @@ def _watch(seen: Seen, view: LedgerView) -> None:
         assert told >= (old[-1] if old else 0), "it is behind"
         assert told <= ended + 100, "it says what never was"
         moments += 1
-        seen.page.wait_for_timeout(100)
+        seen.page.wait_for_timeout(60)
 
 
 def _retry(seen: Seen, home: Home) -> None:
@@ -274,7 +274,8 @@ def test_eight_tabs_are_all_answered(tabs: Tabs) -> None:
     first = tabs.open("/run/small")
     for _ in range(7):
         seen = tabs.open("/run/small", context=first.page.context)
-        seen.page.locator("#plots figure").nth(4).wait_for()
+        seen.page.locator("#failures").wait_for()
+    seen.page.locator("#plots figure").nth(4).wait_for()
 
 
 ATTACK = """<!doctype html><title>x</title>
