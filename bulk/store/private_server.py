@@ -211,9 +211,11 @@ class Server:
     def _state(self) -> str:
         # the last line of postmaster.pid tells; a connection would be slower to tell it
         try:
-            return (self._data / "postmaster.pid").read_text().splitlines()[7]
-        except (OSError, IndexError):
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except OSError:
             return ""
+        is_mine = self._process is not None and lines[:1] == [str(self._process.pid)]
+        return lines[7] if is_mine and len(lines) > 7 else ""
 
     def _reachable(self, folder: Path) -> Path:
         """Return the folder, or a copy of all that it needs where the server's user can't come to it."""
@@ -269,5 +271,6 @@ def _fall_silent() -> None:
 if __name__ == "__main__":
     if os.fork():
         os._exit(0)  # who started it has no child to wait for
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server ends with it
     os.setsid()  # Ctrl-C is meant for who uses it
     keep(Path(sys.argv[1]), is_durable=sys.argv[2] == "durable")

@@ -67,6 +67,7 @@ class Link:
 
     def close(self) -> None:
         """Cut everything."""
+        hang_up(self._listener)
         self._listener.close()
         for each in self._sockets:
             hang_up(each)

@@ -223,8 +223,34 @@ def test_a_worker_that_leaves_is_listed_only_where_it_worked(place):
     ledger, idle = place.opened(0), place.leases()
     ledger.commit([record(0)], STATUS)
     idle.leave()
+    ledger.finish(3, "lunch \ud800", STATUS)
     with connection_to(place.text) as store:
         (worker,) = runs.participants(store, place.run)
-    assert (worker.worker, worker.shards) == ("worker", 1)
+    assert (worker.worker, worker.shards, worker.exit_code, worker.why) == ("worker", 1, 3, "lunch ?")
     assert worker.status is not None
     assert place.sql("SELECT count(*) FROM worker WHERE id = %s", idle.worker) == [(0,)]
+
+
+def test_who_reads_a_run_for_long_holds_up_no_other(place, shared_store, tmp_path):
+    """While one run is read in a long transaction, others are submitted, written to and forgotten; it all goes in the
+    end."""
+    place.opened(0).commit([record(0)])
+    with connection_to(place.text) as store, store.transaction() as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        assert reader.execute("SELECT count(*) FROM outcome").fetchone() is not None
+        assert reader.execute("SELECT count(*) FROM chunk").fetchone() is not None
+        other = StorePlace(shared_store, tmp_path / "other", shards=THREE)
+        other.opened(0).commit([record(0)])
+        other.let_lapse()
+        with connection_to(place.text) as steering:
+            runs.forget(steering, runs.find(steering, other.name))
+        assert other.sql("SELECT count(*) FROM outcome WHERE run = %s", other.run) == [(0,)]
+        assert other.sql("SELECT to_regclass(%s) IS NULL", f"outcome_{other.run}") == [(False,)]
+    third = StorePlace(shared_store, tmp_path / "third", shards=THREE)
+    with connection_to(place.text) as steering:
+        runs.forget(steering, runs.find(steering, third.name))
+    for run in (other.run, third.run):
+        for kind in ("outcome", "chunk"):
+            assert place.sql("SELECT to_regclass(%s) IS NULL", f"{kind}_{run}") == [(True,)]
+    other.close()
+    third.close()

@@ -117,6 +117,7 @@ def test_the_ledger_of_a_store_keeps_what_it_promises(shared_store):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_the_ledger_of_a_store_keeps_what_it_promises_for_long(shared_store):
     """The same, two hundred times."""
     run(StoreMachine, shared_store, 200, 20)

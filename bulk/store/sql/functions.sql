@@ -199,27 +199,55 @@ CREATE OR REPLACE FUNCTION make_run(
 ) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     made bigint;
+    kind text;
 BEGIN
     INSERT INTO run (name, identity, identity_digest, bundle, engine, limits, grace_s)
     VALUES (new_name, new_identity, new_digest, new_bundle, new_engine, new_limits, new_grace_s) RETURNING id INTO made;
-    EXECUTE format('CREATE TABLE outcome_%s PARTITION OF outcome FOR VALUES IN (%s)', made, made);
-    EXECUTE format('CREATE TABLE chunk_%s PARTITION OF chunk FOR VALUES IN (%s)', made, made);
+    -- Made apart and then attached: CREATE TABLE … PARTITION OF would wait for everybody who reads another run, and
+    -- everybody who writes would wait behind it.
+    FOREACH kind IN ARRAY ARRAY['outcome', 'chunk'] LOOP
+        EXECUTE format('CREATE TABLE %1$I (LIKE %2$I INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING INDEXES)',
+            kind || '_' || made, kind);
+        EXECUTE format('ALTER TABLE %1$I ATTACH PARTITION %2$I FOR VALUES IN (%3$s)', kind, kind || '_' || made, made);
+    END LOOP;
     RETURN made;
 END $$;
 
 CREATE OR REPLACE FUNCTION forget_run(of_run bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    kind text;
 BEGIN
     PERFORM FROM run WHERE id = of_run FOR UPDATE;
     IF EXISTS (SELECT FROM shard s WHERE s.run = of_run AND s.lease_until > clock_timestamp()) THEN
         RAISE EXCEPTION 'workers are at work on it' USING ERRCODE = 'BU003';
     END IF;
-    EXECUTE format('DROP TABLE IF EXISTS outcome_%s', of_run);
-    EXECUTE format('DROP TABLE IF EXISTS chunk_%s', of_run);
+    FOREACH kind IN ARRAY ARRAY['outcome', 'chunk'] LOOP
+        EXECUTE format('TRUNCATE %I', kind || '_' || of_run);
+    END LOOP;
     DELETE FROM intent WHERE run = of_run;
     DELETE FROM count WHERE run = of_run;
     DELETE FROM newborn WHERE run = of_run;
     DELETE FROM bundle_part WHERE bundle = (SELECT bundle FROM run WHERE id = of_run)
         AND NOT EXISTS (SELECT FROM run r WHERE r.bundle = bundle_part.bundle AND r.id <> of_run);
     DELETE FROM run WHERE id = of_run;
+    PERFORM drop_empty();
+END $$;
+
+-- Takes away partitions of runs that are forgotten, if that can be had at once: it waits for everybody who reads another
+-- run, and everybody who writes would wait behind it. What is left is empty, and goes the next time.
+CREATE OR REPLACE FUNCTION drop_empty() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '100ms' AS $$
+DECLARE
+    part regclass;
+BEGIN
+    FOR part IN
+        SELECT i.inhrelid::regclass FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent IN ('outcome'::regclass, 'chunk'::regclass)
+            AND NOT EXISTS (SELECT FROM run r WHERE c.relname = 'outcome_' || r.id OR c.relname = 'chunk_' || r.id)
+    LOOP
+        EXECUTE format('DROP TABLE %s', part);
+    END LOOP;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN;
 END $$;
