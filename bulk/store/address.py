@@ -32,13 +32,10 @@ class StoreAddress:
     Attributes:
         text: as the user gave it; no secret is in it.
         conninfo: for libpq.
-        is_service: host and encryption stand in a service file; where that is only known to libpq, they are looked at
-            once there is a connection.
     """
 
     text: str
     conninfo: str
-    is_service: bool
 
     def __str__(self) -> str:
         return self.text
@@ -50,8 +47,7 @@ def read(text: str) -> StoreAddress:
     Raises:
         UsageError: it can't be used; the message never repeats what might be a password.
     """
-    is_service = text.startswith("service=")
-    if not is_service and not text.startswith(_URI):
+    if not text.startswith(("service=", *_URI)):
         raise UsageError(_EXPECTED)
     try:
         found = conninfo_to_dict(text)
@@ -62,11 +58,16 @@ def read(text: str) -> StoreAddress:
             "--store: a password must not stand on a command line; put it into a file of mode 0600, as "
             "HOST:PORT:DATABASE:USER:PASSWORD, and let PGPASSFILE name that file"
         )
-    if is_service:
-        found = {**_service(text), **found}
-    hosts = str(found.get("host") or found.get("hostaddr") or os.environ.get("PGHOST", "")).split(",")
+    service = found.get("service") or os.environ.get("PGSERVICE")
+    if service:
+        found = {**_service(str(service)), **found}
+    hosts = [
+        host
+        for name in ("host", "hostaddr")
+        for host in str(found.get(name) or os.environ.get(f"PG{name.upper()}", "")).split(",")
+    ]
     more = {} if all(map(is_here, hosts)) else _proof(found)
-    return StoreAddress(text, make_conninfo(text, **more), is_service)
+    return StoreAddress(text, make_conninfo(text, **more))
 
 
 def _proof(found: Mapping[str, object]) -> dict[str, str]:
@@ -83,9 +84,8 @@ def _proof(found: Mapping[str, object]) -> dict[str, str]:
     return more
 
 
-def _service(text: str) -> dict[str, str]:
+def _service(name: str) -> dict[str, str]:
     """Return what the user's or the system's service file says; nothing where only libpq knows where that is."""
-    name = str(conninfo_to_dict(text).get("service") or "")
     system = os.environ.get("PGSYSCONFDIR")
     places = [Path(os.environ.get("PGSERVICEFILE") or Path.home() / ".pg_service.conf")]
     places += [Path(system) / "pg_service.conf"] if system else []

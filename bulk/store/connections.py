@@ -60,10 +60,10 @@ def connect(address: StoreAddress, purpose: str) -> psycopg.Connection:
         )
     except psycopg.Error as error:
         raise _unreached(address, error) from None
-    is_elsewhere = address.is_service and not is_here(connection.info.host)
-    if is_elsewhere and connection.info.get_parameters().get("sslmode") != VERIFIED:
+    info = connection.info  # what libpq knows of service files, of the environment and of names
+    if not (is_here(info.host) and is_here(info.hostaddr)) and info.get_parameters().get("sslmode") != VERIFIED:
         connection.close()
-        raise UsageError(f"--store: {address} is another machine: its service needs sslmode={VERIFIED}")
+        raise UsageError(f"--store: {address} is another machine: it needs sslmode={VERIFIED}")
     return connection
 
 

@@ -50,8 +50,16 @@ def test_another_machine_must_prove_who_it_is(monkeypatch):
     for less in ("disable", "prefer", "require", "verify-ca"):
         with pytest.raises(UsageError, match="only sslmode=verify-full"):
             address.read(f"postgresql://bulk@db.example.com/bulk?sslmode={less}")
-    with pytest.raises(UsageError, match="only sslmode=verify-full"):
-        address.read("postgresql://bulk@127.0.0.1,db.example.com/bulk?sslmode=require")
+    for sly in (
+        "postgresql://bulk@127.0.0.1,db.example.com/bulk?sslmode=require",
+        "postgresql://bulk@localhost/bulk?hostaddr=203.0.113.7&sslmode=require",
+        "postgresql://bulk@db.example.com/bulk?hostaddr=127.0.0.1&sslmode=require",
+    ):
+        with pytest.raises(UsageError, match="only sslmode=verify-full"):
+            address.read(sly)
+    monkeypatch.setenv("PGHOSTADDR", "203.0.113.7")
+    assert "sslmode=verify-full" in address.read("postgresql://bulk@/bulk").conninfo
+    monkeypatch.delenv("PGHOSTADDR")
     monkeypatch.setenv("PGSSLMODE", "require")
     with pytest.raises(UsageError, match="only sslmode=verify-full"):
         address.read("postgresql://bulk@db.example.com/bulk")
@@ -69,7 +77,7 @@ def service(monkeypatch, tmp_path):
     return write
 
 
-def test_a_service_must_prove_who_it_is_as_well(service):
+def test_a_service_must_prove_who_it_is_as_well(service, monkeypatch):
     """What a service file says of host and encryption counts as if it stood in a URI."""
     service("host=db.example.com", "dbname=bulk")
     assert "sslmode=verify-full" in address.read("service=bulk").conninfo
@@ -78,6 +86,10 @@ def test_a_service_must_prove_who_it_is_as_well(service):
     service("host=db.example.com", "sslmode=require")
     with pytest.raises(UsageError, match="only sslmode=verify-full"):
         address.read("service=bulk")
+    monkeypatch.setenv("PGSERVICE", "bulk")
+    with pytest.raises(UsageError, match="only sslmode=verify-full"):
+        address.read("postgresql:///bulk")
+    monkeypatch.delenv("PGSERVICE")
     service("host=127.0.0.1", "sslmode=disable")
     assert address.read("service=bulk").conninfo == "service=bulk"
 
@@ -94,7 +106,7 @@ def test_nothing_is_sent_to_another_machine_that_proves_nothing(service, postgre
         pass
     found = address.read("service=bulk")
     service(*lines, "sslmode=disable")  # as if only libpq knew where the file is
-    unseen = address.StoreAddress(found.text, "service=bulk", is_service=True)
+    unseen = address.StoreAddress(found.text, "service=bulk")
     with StoreConnection(unseen, "tests") as store, pytest.raises(UsageError, match="verify-full"), store.using():
         pass
 

@@ -81,7 +81,7 @@ CREATE TABLE intent (
     effect text NOT NULL,
     sent_at float8 NOT NULL,              -- by the clock of the worker that sent it: never compared with another
     PRIMARY KEY (run, job, idx)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX intent_of_shard ON intent (run, shard);
 
 -- Of each run a partition of its own, so that forgetting one takes no time.
