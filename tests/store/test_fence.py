@@ -46,7 +46,7 @@ def a_zombie_wakes_up(place: StorePlace) -> None:
 
 
 def test_a_zombie_writes_nothing(place):
-    """What a worker writes after its shards were taken over is refused, all of it."""
+    """What a worker writes after its shards were taken over is refused, all of it (failures.md row 83)."""
     a_zombie_wakes_up(place)
 
 
@@ -107,7 +107,7 @@ def test_a_claim_waits_for_no_commit_and_no_commit_slips_past_a_claim(place):
 @pytest.mark.parametrize("cut", [Cut.REQUEST, Cut.ANSWER])
 @pytest.mark.parametrize("between", [False, True])
 def test_a_group_is_written_once_though_its_answer_is_lost(place, tmp_path, cut, between):
-    """Given again, the group counts as written if it was; also where another group came first."""
+    """Given again, a group counts as written if it was; also behind another group (failures.md row 82)."""
     with link_to(place.text) as (link, text):
         first = place.opened()
         with StoreLedger(connection_to(text), place.run, first.worker, tmp_path, first.holding) as ledger:

@@ -150,7 +150,7 @@ def test_who_lost_a_shard_does_not_finish_it(place):
 
 
 def test_two_who_finish_the_last_two_shards_complete_the_run(shared_store, tmp_path):
-    """Neither of two that finish at the same moment leaves the run open because it saw the other one at work."""
+    """Neither of two leaves the run open because it saw the other one at work (failures.md row 85)."""
     for _ in range(5):
         place = StorePlace(shared_store, tmp_path, shards=ranges(((0, 0, 1), (1, 0, 1))))
         workers = [place.leases(), place.leases()]
@@ -232,8 +232,7 @@ def test_a_worker_that_leaves_is_listed_only_where_it_worked(place):
 
 
 def test_who_reads_a_run_for_long_holds_up_no_other(place, shared_store, tmp_path):
-    """While one run is read in a long transaction, others are submitted, written to and forgotten; it all goes in the
-    end."""
+    """While one run is read, others are submitted, written to and forgotten (failures.md row 87)."""
     place.opened(0).commit([record(0)])
     with connection_to(place.text) as store, store.transaction() as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -24,7 +24,7 @@ def submission(name: str, digest: str, shards: list[Shard], **more) -> runs.Subm
 
 
 def test_the_same_manifest_is_one_run(shared_store):
-    """Of many who submit it at the same time, under whatever names, one makes the run, and all get its name."""
+    """Of many who submit it at the same time one makes the run, and all get its name (failures.md row 85)."""
     digest, shards = next(NAMES), ranges(((0, 0, 4), (1, 0, 4)))
     got: list[tuple[str, bool]] = []
 

@@ -48,7 +48,7 @@ def test_a_store_is_made_once_by_two_at_the_same_time(postgres):
 
 
 def test_a_store_of_another_version_is_refused(store_text, postgres):
-    """No store, an older and a newer one are told apart, each with its way out; nothing is changed."""
+    """No store, an older and a newer one are told apart, each with its way out (failures.md row 86)."""
     with connection_to(new_database(postgres)) as store:
         with pytest.raises(RunDirectoryError, match=r"there is no store in .*: bulk store init"):
             schema.refuse_other(store)
@@ -89,7 +89,7 @@ def test_who_may_not_make_a_store_is_told_what_is_missing(postgres):
 
 
 def test_each_role_does_its_work_and_no_more(store_text, postgres, tmp_path):
-    """A worker works, without the right to change a table; a reader reads, and is told what it may not."""
+    """A worker works and can't change a table; a reader is told what it may not (failures.md row 86)."""
     place = StorePlace(store_text, tmp_path)
     worker = as_user(postgres, store_text, "worker", "GRANT bulk_worker TO {user}")
     leases = Leases(connection_to(worker), "worker", ENGINE, lambda: 0.0)

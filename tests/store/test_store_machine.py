@@ -136,7 +136,7 @@ def own_server():
     "how", [signal.SIGINT, pytest.param(signal.SIGQUIT, marks=pytest.mark.soak)], ids=["restarted", "crashed"]
 )
 def test_a_server_may_start_anew_between_any_two_calls(own_server, tmp_path, how):
-    """Each call after a restart finds what was kept before it; the one that finds the server away says so."""
+    """Each call after a restart finds what was kept; one that finds no server says so (failures.md row 81)."""
     text = f"postgresql://postgres@127.0.0.1:{own_server.port}/postgres"
     with connection_to(text) as store:
         schema.init(store)

@@ -90,7 +90,7 @@ def kill_while_they_work(crew: Crew, items: int, kills: int) -> None:
 
 @pytest.mark.parametrize("crew", [60], indirect=True)
 def test_workers_are_killed(crew):
-    """Whoever takes over settles what was in doubt: three of five workers die."""
+    """Whoever takes over settles what was in doubt: three of five workers die (failures.md row 84)."""
     kill_while_they_work(crew, 60, 3)
 
 
@@ -117,7 +117,7 @@ def a_worker_stands_still(crew: Crew, *options: str) -> None:
 
 @pytest.mark.parametrize("crew", [12], indirect=True)
 def test_a_worker_that_stood_still_sends_nothing(crew):
-    """After more than its lease it looks at the deadline, sends nothing, and goes on with what there is."""
+    """After more than its lease it looks at the deadline and sends nothing (failures.md row 83)."""
     a_worker_stands_still(crew)
     crew.each_item_ended_once(12)
 
