@@ -164,7 +164,7 @@ def main() -> None:
     server = Server()
     server.start()
     try:
-        text = f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
+        text = server.store()
         with StoreConnection(address.read(text), "benchmark") as store:
             schema.init(store)
         with tempfile.TemporaryDirectory() as folder:

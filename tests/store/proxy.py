@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from enum import Enum
 
+from psycopg.conninfo import conninfo_to_dict
+
 CHUNK = 65_536
 
 
@@ -20,8 +22,8 @@ class Cut(Enum):
 class Link:
     """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends."""
 
-    def __init__(self, port: int) -> None:
-        self._target = port
+    def __init__(self, path: str) -> None:
+        self._target = path
         self.next_cut = Cut.NONE
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -32,7 +34,8 @@ class Link:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._target))
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self._target)
                 self._sockets += [client, server]
                 threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
                 threading.Thread(target=self._back, args=(server, client), daemon=True).start()
@@ -83,10 +86,9 @@ def hang_up(end: socket.socket) -> None:
 @contextlib.contextmanager
 def link_to(text: str) -> Iterator[tuple[Link, str]]:
     """A link to the server of an address, and the address that leads through it."""
-    host, _, database = text.rpartition("/")
-    front, _, port = host.rpartition(":")
-    link = Link(int(port))
+    found = conninfo_to_dict(text)
+    link = Link(f"{found['host']}/.s.PGSQL.{found['port']}")
     try:
-        yield link, f"{front}:{link.port}/{database}?sslmode=disable&gssencmode=disable"
+        yield link, f"postgresql://{found['user']}@127.0.0.1:{link.port}/{found['dbname']}?gssencmode=disable"
     finally:
         link.close()

@@ -7,6 +7,7 @@ from bulk.store import address
 from bulk.store.connections import StoreConnection
 from tests.canaries import STORE_PASSWORD as SECRET
 from tests.store.places import connection_to
+from tests.store.proxy import link_to
 
 
 @pytest.mark.parametrize(
@@ -96,19 +97,19 @@ def test_a_service_must_prove_who_it_is_as_well(service, monkeypatch):
 
 def test_nothing_is_sent_to_another_machine_that_proves_nothing(service, postgres, monkeypatch, tmp_path):
     """A server without TLS is not talked to under a foreign name, whatever the address looks like."""
-    port = postgres.rpartition(":")[2].partition("/")[0]
-    where = f"postgresql://postgres@db.example.com:{port}/postgres?hostaddr=127.0.0.1"
-    with connection_to(where) as store, pytest.raises(RunStopped, match="SSL"), store.using():
-        pass
-    lines = ("host=db.example.com", "hostaddr=127.0.0.1", f"port={port}", "user=postgres", "dbname=postgres")
-    service(*lines)
-    with connection_to("service=bulk") as store, pytest.raises(RunStopped, match="SSL"), store.using():
-        pass
-    found = address.read("service=bulk")
-    service(*lines, "sslmode=disable")  # as if only libpq knew where the file is
-    unseen = address.StoreAddress(found.text, "service=bulk")
-    with StoreConnection(unseen, "tests") as store, pytest.raises(UsageError, match="verify-full"), store.using():
-        pass
+    with link_to(postgres) as (link, _):
+        where = f"postgresql://postgres@db.example.com:{link.port}/postgres?hostaddr=127.0.0.1"
+        with connection_to(where) as store, pytest.raises(RunStopped, match="SSL"), store.using():
+            pass
+        lines = ("host=db.example.com", "hostaddr=127.0.0.1", f"port={link.port}", "user=postgres", "dbname=postgres")
+        service(*lines)
+        with connection_to("service=bulk") as store, pytest.raises(RunStopped, match="SSL"), store.using():
+            pass
+        found = address.read("service=bulk")
+        service(*lines, "sslmode=disable")  # as if only libpq knew where the file is
+        unseen = address.StoreAddress(found.text, "service=bulk")
+        with StoreConnection(unseen, "tests") as store, pytest.raises(UsageError, match="verify-full"), store.using():
+            pass
 
 
 def test_authorities_are_those_that_the_user_names(monkeypatch, tmp_path):

@@ -81,7 +81,7 @@ def test_a_server_starts_after_a_crash_where_it_was():
     """What was committed is there after `kill -9` of all of it; a mark of the old process is not taken for the new."""
     server = Server()
     server.start()
-    where = f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
+    where = server.store()
     with psycopg.connect(where, autocommit=True) as connection:
         connection.execute("CREATE TABLE t AS SELECT 7 AS n")
     server.stop(signal.SIGKILL)

@@ -137,7 +137,7 @@ def own_server():
 )
 def test_a_server_may_start_anew_between_any_two_calls(own_server, tmp_path, how):
     """Each call after a restart finds what was kept; one that finds no server says so (failures.md row 81)."""
-    text = f"postgresql://postgres@127.0.0.1:{own_server.port}/postgres"
+    text = own_server.store()
     with connection_to(text) as store:
         schema.init(store)
     place = StorePlace(text, tmp_path)
