@@ -259,11 +259,27 @@ def keep(meeting: Path, *, is_durable: bool) -> None:
         (meeting / _ADDRESS).write_bytes(msgspec.json.encode(place))
         _fall_silent()
         # Who starts it opens the other end next; from then on the end of the file tells that nobody is left.
-        with open(os.open(meeting / _USERS, os.O_RDONLY), "rb") as pipe:
+        with open(os.open(meeting / _USERS, os.O_RDONLY), "rb", buffering=0) as pipe:
             os.close(users)
-            pipe.read()
+            while not _is_over(meeting, pipe):
+                pass
     finally:
         server.remove()
+
+
+def _is_over(meeting: Path, pipe: IO[bytes]) -> bool:
+    """Wait until nobody holds the pipe; False: somebody came while this was found out."""
+    pipe.read()
+    with open(meeting / _LOCK, "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.set_blocking(pipe.fileno(), False)
+        try:
+            is_used = pipe.read(1) is None
+        finally:
+            os.set_blocking(pipe.fileno(), True)
+        if not is_used:
+            (meeting / _USERS).unlink(missing_ok=True)  # who comes now starts another one
+        return not is_used
 
 
 def _fall_silent() -> None:

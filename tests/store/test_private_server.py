@@ -106,3 +106,13 @@ def test_as_root_it_runs_as_somebody_else(tmp_path, monkeypatch):
     assert (server.folder / "programs").is_dir() == is_root
     assert ((server.folder / "data").stat().st_uid != os.geteuid()) == is_root
     server.remove()
+
+
+def test_who_comes_as_the_last_one_goes_has_a_server(tmp_path):
+    """However closely one use follows the other, each finds a server that answers, and nothing is left behind."""
+    folders = set()
+    for _ in range(2):
+        with shared_server(tmp_path, is_durable=False) as place, psycopg.connect(place.store()) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+            folders.add(Path(place.folder))
+    assert comes_true(lambda: not any(folder.exists() for folder in folders))
