@@ -118,6 +118,9 @@ def _of_flaw(flaw: Flaw) -> ErrorData:
 
 
 def _remedy(code: str, message: str) -> str:
-    """Return what the message says behind its first semicolon: by the style of our messages, the way out."""
+    """Return what the message says behind its first semicolon: by the style of our messages, the way out. What is
+    missing is added."""
     said = message.partition("; ")[2].strip()
+    if code == "missing" and said.startswith("expected"):
+        return f"Add the field: {said}."
     return said[:1].upper() + said[1:].rstrip(".") + ("" if said.endswith("?") else ".") if said else REMEDIES[code]

@@ -48,7 +48,7 @@ def test_stale_words_are_marked(new_run):
         ledger.commit([], status(START + 5))
         assert "It last reported 1 min 55 s ago" in status_text.render(run.view, now=START + 120)
         assert status_data.data(run.view, now=START + 120).is_stale is True
-        assert "last word" not in status_text.render(run.view, now=START + 8)
+        assert "last reported" not in status_text.render(run.view, now=START + 8)
 
 
 @pytest.mark.parametrize(
