@@ -76,6 +76,7 @@ class StorePeers:
         self._changed: dict[str, Account] = {}
         self._wanted = anyio.Event()
         self._known_until: dict[str, float] = {}
+        self._known_words: dict[str, float] = {}
         with store.using() as connection:
             for key in keys.values():
                 connection.execute(_SQL["add_account"], (platform, key, key.encode()))
@@ -163,17 +164,20 @@ class StorePeers:
 
     def _tell(self, word: tuple[str, str, float, float, str, str]) -> None:
         with self._store.transaction() as connection:
-            connection.execute(_SQL["tell"], word)
+            told = connection.execute(_SQL["tell"], word).fetchone()
+            if told is not None:
+                self._known_words[word[-1]] = told[0]
             connection.execute("SELECT pg_notify('bulk_account', %s)", (word[-1],))
 
     async def hear(self, governor: Governor) -> None:
-        """Take over what others have told of the accounts."""
+        """Take over what others have told of the accounts, once each."""
         found = await self._ask(self._heard)
         now, names = self._now(), {key: name for name, key in self._keys.items()}
-        for key, trust, why, paused_s, quiet_s in found or ():
+        for key, word, trust, why, paused_s, quiet_s in found or ():
             account = governor.accounts.get(names.get(key, ""))
-            if account is None:
+            if account is None or self._known_words.get(key) == word:
                 continue
+            self._known_words[key] = word
             if trust == Trust.FROZEN.value:
                 account.freeze(now)
                 continue
@@ -184,9 +188,9 @@ class StorePeers:
                     account.pause_all(until, why)
                 else:
                     account.pause(until, why)
-        governor.wake()
+            governor.wake()
 
-    def _heard(self) -> list[tuple[str, str, str, float, float | None]]:
+    def _heard(self) -> list[tuple[str, float, str, str, float, float | None]]:
         with self._store.using() as connection:
             return connection.execute(_SQL["hear"], (self._platform,)).fetchall()
 

@@ -116,7 +116,9 @@ class UnsentItems:
         return True
 
     async def _skip_items(self, job: Job) -> None:
-        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, dependency_failed(job, self._progress, self._scheduler.numbers))
+        scheduler = self._scheduler
+        why = dependency_failed(job, scheduler.board.unsuccessful, scheduler.numbers)
+        outcome = skipped(ErrorCode.DEPENDENCY_FAILED, why)
         stream, progress = self._streams.stream(job.number), self._progress[job.number]
         feed = Feed(job.number, stream, progress.next_left)
         while not feed.is_at_end:

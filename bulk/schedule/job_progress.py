@@ -1,6 +1,6 @@
 """How far each job is: counts and one bit per item, the only thing kept in memory for every item of a manifest."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -152,8 +152,9 @@ class JobProgress:
         return sum(ended.get(kind, 0) for kind in bad) - self.superseded
 
 
-def dependency_failed(job: Job, progress: Sequence[JobProgress], numbers: Mapping[str, int]) -> str:
-    """Return the message for the items of a job that is not to run."""
-    culprits = [name for name in job.needs if progress[numbers[name]].unsuccessful]
-    counts = ", ".join(f"{name} ({progress[numbers[name]].unsuccessful:,} not successful)" for name in culprits)
+def dependency_failed(job: Job, unsuccessful: Callable[[int], int], numbers: Mapping[str, int]) -> str:
+    """Return the message for the items of a job that is not to run; `unsuccessful`: items of a job that did not
+    succeed, by its number (count)."""
+    bad = {name: count for name in job.needs if (count := unsuccessful(numbers[name]))}
+    counts = ", ".join(f"{name} ({count:,} not successful)" for name, count in bad.items())
     return f"not tried: {job.name} needs {counts}"

@@ -45,7 +45,7 @@ class Cluster:
 
 @contextmanager
 def cluster(store: str, folder: Path, work: Work, *faults: str, workers: int = 2) -> Iterator[Cluster]:
-    """Start it; `work` is the manifest, without what is saved."""
+    """Start it; `work` is the manifest, without what is saved, and with one job that needs two others."""
     home = Home(folder / "home")
     home.folder.mkdir(parents=True)
     with ExitStack() as stack:
@@ -53,6 +53,7 @@ def cluster(store: str, folder: Path, work: Work, *faults: str, workers: int = 2
         work.write(home, sandbox.base_url, LIMITS)
         manifest = json.loads((home.folder / "manifest.yaml").read_text())
         del manifest["jobs"]["files"]["save"]
+        manifest["jobs"]["snapshots"]["needs"] = ["files", "orgs"]
         home.write("manifest.yaml", json.dumps(manifest))
         made = Cluster(store, home, sandbox, stack)
         for _ in range(workers):

@@ -10,6 +10,7 @@ from bulk.capabilities import Combinable
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import OutcomeKind
 from bulk.operation import Item, Operation
+from bulk.schedule.board import LocalBoard
 from bulk.schedule.job_progress import BLOCK_BYTES, REMEMBERED, JobProgress, dependency_failed
 from bulk.schedule.lanes import AHEAD, Held, Lane
 from tests.schedule.test_scheduler import IndexedLane
@@ -178,7 +179,7 @@ def test_who_was_not_successful() -> None:
     first.superseded = 1
     assert (first.unsuccessful, fine.unsuccessful) == (3, 0)
     job = Job(2, "last", Alone(), needs=("first", "fine"))
-    assert dependency_failed(job, [first, fine], {"first": 0, "fine": 1}) == (
+    assert dependency_failed(job, LocalBoard([first, fine]).unsuccessful, {"first": 0, "fine": 1}) == (
         "not tried: last needs first (3 not successful)"
     )
 

@@ -22,9 +22,9 @@ RETURNING poller
 UPDATE account SET trust = %s, why = %s,
     paused_until = clock_timestamp() + %s * interval '1 second',
     quiet_until = clock_timestamp() + %s * interval '1 second'
-WHERE platform = %s AND credential = %s
+WHERE platform = %s AND credential = %s RETURNING extract(epoch FROM paused_until)::float8
 
 -- name: hear
-SELECT credential, trust, why, extract(epoch FROM paused_until - clock_timestamp())::float8,
+SELECT credential, extract(epoch FROM paused_until)::float8, trust, why, extract(epoch FROM paused_until - clock_timestamp())::float8,
     extract(epoch FROM quiet_until - clock_timestamp())::float8
 FROM account WHERE platform = %s AND paused_until > clock_timestamp()
