@@ -18,7 +18,6 @@ import zstandard
 
 from bulk import exit_codes
 from bulk.errors import RunDirectoryError
-from bulk.ledger.companion_files import NAMED
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
@@ -62,7 +61,7 @@ def export(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     if run.bundle and _has_bundle(store, run.bundle):
-        _bring_names(store, run.bundle, part)
+        _bring_companions(store, run.bundle, part)
     with Ledger.open(part, run.identity, now=run.began_at) as ledger:
         ledger.bind_parts()
         with store.transaction() as connection:
@@ -85,11 +84,11 @@ def export(
     return status
 
 
-def _bring_names(store: StoreConnection, bundle: bytes, part: Path) -> None:
-    """Of the bundle a run directory has what says where the run came from."""
+def _bring_companions(store: StoreConnection, bundle: bytes, part: Path) -> None:
+    """Of the bundle a run directory has what lies beside its ledger; items and the files that they name do not."""
     with tempfile.TemporaryDirectory(dir=part.parent, prefix=f"{part.name}-") as folder:
         for name in bundles.download(store, bundle, Path(folder)):
-            if name in NAMED:
+            if "/" not in name:
                 (Path(folder) / name).rename(part / name)
 
 
