@@ -34,10 +34,15 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/execute/writes/recent_writes.py": ("tests/execute/writes/test_recent_writes.py",),
     "bulk/schedule/job_progress.py": (
         "tests/schedule/test_job_progress.py",
+        "tests/schedule/test_joining.py",
         "tests/schedule/test_lanes.py",
         "tests/schedule/test_scheduler.py",
     ),
-    "bulk/schedule/queues.py": ("tests/schedule/test_queues.py", "tests/schedule/test_scheduler.py"),
+    "bulk/schedule/queues.py": (
+        "tests/schedule/test_queues.py",
+        "tests/schedule/test_joining.py",
+        "tests/schedule/test_scheduler.py",
+    ),
     "bulk/execute/requests/retry_budget.py": ("tests/execute/requests/test_retry_budget.py",),
     "bulk/execute/writes/settle.py": ("tests/execute/writes/test_settle.py", "tests/execute/test_item_runner.py"),
     "bulk/execute/generator_steps.py": ("tests/execute/test_generator_steps.py",),
