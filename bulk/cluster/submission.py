@@ -17,6 +17,7 @@ from bulk.cluster.packing import packed, refuse_what_stays_here
 from bulk.engine.approval import Approve
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
+from bulk.errors import RunStopped
 from bulk.exit_codes import ExitCode
 from bulk.ledger.view import LedgerView
 from bulk.manifest.reading import Overrides, read_manifest
@@ -33,6 +34,9 @@ from bulk.store.view import StoreView
 
 LOOK_S = 0.5
 """How often it is looked where a run stands that is waited for (seconds)."""
+
+AWAY_S = 60.0
+"""So long a store may be out of reach that is asked where a run stands (seconds)."""
 
 SHARED_BY, LEAST_ITEMS = 32, 50
 """A run has about so many shards at least, if they have so many items then (counts)."""
@@ -105,10 +109,22 @@ def shard_items_of(items: int) -> int:
 
 
 async def followed(name: str, store: StoreConnection, display: Display) -> runs.StoredRun:
-    """Show where a run stands until it has ended or is paused; return how it stands then."""
+    """Show where a run stands until it has ended or is paused; return how it stands then.
+
+    Raises:
+        RunStopped: the store has been out of reach for `AWAY_S`; the run does not mind.
+    """
     clock = Clock()
+    heard_at = clock.monotonic()
     while True:
-        run = await anyio.to_thread.run_sync(runs.find, store, name)
+        try:
+            run = await anyio.to_thread.run_sync(runs.find, store, name)
+        except RunStopped:
+            if clock.monotonic() - heard_at > AWAY_S:
+                raise
+            await clock.sleep(LOOK_S)
+            continue
+        heard_at = clock.monotonic()
         display.update(status_of(run, clock.now()))
         if run.state in ENDED:
             return run

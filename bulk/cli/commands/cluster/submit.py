@@ -12,6 +12,7 @@ from bulk.cli import event_loop, output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from bulk.cli.question import Question
@@ -76,8 +77,12 @@ def run_in_store(
             shown.note(f"{submitted.name} {'submitted' if submitted.is_new else 'goes on'} in {store}")
             return submitted, await submission.followed(submitted.name, connection, shown)
 
-        with display(progress, sys.stderr) as shown:
-            submitted, run = event_loop.run(lambda: wait(shown))
+        try:
+            with display(progress, sys.stderr) as shown:
+                submitted, run = event_loop.run(lambda: wait(shown))
+        except KeyboardInterrupt:
+            output.say("detached: what was submitted goes on, and the same command waits again")
+            return ExitCode.INTERRUPTED
         target = run_dir or Path("runs") / submitted.name
         if run.state != runs.COMPLETE:
             return stored_steering.said(connection, run, store)
