@@ -236,6 +236,22 @@ class Undoable(Operation[ItemT]):
         raise TypeError(f"{type(self).__name__} can be undone and lacks undo()")
 
 
+class SkipsUnchanged(Operation[ItemT]):
+    """A write that nothing can read back, and that need not be repeated where the same was taken before.
+
+    Attributes:
+        skip_unchanged: what its job says: `exact`, `content` or `never`; empty: nothing.
+        resend_after_s: what was sent longer ago is sent again (seconds).
+    """
+
+    skip_unchanged: ClassVar[str] = ""
+    resend_after_s: ClassVar[float] = 30 * 86_400.0
+
+    def sent_digest(self, item: ItemT) -> bytes:
+        """Return a digest of what counts of `item`, whose files are inline; empty: it is always sent."""
+        raise TypeError(f"{type(self).__name__} skips what is unchanged and lacks sent_digest()")
+
+
 class SavesContent(Operation[ItemT]):
     """`save` writes something else than the result as JSON."""
 
@@ -275,5 +291,14 @@ def allowing_absence(operation: ProvesAbsence[Any]) -> AnyOperation:
     kind = type(operation)
     # its only reply may be another one than that of the same operation elsewhere
     members = {"steps": kind.steps_or_absent, "result_is_reply": False, "__module__": kind.__module__}
+    found: AnyOperation = type(kind.__name__, (kind,), members)()
+    return found
+
+
+@functools.cache
+def skipping_unchanged(operation: SkipsUnchanged[Any], how: str, resend_after_s: float) -> AnyOperation:
+    """Return `operation` as a job runs it that says `skip_unchanged` or `resend_after`."""
+    kind = type(operation)
+    members = {"skip_unchanged": how, "resend_after_s": resend_after_s, "__module__": kind.__module__}
     found: AnyOperation = type(kind.__name__, (kind,), members)()
     return found

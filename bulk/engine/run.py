@@ -41,6 +41,7 @@ from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import ErrorCode, Outcome, OutcomeKind
 from bulk.platform.auth.app_credential import AnyCredential
+from bulk.platform.cache.sent_writes import SentWrites
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
 from bulk.schedule.remaining import work_left
@@ -293,8 +294,9 @@ class Run:
             around.is_preview,
             around.planned,
         )
+        sent = None if around.cache is None else SentWrites(around.cache, self._manifest.platform.base_url)
         item_runner = self._item_runner = ItemRunner(
-            shared, self._manifest.path.parent, found, around.environ, self._began_at
+            shared, self._manifest.path.parent, found, around.environ, self._began_at, sent
         )
         return Workers(
             self.scheduler,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
-from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, TakesFiles
+from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
@@ -21,8 +21,9 @@ from bulk.execute.writes.recent_creations import may_create, names_made
 from bulk.execute.writes.settle import LostWrite
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
-from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unknown
+from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unchanged, unknown
 from bulk.operation import AnyOperation, Item
+from bulk.platform.cache.sent_writes import SentWrites
 from bulk.redaction import remember
 
 log = logging.getLogger("bulk.execute")
@@ -37,6 +38,7 @@ class ItemRunner:
         base_dir: folder of the manifest; content files and secrets are read from there.
         environ: where `env:` secrets are.
         began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
+        sent_writes: what was sent before, for operations that need not repeat it; None: that is not known.
         resume_state: what earlier processes of the run have left under way.
 
     Attributes:
@@ -50,8 +52,9 @@ class ItemRunner:
         resume_state: ResumeState,
         environ: Mapping[str, str],
         began_at: Callable[[], float],
+        sent_writes: SentWrites | None = None,
     ) -> None:
-        self.shared = shared
+        self.shared, self._sent_writes = shared, sent_writes
         self._base_dir, self._environ, self._began_at = base_dir, environ, functools.cache(began_at)
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self.doubt(resume_state.open_intents)
@@ -75,6 +78,9 @@ class ItemRunner:
             if self.shared.is_preview:
                 return await look(self.shared.sender, operation, item, context)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
+            digest = operation.sent_digest(item) if isinstance(operation, SkipsUnchanged) else b""
+            if digest and lost_write is None and self._was_sent(operation, item, digest):
+                return unchanged(None, note="the same was sent before, and taken; nothing was sent")
             life = ItemRun(self.shared, operation, entry, item, context, lost_write)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
@@ -86,6 +92,8 @@ class ItemRunner:
                     outcome = await life.go_on(ended, RetryBudget(served))
             if not operation.is_read:
                 self._remember(operation, item, life.effect, outcome, tally)
+            if digest:
+                self._note_sent(operation, item, outcome, digest)
             return outcome
         except FileError as flaw:
             if self.is_in_doubt(entry):
@@ -94,6 +102,18 @@ class ItemRunner:
         finally:
             if context.permit is not None:
                 self.shared.return_unused(context)
+
+    def _was_sent(self, operation: AnyOperation, item: Item, digest: bytes) -> bool:
+        if self._sent_writes is None or not isinstance(operation, SkipsUnchanged):
+            return False
+        since = self.shared.clock.now() - operation.resend_after_s
+        return self._sent_writes.was_sent(_place(operation, item), digest, since)
+
+    def _note_sent(self, operation: AnyOperation, item: Item, outcome: Outcome, digest: bytes) -> None:
+        """Note what was taken; of what was not, or nobody knows, that it has to be sent."""
+        if self._sent_writes is not None:
+            taken = digest if outcome.kind is OutcomeKind.SUCCEEDED else b""
+            self._sent_writes.note(_place(operation, item), taken, self.shared.clock.now())
 
     def _remember(
         self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: ItemTally
@@ -131,3 +151,7 @@ class ItemRunner:
         if lost_write is not None:
             tally.started_at, tally.started = lost_write.lost.sent_at, self.shared.clock.monotonic()
         return lost_write
+
+
+def _place(operation: AnyOperation, item: Item) -> str:
+    return f"{operation.name} {' '.join(operation.lanes(item))}".casefold()

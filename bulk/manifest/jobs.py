@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bulk import quantities
-from bulk.capabilities import ProvesAbsence, allowing_absence, secret_fields
+from bulk.capabilities import ProvesAbsence, SkipsUnchanged, allowing_absence, secret_fields, skipping_unchanged
 from bulk.flaws import shown, unknown_name
 from bulk.items import sources, type_errors
 from bulk.items.decoding import literal_secrets
@@ -28,6 +28,7 @@ from bulk.manifest.settings import NAME
 from bulk.operation import AnyOperation, UnknownOperation, find, names
 
 NEEDS_POLICIES = ("all", "any-outcome")
+SKIPS = ("exact", "content", "never")
 _SHOWN_CIRCLE = 20
 _NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manifest"
 
@@ -113,6 +114,7 @@ class _JobReader:
         allow_overwrites = fields.flag("allow_overwrites", False)
         allow_empty = fields.flag("allow_empty", False)
         operation = self._allowing_absence(operation, fields.choice("missing", "fail", ("fail", "ok")))
+        operation = self._skipping_unchanged(operation)
         defaults, items, save = fields.node("with"), fields.node("items"), fields.text("save", None)
         self._refuse_fields_of_items(operation)
         fields.finish()
@@ -171,6 +173,19 @@ class _JobReader:
         able = ", ".join(name for name in names() if isinstance(find(name), ProvesAbsence))
         self._fields.flaw("missing", f"{operation.name} can't prove that something is not there; these can: {able}")
         return None
+
+    def _skipping_unchanged(self, operation: AnyOperation | None) -> AnyOperation | None:
+        fields = self._fields
+        if "skip_unchanged" not in fields and "resend_after" not in fields:
+            return operation
+        how = fields.choice("skip_unchanged", "", SKIPS)
+        usual = SkipsUnchanged.resend_after_s
+        after_s = fields.scalar("resend_after", usual, quantities.duration_s)
+        if operation is None or isinstance(operation, SkipsUnchanged):
+            return None if operation is None else skipping_unchanged(operation, how, after_s)
+        field = "skip_unchanged" if "skip_unchanged" in fields else "resend_after"
+        fields.flaw(field, f"{operation.name} does not remember what it sent; snapshot.create does")
+        return operation
 
     def _needs(self) -> tuple[str, ...]:
         given = self._fields.scalar("needs", None, _names)

@@ -4,23 +4,27 @@ They have a rate-limit category of their own, and nothing reads them, so after a
 Source: specification, Dependency snapshot; operations.md, POST dependency snapshot; open-points.md (relationship).
 """
 
-import functools
+import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+import orjson
 from msgspec import Meta
-from packageurl import PackageURL
 
 from bulk import urls
-from bulk.capabilities import Conflict, DecidesState, FileError, Returns, TakesFiles
+from bulk.capabilities import Conflict, DecidesState, FileError, Returns, SkipsUnchanged, TakesFiles
 from bulk.model import Effect, ErrorCode, Lost, Request, Undecided, failed, succeeded
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Snapshot
 from bulk_jobs.shared import names, proofs, refusals
+from bulk_jobs.shared.sboms import correlators, package_urls
+from bulk_jobs.shared.sboms.bill import BillFlaw
+from bulk_jobs.shared.sboms.reading import read_bill
+from bulk_jobs.shared.sboms.snapshot import manifests_of
 
 GOOD_RESULTS = frozenset(("success", "accepted"))
 """Values of `result`, case folded, with which the platform says that it processed a snapshot, or will."""
@@ -106,10 +110,33 @@ class SnapshotItem(Item, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    scanned: Annotated[str, Meta(description="when it was made, ISO 8601", examples=["2026-11-21T08:00:00Z"])]
+    sbom_file: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                description="bill of materials from which `manifests` is made: CycloneDX as JSON or XML, or SPDX 2 as "
+                "JSON, also as .gz and .zst",
+                examples=["sboms/api.cdx.json"],
+            ),
+        ]
+        | None
+    ) = None
+    scanned: (
+        Annotated[
+            str,
+            Meta(
+                description="when it was made, ISO 8601; with `sbom_file` its own time where it is left out",
+                examples=["2026-11-21T08:00:00Z"],
+            ),
+        ]
+        | None
+    ) = None
 
 
-class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Returns[Snapshot]):
+class CreateSnapshot(
+    DecidesState[SnapshotItem], TakesFiles[SnapshotItem], SkipsUnchanged[SnapshotItem], Returns[Snapshot]
+):
     """Submit the dependencies of one commit of a repository.
 
     Requests:  1.
@@ -128,7 +155,7 @@ class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Retur
     Item = SnapshotItem
     category = "dependency_snapshots"
     is_read = False
-    file_fields: ClassVar = {"manifest_file": "manifests"}
+    file_fields: ClassVar = {"manifest_file": "manifests", "sbom_file": "manifests"}
     keeps_only_last = True
     unreported = frozenset({"manifests"})
     settled_by = (
@@ -160,13 +187,19 @@ class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Retur
             flaw = names.flaw_of_text(text)
             if flaw:
                 yield ItemFlaw(field, flaw)
-        flaw = names.flaw_of_timestamp(item.scanned)
+        if item.scanned is not None:
+            flaw = names.flaw_of_timestamp(item.scanned)
+            if flaw:
+                yield ItemFlaw("scanned", flaw)
+        elif item.sbom_file is None:
+            yield ItemFlaw("scanned", "is missing; only a bill of materials (sbom_file) may bring its own")
+        flaw = correlators.flaw_of(item.job.correlator, item.job.id, item.sha)
         if flaw:
-            yield ItemFlaw("scanned", flaw)
+            yield ItemFlaw("job.correlator", flaw)
         yield from _flaws_of_metadata("metadata", item.metadata)
-        if item.manifests is not None:
-            if item.manifest_file is not None:
-                yield ItemFlaw("manifests", "expected at most one of manifests and manifest_file")
+        if sum(part is not None for part in (item.manifests, item.manifest_file, item.sbom_file)) > 1:
+            yield ItemFlaw("manifests", "expected at most one of manifests, manifest_file and sbom_file")
+        if item.manifests is not None and not isinstance(item.manifests, orjson.Fragment):  # a file was checked before
             yield from flaws_of_manifests(item.manifests)
 
     def lanes(self, item: SnapshotItem) -> tuple[str, ...]:
@@ -176,7 +209,11 @@ class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Retur
         return (self.lanes(item)[0].casefold(),)
 
     def conflict(self, earlier: object, later: SnapshotItem) -> Conflict | None:
-        if not isinstance(earlier, SnapshotItem) or _instant(earlier) <= _instant(later):
+        if not isinstance(earlier, SnapshotItem):
+            return None
+        if earlier.sha == later.sha and earlier.ref == later.ref and _source(earlier) != _source(later):
+            return Conflict(correlators.OVERWRITTEN, may_insist=True)
+        if earlier.scanned is None or later.scanned is None or _instant(earlier) <= _instant(later):
             return None
         message = (
             f"was scanned at {later.scanned}, before {{other}} of the same repository, correlator and detector "
@@ -187,6 +224,8 @@ class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Retur
     def with_file(self, item: SnapshotItem, field: str, data: bytes) -> SnapshotItem:
         if field not in self.file_fields:
             return super().with_file(item, field, data)
+        if field == "sbom_file":
+            return _with_bill(item, data)
         try:
             manifests = msgspec.json.decode(data, type=Manifests)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as flaw:
@@ -196,12 +235,15 @@ class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Retur
             shown = [f"{flaw.field}: {flaw.message}" for flaw in flaws[:SHOWN_FLAWS]]
             more = [f"and {len(flaws) - SHOWN_FLAWS:,} more"] if len(flaws) > SHOWN_FLAWS else []
             raise FileError("; ".join(shown + more))
-        return msgspec.structs.replace(item, manifests=manifests, manifest_file=None)
+        return _with_manifests(item, msgspec.json.encode(manifests), manifest_file=None)
 
     def steps(self, item: SnapshotItem) -> Steps:
-        body: dict[str, Any] = msgspec.to_builtins(item)
-        for field in ("id", "owner", "repo", "manifest_file"):
+        manifests: Any = item.manifests
+        body: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(item, manifests=None))
+        for field in ("id", "owner", "repo", "manifest_file", "sbom_file"):
             body.pop(field, None)
+        if manifests is not None:
+            body["manifests"] = manifests if isinstance(manifests, orjson.Fragment) else msgspec.to_builtins(manifests)
         reply = yield Request(
             method="POST",
             path=f"/repos/{urls.segment(item.owner)}/{urls.segment(item.repo)}/dependency-graph/snapshots",
@@ -217,13 +259,56 @@ class CreateSnapshot(DecidesState[SnapshotItem], TakesFiles[SnapshotItem], Retur
             return failed(ErrorCode.REJECTED, message, http_status=reply.status, result=result, gives_codes=True)
         return succeeded(result)
 
+    def sent_digest(self, item: SnapshotItem) -> bytes:
+        if self.skip_unchanged == "never" or (not self.skip_unchanged and item.sbom_file is None):
+            return b""
+        manifests: Any = item.manifests
+        text = orjson.dumps(manifests) if isinstance(manifests, orjson.Fragment) else msgspec.json.encode(manifests)
+        parts = [item.ref, item.job.correlator, msgspec.to_builtins(item.detector), item.metadata]
+        if self.skip_unchanged != "content":
+            parts.append(item.sha)
+        return hashlib.sha256(msgspec.json.encode(parts) + text).digest()
+
     def settle(self, item: SnapshotItem, lost: Lost) -> Settling:
         yield from ()
         return Undecided("the platform offers no read of a snapshot")
 
 
 def _instant(item: SnapshotItem) -> datetime:
-    return datetime.fromisoformat(item.scanned)
+    return datetime.fromisoformat(item.scanned or "")
+
+
+def _source(item: SnapshotItem) -> object:
+    """Return from what a snapshot is made, as far as an item says it."""
+    if item.manifests is None:
+        return item.sbom_file or item.manifest_file
+    return frozenset(
+        manifest.file.source_location if manifest.file is not None else key for key, manifest in item.manifests.items()
+    )
+
+
+def _with_bill(item: SnapshotItem, data: bytes) -> SnapshotItem:
+    try:
+        bill = read_bill(data)
+        manifests = manifests_of(bill)
+    except BillFlaw as error:
+        raise FileError(str(error)) from None
+    (manifest,) = manifests.values()
+    flaws = [flaw for url in manifest["resolved"] if (flaw := package_urls.flaw_of(url))]
+    if flaws:
+        more = [f"and {len(flaws) - SHOWN_FLAWS:,} more"] if len(flaws) > SHOWN_FLAWS else []
+        raise FileError("; ".join(flaws[:SHOWN_FLAWS] + more))
+    scanned = item.scanned or bill.created
+    flaw = names.flaw_of_timestamp(scanned) if scanned else "is missing in the bill of materials; give it"
+    if flaw:
+        raise FileError(f"scanned: {flaw}")
+    return msgspec.structs.replace(_with_manifests(item, orjson.dumps(manifests)), scanned=scanned)
+
+
+def _with_manifests(item: SnapshotItem, text: bytes, **changes: Any) -> SnapshotItem:
+    """Return the item with manifests as they are sent: bytes take a fourth of the objects that they stand for."""
+    manifests: Any = orjson.Fragment(text)
+    return msgspec.structs.replace(item, manifests=manifests, **changes)
 
 
 def flaws_of_manifests(manifests: Mapping[str, Manifest]) -> Iterator[ItemFlaw]:
@@ -244,13 +329,13 @@ def flaws_of_manifests(manifests: Mapping[str, Manifest]) -> Iterator[ItemFlaw]:
 
 def _flaws_of_dependency(field: str, dependency: Dependency) -> Iterator[ItemFlaw]:
     if dependency.package_url is not None:
-        flaw = _flaw_of_package_url(dependency.package_url)
+        flaw = package_urls.flaw_of(dependency.package_url)
         if flaw:
             yield ItemFlaw(f"{field}.package_url", flaw)
     if dependency.metadata:
         yield from _flaws_of_metadata(f"{field}.metadata", dependency.metadata)
     for place, child in enumerate(dependency.dependencies or ()):
-        flaw = _flaw_of_package_url(child)
+        flaw = package_urls.flaw_of(child)
         if flaw:
             yield ItemFlaw(f"{field}.dependencies.{place}", flaw)
 
@@ -262,19 +347,6 @@ def _flaws_of_metadata(field: str, metadata: Mapping[str, Scalar] | None) -> Ite
         flaw = names.flaw_of_text(f"{key}{value}" if isinstance(value, str) else key, allowed="\t\n\r")
         if flaw:
             yield ItemFlaw(f"{field}.{key}", flaw)
-
-
-@functools.lru_cache(maxsize=65_536)
-def _flaw_of_package_url(text: str) -> str:
-    """Return why `text` is no package URL. Remembered, because the same packages come again and again."""
-    flaw = names.flaw_of_text(text)
-    if flaw:
-        return flaw
-    try:
-        PackageURL.from_string(text)
-    except ValueError as reason:
-        return f"expected a package URL, as pkg:npm/left-pad@1.3.0; {reason}"
-    return ""
 
 
 def _texts(item: SnapshotItem) -> Iterator[tuple[str, str]]:

@@ -1,12 +1,14 @@
 """`snapshot.create`: what is sent, what is checked before, what the platform's verdict means."""
 
 import msgspec
+import orjson
 import pytest
 
-from bulk.capabilities import FileError
+from bulk.capabilities import FileError, skipping_unchanged
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.snapshots import CreateSnapshot
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
+from tests.jobs.shared.sboms.bills import TIME, cyclonedx_json, graph
 
 CREATE = CreateSnapshot()
 RESOLVED = {
@@ -100,7 +102,8 @@ def test_a_manifest_file_is_put_inline():
     item = item_of(CREATE, **fields, manifest_file="npm.json")
     loaded = CREATE.with_file(item, "manifest_file", msgspec.json.encode(MANIFESTS))
     assert not list(CREATE.check(loaded))
-    assert drive(CREATE.steps(loaded), reply(201, TAKEN)).requests[0].body == SNAPSHOT
+    body = drive(CREATE.steps(loaded), reply(201, TAKEN)).requests[0].body
+    assert orjson.loads(orjson.dumps(body)) == SNAPSHOT
 
 
 @pytest.mark.parametrize(
@@ -226,3 +229,39 @@ def test_a_number_that_json_has_no_word_for_is_refused():
 def test_manifests_are_left_out_of_results():
     """They are large."""
     assert "manifests" in CREATE.unreported
+
+
+def test_a_bill_of_materials_becomes_manifests():
+    """Its packages are sent as one manifest, and its own time is when it was scanned; a flaw names the file's."""
+    fields = {name: value for name, value in ITEM.items() if name not in ("manifests", "scanned")}
+    item = item_of(CREATE, **fields, sbom_file="a.cdx.json")
+    assert not list(CREATE.check(item))
+    loaded = CREATE.with_file(item, "sbom_file", cyclonedx_json(graph(3, seed=1)))
+    body = drive(CREATE.steps(loaded), reply(201, TAKEN)).requests[0].body
+    sent = orjson.loads(orjson.dumps(body))
+    assert (sent["scanned"], list(sent["manifests"]), "sbom_file" in sent) == (TIME, ["app"], False)
+    assert len(sent["manifests"]["app"]["resolved"]) == 3
+    with pytest.raises(FileError, match="neither CycloneDX"):
+        CREATE.with_file(item, "sbom_file", b"{}")
+    assert flaws(CREATE, fields)["scanned"].startswith("is missing")
+
+
+def test_what_counts_of_a_snapshot():
+    """The digest leaves out the id of the job and the time, and with `content` the commit; never: there is none."""
+    item = item_of(CREATE, **ITEM)
+    exact, content = (skipping_unchanged(CREATE, how, 60.0) for how in ("exact", "content"))
+    later = msgspec.structs.replace(item, scanned="2026-12-01T08:00:00Z", job=msgspec.structs.replace(item.job, id="9"))
+    moved = msgspec.structs.replace(item, sha="f" * 40)
+    assert exact.sent_digest(item) == exact.sent_digest(later) != exact.sent_digest(moved)
+    assert content.sent_digest(item) == content.sent_digest(moved)
+    assert content.sent_digest(item) != content.sent_digest(msgspec.structs.replace(item, ref="refs/heads/x"))
+    assert skipping_unchanged(CREATE, "never", 60.0).sent_digest(item) == CREATE.sent_digest(item) == b""
+
+
+def test_two_sources_of_one_commit_overwrite_each_other():
+    """Two jobs of a matrix with one correlator are a conflict; a later commit takes the place of an earlier one."""
+    fields = {name: value for name, value in ITEM.items() if name != "manifests"}
+    one, other = (item_of(CREATE, **fields, sbom_file=name) for name in ("linux.json", "windows.json"))
+    assert "give each its own job.correlator" in CREATE.conflict(one, other).message
+    assert CREATE.conflict(one, one) is None
+    assert CREATE.conflict(one, msgspec.structs.replace(other, sha="f" * 40)) is None

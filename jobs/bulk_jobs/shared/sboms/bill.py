@@ -1,0 +1,52 @@
+"""A bill of materials as all forms tell it: packages, who depends on whom, and what it is about. Words, no logic."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class BillFlaw(ValueError):
+    """A file is no bill of materials that can be used; the message says why."""
+
+
+@dataclass(slots=True)
+class Bill:
+    """One bill.
+
+    Attributes:
+        name: of what it is about; empty where it says nothing.
+        created: when it was made (ISO 8601), as it says; empty where it says nothing.
+        packages: package URL of each component that has one, by the component's own reference.
+        development: references of components that are not needed when it runs.
+        depends_on: references that each reference depends on.
+        roots: references of what the bill is about: what they depend on is direct.
+        without_url: components without a package URL (count).
+    """
+
+    name: str = ""
+    created: str = ""
+    packages: dict[str, str] = field(default_factory=dict)
+    development: set[str] = field(default_factory=set)
+    depends_on: dict[str, list[str]] = field(default_factory=dict)
+    roots: list[str] = field(default_factory=list)
+    without_url: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What a bill says of packages, by package URL, as oracles tell it too.
+
+    Attributes:
+        edges: package URLs of its children, sorted.
+    """
+
+    edges: Mapping[str, list[str]]
+
+
+def graph_of(bill: Bill) -> Graph:
+    """Return the packages and edges of a bill; what has no package URL is left out, and its edges with it."""
+    edges: dict[str, set[str]] = {url: set() for url in bill.packages.values()}
+    for reference, children in bill.depends_on.items():
+        url = bill.packages.get(reference)
+        if url is not None:
+            edges[url].update(bill.packages[child] for child in children if child in bill.packages)
+    return Graph({url: sorted(children - {url}) for url, children in edges.items()})

@@ -1,0 +1,34 @@
+"""What is wrong with a correlator, offline: it has to be the same in each run of one job, and of no other job.
+
+The platform keeps the newest snapshot of each correlator and detector. One that is another each time leaves the old
+ones in place for ever; one that two jobs share lets each take away what the other found.
+"""
+
+import re
+
+OVERWRITTEN = (
+    "has the same repository, commit, correlator and detector as {other} and another source, and would take its place: "
+    "give each its own job.correlator, such as the name of the matrix job in it"
+)
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_DATE = re.compile(r"(?<![0-9])20[0-9]{2}-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
+_EPOCH = re.compile(r"(?<![0-9])1[5-9][0-9]{8}(?:[0-9]{3})?(?![0-9])")
+_LEAST_SHA = 7
+_LEAST_ID = 4
+
+
+def flaw_of(correlator: str, job_id: str, sha: str) -> str:
+    """Return why a correlator would be another one in the next run; empty where nothing says so."""
+    folded = correlator.casefold()
+    if len(job_id) >= _LEAST_ID and any(letter.isdigit() for letter in job_id) and job_id.casefold() in folded:
+        found = "the job's id"
+    elif len(sha) >= _LEAST_SHA and sha[:_LEAST_SHA].casefold() in folded:
+        found = "the commit"
+    elif _UUID.search(correlator):
+        found = "a UUID"
+    elif _DATE.search(correlator) or _EPOCH.search(correlator):
+        found = "a time"
+    else:
+        return ""
+    return f"holds {found}, which is another one in the next run: what this one finds would never be taken away"

@@ -1,0 +1,66 @@
+"""Which form a file has, told by its content: CycloneDX or SPDX 2, plain or compressed."""
+
+import zlib
+
+import msgspec
+import zstandard
+
+from bulk_jobs.shared.sboms import cyclonedx, spdx
+from bulk_jobs.shared.sboms.bill import Bill, BillFlaw
+
+MOST_BYTES = 256 * 1024 * 1024
+"""Largest bill after decompression (bytes); what grows beyond is refused."""
+
+_GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+
+
+class _Head(msgspec.Struct, rename={"bom_format": "bomFormat", "spdx_version": "spdxVersion", "context": "@context"}):
+    bom_format: str = ""
+    spdx_version: str = ""
+    context: msgspec.Raw = msgspec.Raw(b"")
+
+
+def read_bill(data: bytes) -> Bill:
+    """Read a bill of materials.
+
+    Raises:
+        BillFlaw: it has no form that is known, or can't be read.
+    """
+    text = _decompressed(data).removeprefix(_BOM)
+    first = text.lstrip()[:1]
+    if first == b"<":
+        return cyclonedx.read_xml(text)
+    if first != b"{":
+        raise BillFlaw("expected a bill of materials: CycloneDX as JSON or XML, or SPDX 2.2 or 2.3 as JSON")
+    try:
+        head = msgspec.json.decode(text, type=_Head)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BillFlaw(f"is no JSON that can be read: {error}") from None
+    if head.bom_format.casefold() == "cyclonedx":
+        return cyclonedx.read_json(text)
+    if head.spdx_version in ("SPDX-2.2", "SPDX-2.3"):
+        return spdx.read_json(text)
+    if head.spdx_version:
+        raise BillFlaw(f"is {head.spdx_version[:20]}; SPDX 2.2 and 2.3 can be read")
+    if b"spdx.org/rdf/3" in bytes(head.context):
+        raise BillFlaw("is SPDX 3, which is another model; export it as SPDX 2.3 or CycloneDX")
+    raise BillFlaw("is JSON, and neither CycloneDX (bomFormat) nor SPDX 2 (spdxVersion)")
+
+
+def _decompressed(data: bytes) -> bytes:
+    try:
+        if data.startswith(_GZIP):
+            unpack = zlib.decompressobj(wbits=31)
+            found = unpack.decompress(data, MOST_BYTES + 1)
+            if not unpack.eof and len(found) <= MOST_BYTES:
+                raise BillFlaw("is gzip that ends too early")
+        elif data.startswith(_ZSTD):
+            with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+                found = reader.read(MOST_BYTES + 1)
+        else:
+            return data
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise BillFlaw(f"can't be decompressed: {error}") from None
+    if len(found) > MOST_BYTES:
+        raise BillFlaw(f"has more than {MOST_BYTES // 1024 // 1024} MiB when it is decompressed")
+    return found

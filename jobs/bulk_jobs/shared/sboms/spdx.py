@@ -1,0 +1,94 @@
+"""SPDX 2.2 and 2.3 as JSON: packages, and the relationships that are dependencies.
+
+Source: the SPDX specification 2.3, relationships. SPDX 3 is another model, and is refused by name.
+"""
+
+import msgspec
+
+from bulk_jobs.shared.sboms.bill import Bill, BillFlaw
+
+DOCUMENT = "SPDXRef-DOCUMENT"
+_FORWARD = frozenset({"DEPENDS_ON"})
+_BACKWARD = frozenset(
+    {
+        "DEPENDENCY_OF",
+        "RUNTIME_DEPENDENCY_OF",
+        "BUILD_DEPENDENCY_OF",
+        "DEV_DEPENDENCY_OF",
+        "OPTIONAL_DEPENDENCY_OF",
+        "PROVIDED_DEPENDENCY_OF",
+        "TEST_DEPENDENCY_OF",
+    }
+)
+_DEVELOPMENT = frozenset({"BUILD_DEPENDENCY_OF", "DEV_DEPENDENCY_OF", "OPTIONAL_DEPENDENCY_OF", "TEST_DEPENDENCY_OF"})
+
+
+class _Reference(msgspec.Struct, rename="camel"):
+    reference_type: str = ""
+    reference_locator: str = ""
+
+
+class _Package(msgspec.Struct, rename={"spdx_id": "SPDXID", "external_refs": "externalRefs"}):
+    spdx_id: str
+    name: str = ""
+    external_refs: list[_Reference] = []
+
+
+class _Relationship(msgspec.Struct, rename="camel"):
+    spdx_element_id: str
+    relationship_type: str
+    related_spdx_element: str
+
+
+class _Creation(msgspec.Struct, frozen=True):
+    created: str = ""
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    name: str = ""
+    creation_info: _Creation = _Creation()
+    document_describes: list[str] = []
+    packages: list[_Package] = []
+    relationships: list[_Relationship] = []
+
+
+_DECODER = msgspec.json.Decoder(_Document)
+
+
+def read_json(data: bytes) -> Bill:
+    """Read SPDX 2 JSON.
+
+    Raises:
+        BillFlaw: a field that is needed has another type.
+    """
+    try:
+        document = _DECODER.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BillFlaw(f"is no SPDX that can be read: {error}") from None
+    bill = Bill(name=document.name, created=document.creation_info.created, roots=list(document.document_describes))
+    _take_relationships(document, bill)
+    roots = set(bill.roots)
+    for package in document.packages:
+        url = next((ref.reference_locator for ref in package.external_refs if ref.reference_type == "purl"), "")
+        if package.spdx_id in roots:
+            bill.name = package.name or bill.name
+        elif url:
+            bill.packages[package.spdx_id] = url
+        else:
+            bill.without_url += 1
+    return bill
+
+
+def _take_relationships(document: _Document, bill: Bill) -> None:
+    for each in document.relationships:
+        kind = each.relationship_type
+        if kind == "DESCRIBES" and each.spdx_element_id == DOCUMENT:
+            bill.roots.append(each.related_spdx_element)
+        elif kind == "DESCRIBED_BY" and each.related_spdx_element == DOCUMENT:
+            bill.roots.append(each.spdx_element_id)
+        elif kind in _FORWARD:
+            bill.depends_on.setdefault(each.spdx_element_id, []).append(each.related_spdx_element)
+        elif kind in _BACKWARD:
+            bill.depends_on.setdefault(each.related_spdx_element, []).append(each.spdx_element_id)
+            if kind in _DEVELOPMENT:
+                bill.development.add(each.spdx_element_id)
