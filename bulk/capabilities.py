@@ -152,6 +152,10 @@ class TakesFiles(Operation[ItemT]):
         """
         raise FileError(f"{self.name} takes no file in {field}")
 
+    def sent_bytes(self, item: ItemT) -> int:
+        """Return how large what is sent of the file is (bytes), where the check shall tell it; 0: it need not."""
+        return 0
+
 
 class HoldsSecrets(Operation[ItemT]):
     """An operation whose items hold secrets, which are read when an item is sent and never written anywhere.

@@ -4,10 +4,12 @@ A file must be a regular one below the manifest's folder, whatever links lead to
 sending what it held when it was checked. Source: interface.md §2, failures.md row 59.
 """
 
+import bisect
 import functools
 import hashlib
 import os
 import stat
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from bulk.operation import AnyOperation, Item, ItemFlaw
 
 MOST_FILE_BYTES = 100 * 1024 * 1024
 """Largest file that an item may name (bytes). Source: specification, Limits."""
+
+LARGE_BYTES = 10_000_000
+"""What is sent of one file and is larger than this gets a note (bytes): no limit is published, and people met some."""
 
 _REMEMBERED = 65_536
 """Files whose check is remembered (count); the same one is often sent to many places."""
@@ -100,6 +105,7 @@ class FileCheck:
     def __init__(self, folder: Path, operation: TakesFiles[Any]) -> None:
         self._folder, self._operation = folder, operation
         self._known: dict[tuple[str, str], str] = {}
+        self._sizes = array("Q")
         self.new: dict[str, bytes] = {}
 
     def flaws(self, item: Item) -> list[ItemFlaw]:
@@ -120,13 +126,35 @@ class FileCheck:
         try:
             data = read_inside(self._folder, name)
             self.new[name] = hashlib.sha256(data).digest()
-            self._operation.with_file(item, field, data)
+            size = self._operation.sent_bytes(self._operation.with_file(item, field, data))
+            if size:
+                self._sizes.append(size)
         except FileError as error:
             flaw = str(error)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[field, name] = flaw
         return flaw
+
+    def notes(self, job: str) -> list[str]:
+        """Return what a person should know of how large the files are as they are sent."""
+        sizes = sorted(self._sizes)
+        if not sizes:
+            return []
+        median, high, most = sizes[len(sizes) // 2], sizes[(len(sizes) * 19) // 20], sizes[-1]
+        said = f"job {job}: what is sent of its files has {_kilobytes(median)} (median), {_kilobytes(high)} (95%)"
+        notes = [f"{said} and {_kilobytes(most)} at most"]
+        large = len(sizes) - bisect.bisect_right(sizes, LARGE_BYTES)
+        if large:
+            notes.append(
+                f"job {job}: {large:,} of its files are above 10 MB, which platforms refuse with 413, 500 or 502; "
+                "split them by correlator"
+            )
+        return notes
+
+
+def _kilobytes(size: int) -> str:
+    return f"{max(1, round(size / 1_000)):,} kB"
 
 
 def file_check_of(folder: Path, operation: AnyOperation) -> FileCheck | None:

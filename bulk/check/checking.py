@@ -98,6 +98,7 @@ class _Checking:
         self.flaws = Flaws()
         self._progress = progress
         self._items = self._told = self._batches = 0
+        self.file_notes: list[str] = []
         self.index = stack.enter_context(IndexBuilder(workspace))
         self.saved = stack.enter_context(SavedPaths())
         self.crossings = stack.enter_context(ConflictFinder())
@@ -123,7 +124,7 @@ class _Checking:
             request_savings.counted(job, one, indexed.get(job.number, JobCounts()))
             for job, one in zip(jobs, found, strict=True)
         )
-        notes = (*self.manifest.notes, *request_savings.notes_on(jobs, counted, repeats), *alike)
+        notes = (*self.manifest.notes, *request_savings.notes_on(jobs, counted, repeats), *alike, *self.file_notes)
         checked = Checked(self.manifest, counted, notes, digest_over(counted))
         keep(checked, self.workspace)
         return checked
@@ -202,6 +203,8 @@ class _JobChecking:
                 except SourceFlaw as flaw:
                     self._flaws.add(self._place, flaw.line, flaw.field, flaw.message)
             self._ids.note_repeats(self._flaws, self._place)
+            if self._files is not None:
+                self._whole.file_notes += self._files.notes(self._job.name)
             if self._copies is not None and not len(self._flaws):
                 copies = self._whole.copies.add(self._job.number, self._copies)
         return JobCheck(items=self._count, copies=copies, source=source)

@@ -199,8 +199,9 @@ class CreateSnapshot(
         yield from _flaws_of_metadata("metadata", item.metadata)
         if sum(part is not None for part in (item.manifests, item.manifest_file, item.sbom_file)) > 1:
             yield ItemFlaw("manifests", "expected at most one of manifests, manifest_file and sbom_file")
-        if item.manifests is not None and not isinstance(item.manifests, orjson.Fragment):  # a file was checked before
-            yield from flaws_of_manifests(item.manifests)
+        manifests: Any = item.manifests
+        if manifests is not None and not isinstance(manifests, orjson.Fragment):  # of a file they were checked before
+            yield from flaws_of_manifests(manifests)
 
     def lanes(self, item: SnapshotItem) -> tuple[str, ...]:
         return (f"{item.owner}/{item.repo} {item.job.correlator} {item.detector.name}",)
@@ -236,6 +237,9 @@ class CreateSnapshot(
             more = [f"and {len(flaws) - SHOWN_FLAWS:,} more"] if len(flaws) > SHOWN_FLAWS else []
             raise FileError("; ".join(shown + more))
         return _with_manifests(item, msgspec.json.encode(manifests), manifest_file=None)
+
+    def sent_bytes(self, item: SnapshotItem) -> int:
+        return len(orjson.dumps(item.manifests)) if item.sbom_file is not None else 0
 
     def steps(self, item: SnapshotItem) -> Steps:
         manifests: Any = item.manifests

@@ -1,5 +1,7 @@
 """`snapshot.create`: what is sent, what is checked before, what the platform's verdict means."""
 
+from typing import Any
+
 import msgspec
 import orjson
 import pytest
@@ -249,19 +251,22 @@ def test_a_bill_of_materials_becomes_manifests():
 def test_what_counts_of_a_snapshot():
     """The digest leaves out the id of the job and the time, and with `content` the commit; never: there is none."""
     item = item_of(CREATE, **ITEM)
-    exact, content = (skipping_unchanged(CREATE, how, 60.0) for how in ("exact", "content"))
+    ways: list[Any] = [skipping_unchanged(CREATE, how, 60.0) for how in ("exact", "content", "never")]
+    exact, content, never = ways
     later = msgspec.structs.replace(item, scanned="2026-12-01T08:00:00Z", job=msgspec.structs.replace(item.job, id="9"))
     moved = msgspec.structs.replace(item, sha="f" * 40)
     assert exact.sent_digest(item) == exact.sent_digest(later) != exact.sent_digest(moved)
     assert content.sent_digest(item) == content.sent_digest(moved)
     assert content.sent_digest(item) != content.sent_digest(msgspec.structs.replace(item, ref="refs/heads/x"))
-    assert skipping_unchanged(CREATE, "never", 60.0).sent_digest(item) == CREATE.sent_digest(item) == b""
+    assert never.sent_digest(item) == CREATE.sent_digest(item) == b""
 
 
 def test_two_sources_of_one_commit_overwrite_each_other():
     """Two jobs of a matrix with one correlator are a conflict; a later commit takes the place of an earlier one."""
     fields = {name: value for name, value in ITEM.items() if name != "manifests"}
     one, other = (item_of(CREATE, **fields, sbom_file=name) for name in ("linux.json", "windows.json"))
-    assert "give each its own job.correlator" in CREATE.conflict(one, other).message
+    conflict = CREATE.conflict(one, other)
+    assert conflict is not None
+    assert "give each its own job.correlator" in conflict.message
     assert CREATE.conflict(one, one) is None
     assert CREATE.conflict(one, msgspec.structs.replace(other, sha="f" * 40)) is None

@@ -3,11 +3,13 @@
 import io
 import json
 import random
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from cyclonedx.model.bom import Bom
-from spdx_tools.spdx.model import ExternalPackageRefCategory, RelationshipType
+from cyclonedx.model import bom as reference
+from spdx_tools.spdx.model.package import ExternalPackageRefCategory
+from spdx_tools.spdx.model.relationship import RelationshipType
 from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
 
 from bulk_jobs.shared.sboms.bill import graph_of
@@ -16,6 +18,7 @@ from tests.jobs.shared.sboms.bills import cyclonedx_json, cyclonedx_xml, graph, 
 
 pytestmark = pytest.mark.soak
 BILLS = 200
+Bom: Any = reference.Bom
 
 
 def sizes():
@@ -27,7 +30,7 @@ def sizes():
 def edges_of_cyclonedx(bom):
     """Packages and edges, by package URL."""
     urls = {str(each.bom_ref): str(each.purl) for each in bom._get_all_components() if each.purl is not None}
-    edges = {url: set() for url in urls.values()}
+    edges: dict[str, set[str]] = {url: set() for url in urls.values()}
     for dependency in bom.dependencies:
         url = urls.get(str(dependency.ref))
         if url is not None:
@@ -43,7 +46,7 @@ def edges_of_spdx(document):
         for reference in package.external_references
         if reference.category is ExternalPackageRefCategory.PACKAGE_MANAGER
     }
-    edges = {url: set() for url in urls.values()}
+    edges: dict[str, set[str]] = {url: set() for url in urls.values()}
     for relation in document.relationships:
         first, second = relation.spdx_element_id, str(relation.related_spdx_element_id)
         if relation.relationship_type is RelationshipType.DEPENDENCY_OF:

@@ -1,0 +1,326 @@
+"""The bars of audits and uploads: `python -m benchmarks.audits [REPOSITORIES] [BILLS]`.
+
+Against a sandbox of its own: nights over a fleet of generated repositories (README and root listing each), without
+change, with changes, with a token of lesser rights; absent files; policies over a night; audits that overlap; audits
+that are killed at every step; bills of materials, twice. Prints what was counted and measured, a line each.
+"""
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bulk.audit.history import History
+from tests.e2e.support.platform import Home, Ran, Served, served
+from tests.jobs.shared.sboms.bills import cyclonedx_json, graph, spdx_json
+
+POLICIES = Path(__file__).parents[1] / "jobs" / "examples" / "policies"
+OTHER = "sbx-other-token"
+BLIND = "sbx-blind-token"
+
+
+class Bench:
+    """A home, its sandbox, and an audit of a fleet."""
+
+    def __init__(self, home: Home, sandbox: Served, repositories: int) -> None:
+        self.home, self.sandbox, self.repositories = home, sandbox, repositories
+
+    def items(self, **more: Any) -> list[dict[str, Any]]:
+        return [{"owner": "acme-fleet", "repo": f"repo-{number:05}", **more} for number in range(self.repositories)]
+
+    def write(self, name: str, jobs: dict[str, Any], **audit: Any) -> None:
+        limits = {"concurrency": 64}
+        self.home.manifest(self.sandbox.base_url, jobs, f"{name}.yaml", audit=audit, limits=limits)
+
+    def audit(self, name: str, *options: str) -> tuple[Ran, float, float]:
+        """One night: what it said, seconds, CPU seconds."""
+        began, cpu = time.perf_counter(), _cpu_s()
+        command = [sys.executable, "-m", "bulk", "audit", f"{name}.yaml", "--progress", "none", *options]
+        ran = self.home.run_any(command, timeout_s=3_000)
+        return ran, time.perf_counter() - began, _cpu_s() - cpu
+
+    def night(self, name: str) -> Any:
+        return History.open(self.home.folder / "audits" / name).nights[-1]
+
+    def say(self, what: str, name: str, found: tuple[Ran, float, float]) -> None:
+        ran, took, cpu = found
+        night = self.night(name)
+        print(
+            f"{what}: exit {ran.exit_code}, {night.units:,} units, {night.drift} items drifted, {night.changes} rows, "
+            f"{night.lost_sight:,} lost sight of, {night.failed:,} failed; {took:.1f} s, CPU {cpu:.1f} s",
+            flush=True,
+        )
+
+    def change(self, repositories: Iterable[int]) -> None:
+        """Change READMEs, each to another text of the same length."""
+        lines = [
+            {
+                "owner": "acme-fleet",
+                "repo": f"repo-{number:05}",
+                "path": "README.md",
+                "message": "Change",
+                "content": _same_length(self.home, number),
+            }
+            for number in repositories
+        ]
+        self.home.lines("changes.jsonl", lines)
+        job = {"operation": "contents.put", "items": "changes.jsonl"}
+        self.home.manifest(self.sandbox.base_url, {"put": job}, "put.yaml")
+        shutil.rmtree(self.home.folder / "put", ignore_errors=True)
+        ran = self.home.run("run", "put.yaml", "--run-dir", "put", timeout_s=600)
+        assert ran.exit_code == 0, ran.err
+
+
+def _same_length(home: Home, number: int) -> str:
+    import base64
+
+    path = next((home.folder / "audits" / "fleet" / "runs").iterdir()) / "results.jsonl"
+    with path.open() as lines:
+        for line in lines:
+            found = json.loads(line)
+            if found["job"] == "readmes" and found["item"]["repo"] == f"repo-{number:05}":
+                size = found["result"]["size"]
+                return base64.b64encode(random.Random(time.time_ns()).randbytes(size).hex()[:size].encode()).decode()  # noqa: TID251
+    raise AssertionError(number)
+
+
+def _cpu_s() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def nights(bench: Bench) -> None:
+    """Three nights over the fleet, each with another token of one user, and one without rights."""
+    bench.home.lines("fleet.jsonl", bench.items())
+    jobs = {
+        "readmes": {"operation": "readme.get", "items": "fleet.jsonl"},
+        "roots": {"operation": "contents.get", "items": "fleet.jsonl"},
+    }
+    bench.write("fleet", jobs)
+    bench.say("first night", "fleet", bench.audit("fleet"))
+    bench.say("second night, nothing changed", "fleet", bench.audit("fleet"))
+    bench.home.token, token = OTHER, bench.home.token
+    bench.say("third night, another token of the same user", "fleet", bench.audit("fleet"))
+    bench.home.token = token
+    bench.change(range(10))
+    bench.say("10 READMEs changed", "fleet", bench.audit("fleet"))
+    bench.change(range(100, 200))
+    bench.say("100 READMEs changed", "fleet", bench.audit("fleet"))
+
+
+def absent(bench: Bench) -> None:
+    """Files that are not there, and a token that may not see whether they are."""
+    items = bench.items(path="CODEOWNERS")[:2_000]
+    bench.home.lines("absent.jsonl", items)
+    bench.write("absent", {"owners": {"operation": "contents.get", "missing": "ok", "items": "absent.jsonl"}})
+    bench.say(f"{len(items):,} absent files, first night", "absent", bench.audit("absent"))
+    bench.say("second night", "absent", bench.audit("absent"))
+    items = [{"owner": "acme-eng", "repo": "vault", "path": f"file-{number}"} for number in range(500)]
+    bench.home.lines("absent.jsonl", items)
+    bench.write("vault", {"owners": {"operation": "contents.get", "missing": "ok", "items": "absent.jsonl"}})
+    bench.say("500 absent files of a private repository", "vault", bench.audit("vault"))
+    bench.home.token, token = BLIND, bench.home.token
+    bench.say("permission taken away", "vault", bench.audit("vault"))
+    bench.home.token = token
+    run = bench.home.folder / "audits" / "vault" / "runs" / bench.night("vault").run
+    missing = sum('"missing":true' in line for line in (run / "results.jsonl").read_text().splitlines())
+    print(f"of these missing: {missing}")
+
+
+def policies(bench: Bench) -> None:
+    """The example policies over the fleet: nothing is sent."""
+    shutil.copytree(POLICIES, bench.home.folder / "policies", dirs_exist_ok=True)
+    bench.home.lines("fleet.jsonl", bench.items())
+    jobs = {
+        "readmes": {"operation": "readme.get", "items": "fleet.jsonl"},
+        "owners": {
+            "operation": "contents.get",
+            "missing": "ok",
+            "with": {"path": "CODEOWNERS"},
+            "items": "fleet.jsonl",
+        },
+        "hooks": {"operation": "webhook.list", "items": [{"org": "acme-ops"}]},
+        "rulesets": {"operation": "organization-ruleset.list", "items": [{"org": "acme-ops"}]},
+        "defaults": {"operation": "enterprise-configuration.defaults", "items": [{"enterprise": "acme"}]},
+        "configurations": {"operation": "enterprise-configuration.list", "items": [{"enterprise": "acme"}]},
+        "license": {"operation": "license.get", "items": [{}]},
+        "committers": {"operation": "committers.get", "items": [{"enterprise": "acme"}]},
+    }
+    bench.write("judged", jobs, policies=["policies/*.sql"])
+    ran, took, _ = bench.audit("judged")
+    night = bench.night("judged")
+    print(
+        f"13 policies in a night of {night.items:,} items: exit {ran.exit_code}, {night.new:,} new; {took:.1f} s in all"
+    )
+    from bulk.audit.policies.judging import judge
+    from bulk.audit.policies.policy import read_policies
+    from bulk.audit.tables.nights import tables_of_night
+
+    history = History.open(bench.home.folder / "audits" / "judged")
+    files = {folder.name: folder / f"{night.run}.parquet" for folder in (history.path / "tables").iterdir()}
+    found = read_policies(["policies/*.sql"], bench.home.folder)
+    asked = len(bench.sandbox.journal())
+    began, cpu = time.perf_counter(), _cpu_s()
+    judgement = judge(found, [], tables_of_night(files, night.items), {}, items=night.items, at=night.at)
+    took, cpu = time.perf_counter() - began, _cpu_s() - cpu
+    print(
+        f"policies alone, {len(judgement.violations):,} violations: {took:.2f} s, CPU {cpu:.2f} s, with the start of the "
+        f"process; {len(bench.sandbox.journal()) - asked} requests"
+    )
+
+
+def overlap(bench: Bench, starts: int = 100) -> None:
+    """A hundred starts at once."""
+    bench.home.lines("few.jsonl", bench.items()[:300])
+    bench.write("overlap", {"readmes": {"operation": "readme.get", "items": "few.jsonl"}})
+    command = [sys.executable, "-m", "bulk", "audit", "overlap.yaml", "--progress", "none", "--no-cache"]
+    lock = bench.home.folder / "audits" / "overlap"
+    lock.mkdir(parents=True)
+    processes = [
+        subprocess.Popen(
+            command,
+            cwd=bench.home.folder,
+            env=bench.home.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(starts)
+    ]
+    codes = Counter(process.wait() for process in processes)
+    runs = len(list((lock / "runs").iterdir()))
+    print(f"{starts} audits at once: exit codes {dict(codes)}, {runs} run(s)", flush=True)
+
+
+def kills(bench: Bench, times: int = 20) -> None:
+    """Killed at random moments of a night, gone on with: the same tables, and at most one message for each night."""
+    bench.home.lines("few.jsonl", bench.items()[:300])
+    tell = {"command": ["sh", "-c", "cat >> told.jsonl"], "on": ["drift", "failure"]}
+    bench.write("killed", {"readmes": {"operation": "readme.get", "items": "few.jsonl"}}, notify=[tell])
+    ran, whole_s, _ = bench.audit("killed")
+    assert ran.exit_code == 0, ran.err
+    dice, killed = random.Random(1), 0
+    command = [sys.executable, "-m", "bulk", "audit", "killed.yaml", "--progress", "none", "--no-cache"]
+    for _ in range(times):
+        bench.change([dice.randrange(300)])
+        process = subprocess.Popen(
+            command, cwd=bench.home.folder, env=bench.home.environment(), stdout=subprocess.DEVNULL
+        )
+        try:
+            process.wait(dice.uniform(0.3, 1.0) * whole_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+        ran, _, _ = bench.audit("killed")
+    history = History.open(bench.home.folder / "audits" / "killed")
+    counts = {
+        sum(1 for _ in (history.path / "tables" / "readme_get").glob(f"{night.run}.parquet"))
+        for night in history.good()
+    }
+    told = [json.loads(line)["run"] for line in (bench.home.folder / "told.jsonl").read_text().splitlines()]
+    rows = bench.home.run("sql", "audits/killed", "SELECT run, count(*) AS n FROM readme_get GROUP BY run", "--csv")
+    sizes = {line.rsplit(",", 1)[1] for line in rows.out.splitlines()[1:]}
+    drifted = sum(night.drift for night in history.good())
+    print(
+        f"{times} nights, {killed} of them killed: {len(history.good())} good, rows of each {sizes}, files of each {counts}, "
+        f"{drifted} items drifted, at most {max(Counter(told).values(), default=0)} message for each night",
+        flush=True,
+    )
+
+
+def bills(bench: Bench, count: int) -> None:
+    """Bills of materials, uploaded twice."""
+    folder = bench.home.folder / "sboms"
+    folder.mkdir()
+    dice = random.Random(5)
+    lines = []
+    converted = 0.0
+    from bulk_jobs.shared.sboms.reading import read_bill
+    from bulk_jobs.shared.sboms.snapshot import manifests_of
+
+    made = [graph(int(2 ** dice.uniform(4, 10)), seed) for seed in range(60)]
+    texts = [(cyclonedx_json if number % 2 else spdx_json)(each) for number, each in enumerate(made)]
+    thousand = cyclonedx_json(graph(1_000, 1))
+    began = time.process_time()
+    for _ in range(20):
+        manifests_of(read_bill(thousand))
+    converted = (time.process_time() - began) / 20 * 1_000
+    for number in range(count):
+        (folder / f"{number}.json").write_bytes(texts[number % len(texts)])
+        lines.append(
+            {
+                "owner": "acme-fleet",
+                "repo": f"repo-{number % bench.repositories:05}",
+                "version": 0,
+                "sha": f"{number:040x}",
+                "ref": "refs/heads/main",
+                "job": {"id": "nightly", "correlator": f"job {number // bench.repositories}"},
+                "detector": {"name": "scan", "version": "1.0.0", "url": "https://scan.example.com"},
+                "sbom_file": f"sboms/{number}.json",
+            }
+        )
+    bench.home.lines("sboms.jsonl", lines)
+    bench.home.manifest(
+        bench.sandbox.base_url, {"sboms": {"operation": "snapshot.create", "items": "sboms.jsonl"}}, "sboms.yaml"
+    )
+    print(f"converting a bill of 1,000 components: {converted:.1f} ms of CPU")
+    for run in ("sboms-1", "sboms-2"):
+        before = len(bench.sandbox.requests(path="snapshots"))
+        began, cpu = time.perf_counter(), _cpu_s()
+        script = (
+            "import resource, sys; from bulk.cli import main; code = main(sys.argv[1:]); "
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr); sys.exit(code)"
+        )
+        command = [sys.executable, "-c", script, "run", "sboms.yaml", "--run-dir", run, "--progress", "none"]
+        ran = bench.home.run_any(command, timeout_s=3_000)
+        sent = len(bench.sandbox.requests(path="snapshots")) - before
+        peak = ran.err.split()[-1]
+        print(
+            f"{run}: {count:,} bills, exit {ran.exit_code}, {sent:,} sent, {time.perf_counter() - began:.1f} s, "
+            f"CPU {_cpu_s() - cpu:.1f} s, peak {peak} MB",
+            flush=True,
+        )
+
+
+def main() -> None:
+    repositories = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
+    seed = {
+        "repositories": [
+            {"organization": "acme-eng", "name": "vault", "private": True, "files": {"README.md": "x"}},
+            {"organization": "acme-fleet", "count": repositories},
+        ],
+        "tokens": [
+            {"token": OTHER, "user": "octoadmin", "scopes": ["repo", "admin:org", "admin:enterprise"]},
+            {"token": BLIND, "user": "octoadmin", "scopes": ["read:org"]},
+        ],
+    }
+    with tempfile.TemporaryDirectory(prefix="bulk-audits-") as folder:
+        home = Home(Path(folder))
+        with served(
+            Path(folder) / "sandbox",
+            "--rate-limit",
+            "core=10000000/3600",
+            "--rate-limit",
+            "dependency_snapshots=10000000/3600",
+            seed=seed,
+        ) as sandbox:
+            bench = Bench(home, sandbox, repositories)
+            for part in (nights, absent, policies, overlap, kills):
+                part(bench)
+            bills(bench, count)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
+    main()

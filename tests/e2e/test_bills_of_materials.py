@@ -1,0 +1,92 @@
+"""`sbom_file` as a user meets it: checked offline, sent once, and not again while nothing changed."""
+
+import gzip
+import json
+
+import pytest
+
+from tests.e2e.support.platform import Home, served
+from tests.jobs.shared.sboms.bills import cyclonedx_json, graph, spdx_json
+
+ITEM = {
+    "owner": "acme-eng",
+    "repo": "hello-world",
+    "version": 0,
+    "sha": "0123456789abcdef0123456789abcdef01234567",
+    "ref": "refs/heads/main",
+    "detector": {"name": "scan", "version": "1.0.0", "url": "https://scan.example.com"},
+}
+
+
+def item(number, **more):
+    """A snapshot of a file of its own."""
+    return {**ITEM, "job": {"id": f"run-{number}", "correlator": f"job {chr(97 + number)}"}, **more}
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A home with three bills of materials."""
+    home = Home(tmp_path)
+    home.write("sboms/0.json", cyclonedx_json(graph(20, 0)))
+    home.write("sboms/1.json.gz", gzip.compress(spdx_json(graph(20, 1))))
+    home.write("sboms/2.json", cyclonedx_json(graph(20, 2)))
+    return home
+
+
+def items(job=0):
+    """The three, as the job with this number sends them."""
+    files = ("sboms/0.json", "sboms/1.json.gz", "sboms/2.json")
+    found = [item(number, sbom_file=name) for number, name in enumerate(files)]
+    return [{**each, "job": {**each["job"], "id": f"run-{job}"}} for each in found]
+
+
+def test_what_was_taken_is_not_sent_again(home):
+    """The second run sends nothing, the third only what changed; without a cache, and with `never`, all is sent."""
+    with served(home.folder / "sandbox") as sandbox:
+
+        def sent(**job):
+            before = len(sandbox.requests(path="snapshots"))
+            number = len(list(home.folder.glob("run-*")))
+            jobs = {"sboms": {"operation": "snapshot.create", "items": items(number), **job}}
+            home.manifest(sandbox.base_url, jobs, "sboms.yaml")
+            ran = home.run("run", "sboms.yaml", "--run-dir", f"run-{number}")
+            assert ran.exit_code == 0, ran.err
+            return len(sandbox.requests(path="snapshots")) - before
+
+        assert [sent(), sent()] == [3, 0]
+        lines = [json.loads(line) for line in (home.folder / "run-1/results.jsonl").read_text().splitlines()]
+        assert {(line["outcome"], line["attempts"]) for line in lines} == {("unchanged", 0)}
+        assert "nothing was sent" in lines[0]["result"]["note"]
+        home.write("sboms/2.json", cyclonedx_json(graph(20, 3)))
+        assert [sent(), sent(skip_unchanged="never"), sent(resend_after=0.001)] == [1, 3, 3]
+
+
+def test_sizes_are_told_offline(home):
+    """The check says how large the snapshots are as they are sent, and warns of those above 10 MB."""
+    home.write("sboms/0.json", cyclonedx_json(graph(60_000, 0)))
+    jobs = {"s": {"operation": "snapshot.create", "items": items()}}
+    home.manifest("https://code.example.com/api/v3", jobs, "s.yaml")
+    ran = home.run("check", "s.yaml")
+    assert ran.exit_code == 0, ran.err
+    assert "note: job s: what is sent of its files has 4 kB (median)" in ran.err
+    assert "1 of its files are above 10 MB" in ran.err
+
+
+def test_what_is_wrong_is_told_offline(home):
+    """A bad bill, a correlator with the run's id, and two files that would overwrite each other: exit 2, all named."""
+    home.write("sboms/2.json", b'{"spdxVersion": "SPDX-2.1"}')
+    wrong = [
+        *items()[1:],
+        {**item(0, sbom_file="sboms/0.json"), "job": {"id": "run-5622", "correlator": "npm run-5622"}},
+    ]
+    home.manifest("https://code.example.com/api/v3", {"s": {"operation": "snapshot.create", "items": wrong}}, "s.yaml")
+    ran = home.run("check", "s.yaml")
+    assert ran.exit_code == 2
+    assert "sbom_file: is SPDX-2.1; SPDX 2.2 and 2.3 can be read" in ran.err
+    assert "job.correlator: holds the job's id" in ran.err
+    twice = [item(0, sbom_file="sboms/0.json"), item(0, sbom_file="sboms/1.json.gz")]
+    home.manifest("https://code.example.com/api/v3", {"s": {"operation": "snapshot.create", "items": twice}}, "s.yaml")
+    assert "give each its own job.correlator" in home.run("check", "s.yaml").err
+    jobs = {"r": {"operation": "readme.get", "items": [], "skip_unchanged": "exact"}}
+    home.manifest("https://code.example.com/api/v3", jobs, "r.yaml")
+    assert "readme.get does not remember what it sent; snapshot.create does" in home.run("check", "r.yaml").err
