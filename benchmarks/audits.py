@@ -36,9 +36,11 @@ class Bench:
         self.home, self.sandbox, self.repositories = home, sandbox, repositories
 
     def items(self, **more: Any) -> list[dict[str, Any]]:
+        """One item for each repository."""
         return [{"owner": "acme-fleet", "repo": f"repo-{number:05}", **more} for number in range(self.repositories)]
 
     def write(self, name: str, jobs: dict[str, Any], **audit: Any) -> None:
+        """The manifest of an audit."""
         limits = {"concurrency": 64}
         self.home.manifest(self.sandbox.base_url, jobs, f"{name}.yaml", audit=audit, limits=limits)
 
@@ -50,9 +52,11 @@ class Bench:
         return ran, time.perf_counter() - began, _cpu_s() - cpu
 
     def night(self, name: str) -> Any:
+        """The last night of an audit."""
         return History.open(self.home.folder / "audits" / name).nights[-1]
 
     def say(self, what: str, name: str, found: tuple[Ran, float, float]) -> None:
+        """Print what a night found."""
         ran, took, cpu = found
         night = self.night(name)
         print(
@@ -174,8 +178,8 @@ def policies(bench: Bench) -> None:
     judgement = judge(found, [], tables_of_night(files, night.items), {}, items=night.items, at=night.at)
     took, cpu = time.perf_counter() - began, _cpu_s() - cpu
     print(
-        f"policies alone, {len(judgement.violations):,} violations: {took:.2f} s, CPU {cpu:.2f} s, with the start of the "
-        f"process; {len(bench.sandbox.journal()) - asked} requests"
+        f"policies alone, {len(judgement.violations):,} violations: {took:.2f} s, CPU {cpu:.2f} s, with the start of "
+        f"the process; {len(bench.sandbox.journal()) - asked} requests"
     )
 
 
@@ -186,6 +190,7 @@ def overlap(bench: Bench, starts: int = 100) -> None:
     command = [sys.executable, "-m", "bulk", "audit", "overlap.yaml", "--progress", "none", "--no-cache"]
     lock = bench.home.folder / "audits" / "overlap"
     lock.mkdir(parents=True)
+    quiet = subprocess.DEVNULL
     processes = [
         subprocess.Popen(
             command,
@@ -223,16 +228,12 @@ def kills(bench: Bench, times: int = 20) -> None:
             killed += 1
         ran, _, _ = bench.audit("killed")
     history = History.open(bench.home.folder / "audits" / "killed")
-    counts = {
-        sum(1 for _ in (history.path / "tables" / "readme_get").glob(f"{night.run}.parquet"))
-        for night in history.good()
-    }
     told = [json.loads(line)["run"] for line in (bench.home.folder / "told.jsonl").read_text().splitlines()]
     rows = bench.home.run("sql", "audits/killed", "SELECT run, count(*) AS n FROM readme_get GROUP BY run", "--csv")
     sizes = {line.rsplit(",", 1)[1] for line in rows.out.splitlines()[1:]}
     drifted = sum(night.drift for night in history.good())
     print(
-        f"{times} nights, {killed} of them killed: {len(history.good())} good, rows of each {sizes}, files of each {counts}, "
+        f"{times} nights, {killed} of them killed: {len(history.good())} good, rows of each {sizes}, "
         f"{drifted} items drifted, at most {max(Counter(told).values(), default=0)} message for each night",
         flush=True,
     )
