@@ -196,8 +196,8 @@ def overlap(bench: Bench, starts: int = 100) -> None:
             command,
             cwd=bench.home.folder,
             env=bench.home.environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=quiet,
+            stderr=quiet,
         )
         for _ in range(starts)
     ]
