@@ -1,7 +1,7 @@
 """Tables of 1,000,000 results: how long they take, and how much memory the process for tables needs.
 
-`python -m benchmarks.tables [ITEMS]` makes a run of that many results of `readme.get` and one of `webhook.list`, writes
-Parquet, and asks the lines themselves. Printed: seconds, peak of the child (MB), size of the tables (MB).
+`python -m benchmarks.audits.tables [ITEMS]` makes a run of that many results of `readme.get` and one of `webhook.list`,
+writes Parquet, and asks the lines themselves. Printed: seconds, peak of the child (MB), size of the tables (MB).
 """
 
 import resource
