@@ -25,6 +25,8 @@ from bulk.cli.commands import (
 )
 from bulk.cli.commands.audits import audit, schedule, sql, tables
 from bulk.cli.commands.cluster import export, forget, store, submit, worker
+from bulk.cli.commands.credentials import check as credentials_check
+from bulk.cli.commands.credentials import login
 from bulk.cli.commands.migrations import approve, undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
@@ -97,6 +99,8 @@ for command in (
     verify.verify,
     operations.operations,
     rate_limit.rate_limit,
+    credentials_check.credentials,
+    login.login,
     init.init,
     examples.examples,
     store.store,

@@ -59,6 +59,12 @@ class Installations:
                 self._missing.add(key)
         return self._by_login.get(key)
 
+    async def every(self) -> list[Installation]:
+        """Return all of them."""
+        if self._listed_at == -math.inf:
+            await self._list()
+        return list(self._by_login.values())
+
     async def by_id(self, number: int) -> Installation | None:
         """Return the installation of that number."""
         found = await self._get(f"/app/installations/{number}")

@@ -48,8 +48,8 @@ def test_payers_are_drained_one_after_the_other(home: Home, tmp_path: Path) -> N
         members = [token["token"] for token in SEED["tokens"]]
         credentials: dict[str, Any] = {name: f"file:{name}/token.txt" for name in members}
         manifest(home, platform.base_url, 80, {**credentials, "readers": {"pool": members}})
-        quietly = ["--run-dir", "run", "--progress", "none", "--no-cache", "--concurrency", "4"]
-        ran = home.run("run", "manifest.yaml", *quietly)
+        options = ("--progress", "none", "--no-cache", "--concurrency", "4")
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", *options)
         assert ran.exit_code == 0, ran
         reads = platform.requests(path="/readme")
         assert {line["status"] for line in reads} == {200}
@@ -76,8 +76,8 @@ def test_answers_outlive_a_token(home: Home, tmp_path: Path) -> None:
         assert {outcome for outcome, _ in found["second"]} == {"unchanged"}
     with served(tmp_path / "service", seed=SEED) as platform:
         for name, options, run in (("dora-1", (), "a"), ("drew-1", (), "b"), ("drew-2", ("--exact",), "c")):
-            source = {"readers": {"token": f"file:{name}/token.txt", "identity": "robots"}}
-            manifest(home, platform.base_url, 0, source)
+            named: dict[str, Any] = {"readers": {"token": f"file:{name}/token.txt", "identity": "robots"}}
+            manifest(home, platform.base_url, 0, named)
             assert home.run("run", "manifest.yaml", "--run-dir", run, "--progress", "none", *options).exit_code == 0
             lines = [json.loads(line) for line in (home.folder / run / "results.jsonl").read_text().splitlines()]
             found[run] = Counter((line["outcome"], line.get("unchanged_by")) for line in lines)

@@ -1,0 +1,1 @@
+"""Commands about credentials: what they may do, and how a user lets an App act for him."""

@@ -1,0 +1,195 @@
+"""What each credential of a manifest may do, until when, and whose budget pays: asked before anything else is sent.
+
+Compared are what the operations need (`Operation.access`) and what the platform tells of a token: its scopes, of an
+installation its permissions, of a user whether he administers the site. Fine-grained tokens tell nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bulk.clock import Clock
+from bulk.engine.kept_answers import ASK_USER, SCOPES
+from bulk.engine.run import ASK_LIMITS
+from bulk.errors import CredentialMissing, CredentialRefused, RunStopped
+from bulk.manifest.manifest import Job, Manifest
+from bulk.model import Failure, Reply, Request
+from bulk.operation import Access
+from bulk.platform.auth.app import App
+from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
+from bulk.platform.auth.installations import Installation, Installations
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.classification import date_from_headers, limits_from_body
+from bulk.platform.transport import Transport
+
+YES, UNKNOWN = "yes", "can't be known"
+EXPIRATION = "github-authentication-token-expiration"
+NOW_S = 300.0
+"""An end so near the present is none: tokens without one show the present moment there (seconds)."""
+WIDER: Mapping[str, tuple[str, ...]] = {
+    "repo": ("public_repo",),
+    "admin:org": ("write:org", "read:org"),
+    "write:org": ("read:org",),
+    "admin:enterprise": ("read:enterprise",),
+    "notifications": (),
+}
+"""Scopes that include others."""
+_LEVELS = ("read", "write", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialRow:
+    """One credential and one operation that uses it.
+
+    Attributes:
+        may: `yes`, `no: …` with what is lacking, or `can't be known`.
+        payer: whose budget pays. ends_at: when the token ends (UTC epoch seconds); None: never, or not known.
+        left: requests left by category (count), where the platform tells.
+    """
+
+    credential: str
+    operation: str
+    may: str
+    payer: str
+    ends_at: float | None
+    left: Mapping[str, int]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it can't do what the manifest needs."""
+        return self.may.startswith("no")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """What the platform tells of a token."""
+
+    payer: str
+    scopes: frozenset[str] | None
+    is_site_admin: bool
+    ends_at: float | None
+    left: Mapping[str, int]
+
+
+async def check_credentials(
+    manifest: Manifest, credentials: Mapping[str, AnyCredential], clock: Clock
+) -> list[CredentialRow]:
+    """Return a row for each credential and operation that the manifest's jobs use together.
+
+    Raises:
+        BulkError: a source has no token, or the platform can't be asked.
+    """
+    rows: list[CredentialRow] = []
+    async with Transport(manifest.platform, concurrency=1, request_timeout_s=30.0, clock=clock) as transport:
+        for name in dict.fromkeys(job.credential for job in manifest.jobs):
+            jobs = [job for job in manifest.jobs if job.credential == name]
+            credential = credentials[name]
+            if isinstance(credential, AppCredential):
+                rows += await _of_app(credential, jobs, transport, clock)
+                continue
+            members = credential.members if isinstance(credential, PoolCredential) else (name,)
+            for member in members:
+                single = credentials[member]
+                assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
+                token = await _ask(member, single.read(), transport, single.ends_at)
+                label = member if member == name else f"{name}/{member}"
+                rows += [_row(label, job, _judged(job.operation.access, token), token) for job in _distinct(jobs)]
+    return rows
+
+
+def _distinct(jobs: Sequence[Job]) -> Iterator[Job]:
+    """Yield one job for each operation."""
+    yield from {job.operation.name: job for job in jobs}.values()
+
+
+def _row(name: str, job: Job, may: str, token: _Token) -> CredentialRow:
+    return CredentialRow(name, job.operation.name, may, token.payer, token.ends_at, token.left)
+
+
+async def _ask(name: str, secret: Secret, transport: Transport, ends_at: float | None) -> _Token:
+    user = await transport.send(ASK_USER, secret, None)
+    limits = await transport.send(ASK_LIMITS, secret, None)
+    for answer in (user, limits):
+        if isinstance(answer, Failure):
+            raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
+        if answer.status == 401:
+            raise CredentialRefused(name, f"the platform refused the credential {name!r} (401)")
+    assert isinstance(user, Reply), "or it was raised"
+    assert isinstance(limits, Reply), "or it was raised"
+    body = user.body if isinstance(user.body, dict) and user.status == 200 else {}
+    login, number = body.get("login"), body.get("id")
+    scopes = user.headers.get(SCOPES)
+    left = {category: told.remaining for category, told in limits_from_body(limits.body).items()}
+    return _Token(
+        f"user {login} ({number})" if login else "unknown",
+        None if scopes is None else frozenset(scope.strip() for scope in scopes.split(",") if scope.strip()),
+        body.get("site_admin") is True,
+        ends_at or _end(user),
+        left,
+    )
+
+
+def _end(reply: Reply) -> float | None:
+    """Return when the token ends, as a header tells (UTC epoch seconds)."""
+    text, now = reply.headers.get(EXPIRATION), date_from_headers(reply.headers)
+    if text is None:
+        return None
+    try:
+        end = datetime.fromisoformat(text.replace(" UTC", "+00:00").replace(" ", "T", 1)).timestamp()
+    except ValueError:
+        return None
+    return None if now is not None and abs(end - now) < NOW_S else end
+
+
+def _judged(access: Access | None, token: _Token) -> str:
+    if access is None or (token.scopes is None and access.permission is not None):
+        return UNKNOWN
+    if token.scopes is None:
+        return "no: needs a classic token"
+    if access.is_for_site_admins and not token.is_site_admin:
+        return "no: needs a site administrator"
+    held = token.scopes | {narrow for wide in token.scopes for narrow in WIDER.get(wide, ())}
+    if access.scopes and not held & frozenset(access.scopes):
+        return f"no: needs {' or '.join(access.scopes)}"
+    return YES
+
+
+async def _of_app(
+    credential: AppCredential, jobs: Sequence[Job], transport: Transport, clock: Clock
+) -> list[CredentialRow]:
+    credential.signer.check()
+
+    async def send(request: Request, token: Secret) -> Reply | Failure:
+        answer = await transport.send(request, token, None)
+        if isinstance(answer, Failure):
+            raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
+        return answer
+
+    where = Installations(App(credential.signer, send, clock, clock.now), clock)
+    number = credential.spec.installation
+    found = await where.every() if number is None else [await where.by_id(number)]
+    installed = [each for each in found if each is not None]
+    if not installed:
+        raise CredentialMissing(f"credential {credential.name!r}: the App is not installed anywhere")
+    payer = f"{len(installed):,} installations" if number is None else f"installation {number}"
+    return [
+        CredentialRow(credential.name, job.operation.name, _granted(job.operation.access, installed), payer, None, {})
+        for job in _distinct(jobs)
+    ]
+
+
+def _granted(access: Access | None, installed: Sequence[Installation]) -> str:
+    if access is None:
+        return UNKNOWN
+    if access.permission is None or not access.apps:
+        return "no: the platform takes no tokens of Apps for it"
+    name, level = access.permission
+    lacking = [each.login for each in installed if not _has(each.permissions.get(name, ""), level)]
+    if name == "metadata" or not lacking:
+        return YES
+    shown = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3:,} more" if len(lacking) > 3 else "")
+    return f"no: needs {name}: {level} in {shown}"
+
+
+def _has(held: str, wanted: str) -> bool:
+    return held in _LEVELS and _LEVELS.index(held) >= _LEVELS.index(wanted)
