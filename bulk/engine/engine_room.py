@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from bulk.engine.kept_answers import open_stores, recognise
+from bulk.engine.credentials.kept_answers import open_stores, recognise
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import BulkError
 from bulk.execute.requests.request_sender import RequestSender

@@ -18,7 +18,7 @@ import anyio
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
-from bulk.engine.app_routes import AppRoutes, open_plain, scheduler_for
+from bulk.engine.credentials.app_routes import AppRoutes, open_plain, scheduler_for
 from bulk.engine.engine_room import EngineRoom
 from bulk.engine.snapshot import Snapshot
 from bulk.engine.surroundings import Ended, Surroundings

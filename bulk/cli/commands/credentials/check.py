@@ -29,7 +29,7 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     Nothing is changed. The exit code is 1 where one may not.
     """
     from bulk.clock import Clock, iso_utc
-    from bulk.engine.credential_check import check_credentials
+    from bulk.engine.credentials.credential_check import check_credentials
     from bulk.engine.execution import credentials_of
     from bulk.manifest.reading import read_manifest
 

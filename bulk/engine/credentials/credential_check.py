@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bulk.clock import Clock
-from bulk.engine.kept_answers import ASK_USER, SCOPES
+from bulk.engine.credentials.kept_answers import ASK_USER, SCOPES
 from bulk.engine.run import ASK_LIMITS
 from bulk.errors import CredentialMissing, CredentialRefused, RunStopped
 from bulk.manifest.manifest import Job, Manifest
