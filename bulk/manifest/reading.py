@@ -8,8 +8,9 @@ else goes into paths and queries, which `urls.py` encodes, or into JSON.
 import hashlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,9 +22,10 @@ from bulk.items.yaml_text import Node, read_document
 from bulk.manifest import platform_section, variables
 from bulk.manifest.audit_section import audit_of
 from bulk.manifest.chosen_jobs import chosen_of
+from bulk.manifest.credential_specs import kind_of
 from bulk.manifest.fields import Fields
 from bulk.manifest.jobs import jobs_of
-from bulk.manifest.manifest import Manifest
+from bulk.manifest.manifest import Manifest, Platform
 from bulk.manifest.settings import NAME, Overrides, item_limit, limits_of, platform_of, read_platform
 
 __all__ = ["Overrides", "read_manifest", "read_platform"]
@@ -101,8 +103,20 @@ def _manifest(
         variables=dict(overrides.variables),
         chosen=None if chosen is None else tuple(sorted(chosen)),
         audit=audit,
-        notes=(*platform_section.notes_on(platform.base_url), *notes),
+        notes=(*platform_section.notes_on(platform.base_url), *_notes_on_pools(platform), *notes),
     )
+
+
+def _notes_on_pools(platform: Platform) -> Iterator[str]:
+    """Yield what the vendor's terms say of pools, where there is one on its own hosts."""
+    host = urlsplit(platform.base_url).hostname or ""
+    is_theirs = host in ("github.com", "api.github.com") or host.endswith(".ghe.com")
+    for name, source in platform.credentials.items():
+        if is_theirs and kind_of(source) == "pool":
+            yield (
+                f"credential {name!r} is a pool: GitHub's terms forbid sharing tokens to exceed its rate limits; "
+                "an App has budgets that are meant for this"
+            )
 
 
 def _credential_names(root: Node, overrides: Overrides) -> Mapping[str, str]:
