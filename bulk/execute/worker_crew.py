@@ -6,7 +6,6 @@ only one.
 
 from collections.abc import Callable
 
-import anyio
 from anyio.abc import TaskGroup
 
 from bulk.execute.workers import Workers
@@ -17,8 +16,6 @@ from bulk.schedule.queues import Queue
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
 
-LOOK_S = 0.25
-"""How often it is looked whether a queue may have more workers (seconds)."""
 FOR_EACH = 3
 """Workers in all for each request that may be in flight (count): most of them wait for a budget."""
 FEWEST = 4
@@ -82,4 +79,4 @@ class WorkerCrew:
                     else:
                         group.start_soon(self._workers.work, queue, self._permit_queue(*key))
                 self._started[key] = max(wanted, self._started.get(key, 0))
-            await anyio.sleep(LOOK_S)
+            await self._scheduler.account_ended.wait()

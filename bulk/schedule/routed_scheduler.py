@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+import anyio
+
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import Outcome
 from bulk.schedule.board import Board
@@ -13,7 +15,12 @@ from bulk.schedule.scheduler import Scheduler
 
 
 class RoutedScheduler(Scheduler):
-    """Keeps a queue for each account of such a job; of others it is a `Scheduler`."""
+    """Keeps a queue for each account of such a job; of others it is a `Scheduler`.
+
+    Attributes:
+        routed: such jobs, by number.
+        account_ended: is set, and another one takes its place, when an account has no items left or can't go on.
+    """
 
     def __init__(
         self,
@@ -28,6 +35,7 @@ class RoutedScheduler(Scheduler):
         self.routed: dict[int, RoutedJob] = {}
         self._queues_of: dict[int, list[Queue]] = {}
         self._feeds: dict[tuple[int, int], Feed] = {}
+        self.account_ended = anyio.Event()
 
     def route(self, number: int, routed: RoutedJob) -> None:
         """The items of a job are apart by account, each of which has a queue of its own. Before `begin`."""
@@ -119,8 +127,23 @@ class RoutedScheduler(Scheduler):
             if not routed.left[routed.account(index)]:
                 self._drop(job, routed.account(index))
 
+    def close(self, queue: Queue) -> None:
+        """Offer nothing more there."""
+        super().close(queue)
+        self._tell()
+
+    def stop(self) -> None:
+        """Offer nothing more at all."""
+        super().stop()
+        self._tell()
+
+    def _tell(self) -> None:
+        ended, self.account_ended = self.account_ended, anyio.Event()
+        ended.set()
+
     def _drop(self, job: int, account: int) -> None:
         """An account has no items left: whoever waits for its budget waits for nothing."""
+        self._tell()
         feed = self._feeds.pop((job, account), None)
         if feed is not None:
             tier = self._queues_of[job][account].tiers[self.priorities[job]]

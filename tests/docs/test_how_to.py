@@ -29,6 +29,9 @@ ASKED = {"migration", "snapshots", "audit", "notebooks", "private-ca", "proxy", 
     "monitoring",
     "web-page",
     "several-machines",
+    "app",
+    "vault",
+    "pools",
 }
 
 

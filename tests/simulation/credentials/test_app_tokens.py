@@ -1,0 +1,65 @@
+"""An App for a whole day, with a platform whose clock is wrong: its tokens are renewed in time, and not more often."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bulk.sandbox.areas.served import AREAS
+from bulk.sandbox.settings import RateLimit
+from tests.simulation.world import HOURS, simulate, world
+
+HOURLY = 12
+
+
+def seed(installations: int, hours: int) -> str:
+    """So many installations, each with as many repositories as its budget reads in that time."""
+    made = [{"prefix": "org-", "count": installations, "each": hours * HOURLY}]
+    return json.dumps({"apps": [{"slug": "fleet", "client_id": "Iv1.fleet", "installations": made}]})
+
+
+def journal(path: Path) -> list[dict[str, object]]:
+    """The lines of the sandbox's journal."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("installations", "hours", "skew_s"),
+    [
+        (2, 4, -300.0),
+        pytest.param(50, 24, -300.0, marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
+        pytest.param(50, 24, 300.0, marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
+    ],
+)
+def test_hours_of_an_app(tmp_path: Path, installations: int, hours: int, skew_s: float) -> None:
+    """Nothing is ever sent with a token that has ended, each installation mints once in 55 minutes, and every budget is
+    used in full: for hours, the platform's clock five minutes wrong."""
+
+    async def main() -> None:
+        limits = {"core": RateLimit(HOURLY, 3600)}
+        async with world(
+            tmp_path, seed_data=seed(installations, hours), limits=limits, platform_skew_s=skew_s, areas=AREAS
+        ) as made:
+            (tmp_path / "app.pem").write_bytes((tmp_path / "platform" / "fleet.private-key.pem").read_bytes())
+            (tmp_path / "app.pem").chmod(0o600)
+            items = [
+                {"owner": f"org-{owner}", "repo": f"repo-{number:05d}"}
+                for owner in range(1, installations + 1)
+                for number in range(hours * HOURLY)
+            ]
+            app = {"app": {"client_id": "Iv1.fleet", "private_key": "file:app.pem"}}
+            jobs = {"reads": {"operation": "readme.get", "credential": "fleet", "items": items}}
+            manifest = made.write("day", jobs, {"pace": "burst"}, credentials={"fleet": app})
+            report = await made.run(manifest)
+            assert report.exit_code == 0, made.runs[-1].last_status
+        lines = journal(made.journal_path)
+        reads = [line for line in lines if str(line["path"]).endswith("/readme")]
+        refused = [line["path"] for line in lines if line["status"] not in (200, 201)]
+        assert refused in ([], ["/api/v3/app/installations"])  # the first JWT, before the platform's time is known
+        assert len(reads) == len(items)
+        mints = Counter(str(line["path"]) for line in lines if "access_tokens" in str(line["path"]))
+        assert len(mints) == installations
+        assert all(abs(count - hours * 60 / 55 - 0.5) <= 1.5 for count in mints.values()), mints
+
+    simulate(main, at_most_s=(hours + 1) * HOURS, tick_s=600.0)
