@@ -2,7 +2,8 @@
 
 Who is drained must not hold up the others, in whatever order the items stand. Each account's next items are found by
 the place of its next one; what lies there of others is put by for them, as long as not too much is. So every item of a
-mixed source is read once, and of one in the order of owners nothing is read that nobody can send.
+mixed source is read once, and of one in the order of owners nothing is read that nobody can send. Only reads go this
+way, whose order nobody relies on: what was put by for an account may lie behind what it has still to find.
 """
 
 from array import array

@@ -1,0 +1,85 @@
+"""Credentials as maps: every mistake has its line, and shows no value."""
+
+from pathlib import Path
+
+import pytest
+
+from bulk.errors import ManifestError
+from bulk.manifest.credential_specs import AppSpec, PoolSpec, TokenSpec, spec_of
+from bulk.manifest.reading import Overrides, read_manifest
+
+HEAD = """version: 1
+platform:
+  base_url: https://code.example.com/api/v3
+  credentials:
+"""
+JOBS = """
+jobs:
+  r: {operation: readme.get, items: [{owner: acme, repo: api}]}
+"""
+
+
+def read(tmp_path: Path, credentials: str, jobs: str = JOBS, **options: object):
+    """The manifest."""
+    (tmp_path / "m.yaml").write_text(HEAD + "".join(f"    {line}\n" for line in credentials.splitlines()) + jobs)
+    return read_manifest(tmp_path / "m.yaml", Overrides(**options), {})
+
+
+def test_what_maps_become(tmp_path: Path) -> None:
+    """Paths are seen from the manifest; an App may be named by its number and have several keys; a file of its own
+    beats the manifest."""
+    (tmp_path / "c.yaml").write_text("bot: {token: 'env:BOT', identity: robot}\n")
+    found = read(
+        tmp_path,
+        "default: {app: {app_id: 12, private_key: [file:a.pem, env:B], installation: 5}}\n"
+        "bot: env:OTHER\nreaders: {pool: [bot]}",
+        credentials_file=tmp_path / "c.yaml",
+    ).platform.credentials
+    assert spec_of(found["default"], AppSpec) == AppSpec("12", (f"file:{tmp_path}/a.pem", "env:B"), installation=5)
+    assert spec_of(found["bot"], TokenSpec) == TokenSpec("env:BOT", "robot")
+    assert spec_of(found["readers"], PoolSpec) == PoolSpec(("bot",))
+
+
+@pytest.mark.parametrize(
+    ("credentials", "message"),
+    [
+        ("a: {}", "m.yaml:5: platform.credentials.a: expected a place of a token"),
+        ("a: {app: {client_id: x}}", "5: platform.credentials.a.app: expected private_key"),
+        ("a: {app: {private_key: file:x}}", "an App is named by client_id, or by app_id"),
+        ("a: {app: {client_id: x, private_key: ghp_abcdefgh}}", "never the token itself"),
+        ("a: {app: {client_id: x, sign: env:KEY}}", "expected command:PROGRAM"),
+        ("a: {app: {client_id: x, private_key: file:x, installation: 0}}", "the number of an installation"),
+        ("a: {app: {client_id: x, private_kez: file:x}}", "did you mean private_key?"),
+        ("a: {pool: []}", "expected at least one"),
+        ("a: {pool: [b]}", "its member b is no credential of this manifest"),
+        ("b: {pool: [default]}\na: {pool: [b]}", "is a pool or an App"),
+        ("a: {token: env:X, login: y}", "not both"),
+    ],
+)
+def test_mistakes(tmp_path: Path, credentials: str, message: str) -> None:
+    """Each is told with its place, and what was expected; the value is not shown."""
+    with pytest.raises(ManifestError) as refused:
+        read(tmp_path, credentials)
+    assert message in str(refused.value)
+    assert "ghp_abcdefgh" not in str(refused.value)
+
+
+def test_what_a_credential_is_not_for(tmp_path: Path) -> None:
+    """An App reads no license, and a pool writes nothing unless that is insisted on."""
+    app = "default: {app: {client_id: x, private_key: file:x}}"
+    with pytest.raises(ManifestError, match=r"takes no tokens of Apps for license\.get"):
+        read(tmp_path, app, "\njobs:\n  r: {operation: license.get, items: [{}]}\n")
+    write = (
+        "\njobs:\n  r: {operation: contents.delete, credential: p, items: [{owner: a, repo: b, path: c, message: d}]}\n"
+    )
+    with pytest.raises(ManifestError, match="the pool 'p' is for reads"):
+        read(tmp_path, "p: {pool: [default]}", write)
+    assert read(tmp_path, "p: {pool: [default], writes: true}", write).jobs
+
+
+def test_the_vendors_terms(tmp_path: Path) -> None:
+    """A pool on the vendor's own hosts gets a note, elsewhere none."""
+    text = (HEAD + "    p: {pool: [default]}\n" + JOBS).replace("code.example.com/api/v3", "api.github.com")
+    (tmp_path / "m.yaml").write_text(text)
+    assert any("terms forbid" in note for note in read_manifest(tmp_path / "m.yaml", Overrides(), {}).notes)
+    assert not any("terms" in note for note in read(tmp_path, "p: {pool: [default]}").notes)

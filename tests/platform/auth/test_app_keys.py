@@ -1,0 +1,100 @@
+"""JSON web tokens of an App: what they say, and what is wrong with a key."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from bulk.errors import CredentialMissing
+from bulk.manifest.credential_specs import AppSpec, kind_of, spec_of, text_of
+from bulk.platform.auth.app_keys import AppSigner
+
+NOW = 1_800_000_000.7
+
+
+@pytest.fixture(scope="module")
+def key() -> rsa.RSAPrivateKey:
+    """A key."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def pem_of(key: rsa.RSAPrivateKey) -> str:
+    """As PEM."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def test_a_jwt_says_who_and_for_how_long(key, tmp_path: Path) -> None:
+    """It begins a minute before, ends nine minutes after, names the App, and its key's other half verifies it; a key in
+    a variable may have its line ends written out."""
+    (tmp_path / "app.pem").write_text(pem_of(key))
+    (tmp_path / "app.pem").chmod(0o600)
+    variables = {"KEY": pem_of(key).replace("\n", "\\n")}
+    for source in ("file:app.pem", "env:KEY"):
+        signer = AppSigner("app", AppSpec("Iv1.x", (source,)), variables, tmp_path)
+        token = signer.signed(NOW).reveal()
+        options = {"verify_exp": False, "verify_iat": False}
+        claims = jwt.decode(token, key.public_key(), algorithms=["RS256"], options=options)
+        assert claims == {"iat": int(NOW) - 60, "exp": int(NOW) + 540, "iss": "Iv1.x"}
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "reason"),
+    [
+        ("no key", 0o600, "no private key"),
+        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", 0o600, "no RSA key that can be used"),
+        ("-----BEGIN PRIVATE KEY-----", 0o640, "chmod 600"),
+    ],
+)
+def test_what_is_wrong_with_a_key(tmp_path: Path, content: str, mode: int, reason: str) -> None:
+    """A key that can't be used is refused with the reason, which does not show it."""
+    (tmp_path / "app.pem").write_text(content)
+    (tmp_path / "app.pem").chmod(mode)
+    signer = AppSigner("app", AppSpec("Iv1.x", ("file:app.pem",)), {}, tmp_path)
+    with pytest.raises(CredentialMissing) as refused:
+        signer.signed(NOW)
+    assert reason in str(refused.value)
+    assert "AAAA" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("print('c2hvcnQ=')", "no RSA signature"),
+        ("raise SystemExit(3)", "exit code 3"),
+    ],
+)
+def test_a_program_that_signs_badly(tmp_path: Path, program: str, reason: str) -> None:
+    """A program that gives no signature is named as the reason."""
+    (tmp_path / "sign.py").write_text(program)
+    spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
+    with pytest.raises(CredentialMissing, match=reason):
+        AppSigner("app", spec, {}, tmp_path).signed(NOW)
+
+
+def test_a_program_signs(tmp_path: Path) -> None:
+    """It gets head and claims on its standard input, and an environment without what an `env:` names."""
+    (tmp_path / "sign.py").write_text(
+        "import base64, os, sys\n"
+        "got = sys.stdin.buffer.read()\n"
+        "assert 'NAMED_BY_ENV' not in os.environ and got.count(b'.') == 1\n"
+        "print(base64.b64encode(b'x' * 256).decode())\n"
+    )
+    environ = {"NAMED_BY_ENV": "value-of-a-secret"}
+    AppSigner("other", AppSpec("Iv1.y", ("env:NAMED_BY_ENV",)), environ, tmp_path)
+    spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
+    token = AppSigner("app", spec, environ, tmp_path).signed(NOW).reveal()
+    assert base64.urlsafe_b64decode(token.rpartition(".")[2] + "==") == b"x" * 256
+
+
+def test_a_spec_is_a_text() -> None:
+    """What a manifest says of an App is remembered as a text, and read again as the same."""
+    spec = AppSpec("Iv1.x", ("file:/a", "env:B"), installation=7, permissions="all")
+    text = text_of("app", spec)
+    assert (kind_of(text), spec_of(text, AppSpec)) == ("app", spec)
+    assert kind_of("env:BULK_TOKEN") == ""
