@@ -96,7 +96,7 @@ def test_a_store_that_crashes_is_waited_for(tmp_path: Path) -> None:
     server = Server()
     try:
         server.start()
-        store = new_store(f"postgresql://postgres@127.0.0.1:{server.port}/postgres")
+        store = new_store(server.store())
         with cluster(store, tmp_path, WORK, *FAULTS) as made:
             submitted = made.home.run("submit", "manifest.yaml", "--store", store, "--yes")
             made.wait_for_effects(60)

@@ -1,6 +1,7 @@
 """Credentials as maps: every mistake has its line, and shows no value."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ jobs:
 """
 
 
-def read(tmp_path: Path, credentials: str, jobs: str = JOBS, **options: object):
+def read(tmp_path: Path, credentials: str, jobs: str = JOBS, **options: Any):
     """The manifest."""
     (tmp_path / "m.yaml").write_text(HEAD + "".join(f"    {line}\n" for line in credentials.splitlines()) + jobs)
     return read_manifest(tmp_path / "m.yaml", Overrides(**options), {})

@@ -1,6 +1,7 @@
 """The items of a job apart by account: each once, whoever asks and however often."""
 
 from array import array
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ class Rows:
 
     def take(self, count, next_left, *, near=None):
         """As `EntryStream.take`."""
-        found = []
+        found: list[Any] = []
         wanted = next_left(self._next)
         while len(found) < count and wanted < self._count:
             assert wanted >= self._next, "a stream never goes back"

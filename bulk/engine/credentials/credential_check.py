@@ -10,7 +10,7 @@ from datetime import datetime
 
 from bulk.clock import Clock
 from bulk.engine.credentials.kept_answers import ASK_USER, SCOPES
-from bulk.engine.run import ASK_LIMITS
+from bulk.engine.engine_room import ASK_LIMITS
 from bulk.errors import CredentialMissing, CredentialRefused, RunStopped
 from bulk.manifest.manifest import Job, Manifest
 from bulk.model import Failure, Reply, Request

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -38,7 +39,7 @@ def test_a_jwt_says_who_and_for_how_long(key, tmp_path: Path) -> None:
     for source in ("file:app.pem", "env:KEY"):
         signer = AppSigner("app", AppSpec("Iv1.x", (source,)), variables, tmp_path)
         token = signer.signed(NOW).reveal()
-        options = {"verify_exp": False, "verify_iat": False}
+        options: Any = {"verify_exp": False, "verify_iat": False}
         claims = jwt.decode(token, key.public_key(), algorithms=["RS256"], options=options)
         assert claims == {"iat": int(NOW) - 60, "exp": int(NOW) + 540, "iss": "Iv1.x"}
 
