@@ -21,7 +21,6 @@ JSON_BODY_BYTES = 32 * 1024 * 1024
 RAW_BODY_BYTES = 100 * 1024 * 1024
 """Most bytes of a file's content: the platform's own limit for contents (specification, Limits)."""
 
-
 UNSEEN: Final = msgspec.UNSET
 """The before-image of a write whose operation did not look; None says that nothing was there."""
 

@@ -77,6 +77,8 @@ async def execute(
     credentials = credentials_of(manifest, environ, around.clock)
     around.environ = environ
     with Claim.take(run_dir) as claim:
+        if claim.has_ledger:  # else the check says first what is wrong with the items
+            await _read_tokens(credentials, manifest, around)
         priorities = {job.name: job.priority for job in manifest.jobs}
         steering = Steering(manifest.name, manifest.limits, priorities, around.clock)
         server = ControlServer(run_dir, steering, around.clock)
@@ -86,6 +88,18 @@ async def execute(
             return await held.run(credentials, stdin, again)
 
         return await _served(server, body) if around.is_steered else await body()
+
+
+async def _read_tokens(credentials: Mapping[str, AnyCredential], manifest: Manifest, around: Surroundings) -> None:
+    """Read the tokens that the jobs use, but for those of Apps, which are made when they are needed.
+
+    Raises:
+        CredentialMissing: a source has none.
+    """
+    for name in {job.credential: None for job in manifest.jobs}:
+        credential = credentials[name]
+        if isinstance(credential, Credential):
+            await beside(around.disk, credential.read)
 
 
 async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) -> Report:
@@ -237,10 +251,7 @@ class _Held:
             if not claim.has_ledger:
                 await beside(around.disk, lambda: _name(run_dir, origin, manifest))
             prepared = await prepare(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
-            for name in {job.credential: None for job in manifest.jobs}:
-                credential = credentials[name]
-                if isinstance(credential, Credential):  # an App gets its tokens when they are needed
-                    await beside(around.disk, credential.read)
+            await _read_tokens(credentials, manifest, around)
             return prepared
         except BulkError as flaw:
             if flaw.exit_code == ExitCode.UNUSABLE:

@@ -20,11 +20,11 @@ from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain, scheduler_for
 from bulk.engine.engine_room import EngineRoom
-from bulk.engine.snapshot import Snapshot
+from bulk.engine.status.snapshot import Snapshot
+from bulk.engine.status.warnings import FailureWarnings
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.time_limit import TimeLimit
 from bulk.engine.tuning import quiet_collector
-from bulk.engine.warnings import FailureWarnings
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.execute.combined_run import CombinedRun
 from bulk.execute.hand_over import HandOver

@@ -21,10 +21,13 @@ from aiolimiter import AsyncLimiter
 from bulk.clock import Clock
 from bulk.errors import CredentialRefused
 from bulk.govern.budgets.buckets import LATE_S, Bucket
+from bulk.govern.peers import Tokens
 from bulk.govern.token_expiry import TokenExpiry
 from bulk.platform.auth.secrets import Secret
 from bulk.status import WaitKind
 
+NO_TOKEN = Secret("-")
+"""In the place of a token that was not minted yet."""
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""
 YOUNG_S, YOUNG_TRIES = 10.0, 3
@@ -68,31 +71,6 @@ class Trust(StrEnum):
 
 
 _PROVEN = Trust.PROVEN
-
-
-class Tokens(Protocol):
-    """What stands in for the bucket of a permit queue where workers share it; `leased_tokens.LeasedTokens` is one."""
-
-    def ready_at(self, now: float) -> float:
-        """Return when a token may be taken (monotonic)."""
-
-    def take(self, now: float) -> tuple[int, int]:
-        """Take one that may be; return its window and its hold."""
-
-    def ended(self, hold: int) -> None:
-        """A request is not under way any more."""
-
-    def return_unused(self, hold: int) -> None:
-        """It cost nothing."""
-
-    def exhausted(self, window: int) -> None:
-        """The platform said that nothing is left in that window."""
-
-    def look(self, *, is_unlimited: bool | None = None) -> None:
-        """Somebody said that there may be more; `is_unlimited`: `/rate_limit` was answered, and names no limit."""
-
-    async def run(self) -> None:
-        """Lease what is wanted, until cancelled."""
 
 
 class Permit:

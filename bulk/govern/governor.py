@@ -14,7 +14,7 @@ import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
-from bulk.govern.accounts import Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
+from bulk.govern.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
 from bulk.govern.budgets import charges, pacing, stated_limits, unusable
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
@@ -23,24 +23,12 @@ from bulk.govern.obstacles import Obstacles
 from bulk.govern.peers import Peers
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import Reachability
-from bulk.govern.reactions import FAILURES, PROVING, follow
+from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.token_expiry import TokenExpiry
 from bulk.model import Failure, FailureKind, Reply
-from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
 from bulk.status import WaitKind
-
-UNPACED_FIRST = 32
-"""So many requests go at full speed before pacing begins: they show whether what is asked for must be paid for."""
-
-TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
-"""Weight of the newest trip in the mean, and the most of a window that is left for its last request to be answered."""
-
-NO_TOKEN = Secret("-")
-"""In the place of a token that was not minted yet."""
-
-BUSY_WHY = "platform busy (Retry-After)"
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
@@ -95,11 +83,10 @@ class Governor:
 
     def _opened(self, account: Account, categories: Iterable[str]) -> Account:
         peers = self.peers
-        if peers is not None:
-            account.changed = peers.changed
         for category in categories:
             queue = account.queues[category] = PermitQueue(account, category)
             if peers is not None:
+                account.changed = peers.changed
                 queue.tokens = LeasedTokens(queue, self.time, self.concurrency, self._wishes(queue), peers, self.clock)
         self.accounts[account.name] = account
         self._queues.extend(account.queues.values())
@@ -177,7 +164,7 @@ class Governor:
         permit.is_settling = is_settling
         queue.used += 1
         queue.granted += 1
-        if queue.granted == UNPACED_FIRST:
+        if queue.granted == pacing.UNPACED_FIRST:
             self.refresh_pace(queue, now)
         account.in_flight += 1
         self.concurrency.in_flight += 1
@@ -236,9 +223,9 @@ class Governor:
         """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
         bucket = queue.bucket if queue.tokens is None else None  # who leases tokens has them paced
         queue.rate = None
-        if bucket is not None and self.policy.is_even and queue.granted >= UNPACED_FIRST:
+        if bucket is not None and self.policy.is_even and queue.granted >= pacing.UNPACED_FIRST:
             work = self._work_left(queue.account.name, queue.category)
-            trip_s = min(queue.trip_s, bucket.window_s * TRIP_SHARE)
+            trip_s = min(queue.trip_s, bucket.window_s * pacing.TRIP_SHARE)
             seconds_left = bucket.reset_at - self.time.latest(now) - trip_s
             queue.rate = pacing.rate(bucket.available, work, seconds_left, bucket.window_s)
         queue.is_paced = queue.rate is not None
@@ -299,7 +286,7 @@ class Governor:
         elif permit.window:
             charges.date(permit, reply)
         self.heard(reply, permit.granted, now)
-        queue.trip_s += TRIP_MEMORY * (now - permit.granted - queue.trip_s)
+        queue.trip_s += pacing.TRIP_MEMORY * (now - permit.granted - queue.trip_s)
         kind = verdict.kind
         if permit.generation == account.generation and kind in PROVING:
             account.prove(permit.granted)

@@ -22,6 +22,31 @@ class SendDeadline:
     at: float
 
 
+class Tokens(Protocol):
+    """What stands in for the bucket of a permit queue where workers share it; `leased_tokens.LeasedTokens` is one."""
+
+    def ready_at(self, now: float) -> float:
+        """Return when a token may be taken (monotonic)."""
+
+    def take(self, now: float) -> tuple[int, int]:
+        """Take one that may be; return its window and its hold."""
+
+    def ended(self, hold: int) -> None:
+        """A request is not under way any more."""
+
+    def return_unused(self, hold: int) -> None:
+        """It cost nothing."""
+
+    def exhausted(self, window: int) -> None:
+        """The platform said that nothing is left in that window."""
+
+    def look(self, *, is_unlimited: bool | None = None) -> None:
+        """Somebody said that there may be more; `is_unlimited`: `/rate_limit` was answered, and names no limit."""
+
+    async def run(self) -> None:
+        """Lease what is wanted, until cancelled."""
+
+
 class Peers(Protocol):
     """The other workers, as one of them reaches them.
 

@@ -22,6 +22,8 @@ PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMI
 FAILURES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR, VerdictKind.BAD_RESPONSE))
 """Answers that serve nobody, and have nothing to do with limits or with the credential."""
 
+BUSY_WHY = "platform busy (Retry-After)"
+
 
 def follow(
     permit: Permit, verdict: Verdict, now: float, concurrency: AdaptiveLimit, unexplained_s: float

@@ -19,14 +19,11 @@ import msgspec
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.exit_codes import COMPLETE, SIGNALLED
 from bulk.ledger import chunks, companion_files, database, results, rows, saved_files, seal
-from bulk.ledger.database import LEDGER
 from bulk.ledger.digests import chain as digests
-from bulk.ledger.digests.chain import Chain, LeafKind
 from bulk.ledger.digests.file_digests import forget_files, note_files
 from bulk.ledger.directory import RESULTS, Claim, refusing
 from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
 from bulk.ledger.records import Action, Entry, Intent, Minute, Point, Record, RunIdentity, StoredTally
-from bulk.ledger.results import ResultsFile
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
@@ -55,13 +52,13 @@ class Ledger:
         self,
         claim: Claim,
         connection: sqlite3.Connection,
-        file: ResultsFile,
+        file: results.ResultsFile,
         epoch: int,
         reached: Callable[[Point], None],
     ) -> None:
         self.run_dir, self.epoch = claim.path, epoch
         self._claim, self._connection, self._file, self._reached = claim, connection, file, reached
-        self._path = claim.path / LEDGER
+        self._path = claim.path / database.LEDGER
         self._inode = self._path.stat().st_ino
         self.began_at = float(connection.execute("SELECT min(started_at) FROM epochs").fetchone()[0])
         self._words = rows.read_words(connection)
@@ -71,7 +68,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._chunks = chunks.open_chunks(connection, file.fd, file.end)
         self.sealing = seal.Sealing(claim.path, connection)
-        self.chain = Chain(connection)
+        self.chain = digests.Chain(connection)
 
     @classmethod
     def open(
@@ -101,7 +98,7 @@ class Ledger:
             RunStopped: the disk is full.
         """
         claim = Claim.take(run_dir) if claim is None else claim
-        path, results_path = claim.path / LEDGER, claim.path / RESULTS
+        path, results_path = claim.path / database.LEDGER, claim.path / RESULTS
         with contextlib.ExitStack() as undo, refusing(claim.path), database.reading(path, is_opening=True):
             undo.callback(claim.release)
             if path.exists():
@@ -113,7 +110,7 @@ class Ledger:
             generation, end = refuse_changed(path, identity)
             results.settle_rewrite(results_path, generation)
             refuse_newer_results(path, results_path, end, writes)
-            file = ResultsFile.open(results_path, end)
+            file = results.ResultsFile.open(results_path, end)
             undo.callback(file.close)
             with database.open_reader(path) as reader:
                 chunks.refuse_edited(reader, file.fd, end, file.path)
@@ -158,8 +155,8 @@ class Ledger:
                     insert(connection, "outcomes", outcomes)
                     connection.executemany(rows.CLOSE_INTENT, closed)
                     connection.executemany(rows.KEEP_BEFORE, before_rows)
-                    leaves = [digests.row_leaf(LeafKind.INTENT, row) for row in intent_rows]
-                    leaves += [digests.row_leaf(LeafKind.BEFORE, row) for row in before_rows]
+                    leaves = [digests.row_leaf(digests.LeafKind.INTENT, row) for row in intent_rows]
+                    leaves += [digests.row_leaf(digests.LeafKind.BEFORE, row) for row in before_rows]
                     leaves += digests.line_leaves(((row[0], row[1]) for row in outcomes), lines, lengths)
                     self.chain.add(connection, leaves)
                     connection.executemany(rows.ADD_COUNT, sums)
@@ -296,7 +293,7 @@ class Ledger:
                 reason = redact(why.encode("utf-8", "replace").decode())
                 ended = (status.at, exit_code, reason, rows.status_json(status), self.epoch)
                 connection.execute(rows.END_EPOCH, ended)
-                self.chain.add(connection, (digests.other_leaf(LeafKind.ENDED, (ended,)),))
+                self.chain.add(connection, (digests.other_leaf(digests.LeafKind.ENDED, (ended,)),))
             self.chain.accept()
             self._is_finished = True
         self._reached(Point.ENDED)

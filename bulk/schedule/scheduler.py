@@ -38,8 +38,7 @@ class Scheduler:
         is_paused: nothing is offered for a while, and that is no end.
         is_passing_by: items that are never offered still get their outcomes: nothing in flight is no end.
         stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
-        finds: feeds whose next item lies far on.
-        numbers: of the jobs, by name.
+        finds: feeds whose next item lies far on. numbers: of the jobs, by name.
         priorities: in force. tier_of: where items of a job are offered; both by number of the job, see `priorities.py`.
     """
 
@@ -395,17 +394,7 @@ class Scheduler:
 
     def _end_if_stalled(self) -> None:
         """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""
-        if self.is_complete:
-            self.stop()
-            return
-        is_busy = (
-            self.board.expects_more
-            or self.is_paused
-            or self.is_passing_by
-            or self._making
-            or self._far
-            or self._copying
-            or self._skipping
-        )
-        if self.in_flight == 0 and not is_busy and not any(self.has_work(queue) for queue in self.queues.values()):
+        is_waiting = self.board.expects_more or self.is_paused or self.is_passing_by or self.in_flight > 0
+        is_busy = is_waiting or self._making or self._far or self._copying or self._skipping
+        if self.is_complete or not (is_busy or any(map(self.has_work, self.queues.values()))):
             self.stop()

@@ -280,7 +280,7 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizations
             if listing.flaw is not None:
                 return [listing.flaw] * len(items)
             assigned |= by_login(listing.entries).keys()
-        return [_added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
+        return [teams.added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
         listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
@@ -347,7 +347,7 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizati
         befores = [teams.divided(items[place].organization_slugs, before)[0] for place in shared_by]
         for chunk in teams.chunks(held):
             yield teams.write(items[0], "remove", chunk, shared_by, befores)
-        return [_removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
+        return [teams.removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
         listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
@@ -385,21 +385,3 @@ def _shared_out(
         own.append([org for org in new if is_wanted(org)])
         sent.update((org, new[org]) for org in own[-1])
     return own, list(sent.values())
-
-
-def _added(item: OrganizationsItem, own: set[str], assigned: set[str]) -> Outcome:
-    """`own`: what was sent for this item. `assigned`: what the team has now. All folded."""
-    there, missing = teams.divided(item.organization_slugs, assigned)
-    added, present = teams.divided(there, own)
-    result = {"added": added, "present": present}
-    if missing:
-        message = f"the platform did not assign {item.enterprise_team} to {', '.join(missing)}: no such organization?"
-        return failed(ErrorCode.NOT_FOUND, message, http_status=200, result={**result, "missing": missing})
-    return succeeded(result) if added else unchanged(result)
-
-
-def _removed(item: OrganizationsItem, own: set[str]) -> Outcome:
-    """`own`: what was sent for this item, folded."""
-    removed, absent = teams.divided(item.organization_slugs, own)
-    result = {"removed": removed, "absent": absent}
-    return succeeded(result) if removed else unchanged(result)

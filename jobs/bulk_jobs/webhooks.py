@@ -3,7 +3,7 @@
 Nothing in the specification says that two webhooks must differ, so a creation looks first, remembers the ids that it
 saw, and after a lost answer looks for a new one. Webhooks of OAuth applications are shown to those alone: that one is
 not listed does not say that it is not there for somebody else. Source: specification, Organization webhooks;
-operations.md, rows of hooks; open-points.md (deliveries).
+operations.md, rows of hooks. Deliveries are in `webhook_deliveries.py`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -30,11 +30,10 @@ from bulk.model import (
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
-from bulk_jobs.result_types import Delivery, Numbered, Webhook, WebhookConfig
+from bulk_jobs.result_types import Numbered, Webhook, WebhookConfig
 from bulk_jobs.shared import creations, event_names, hook_settings, pages, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
-_DELIVERIES = proofs.listing({})
 _NOT_COMPARED = "it exists; its secret, user name and password can't be compared"
 
 
@@ -115,39 +114,6 @@ class GetWebhookConfig(ProvesAbsence[HookItem], Returns[WebhookConfig]):
 
     def steps_or_absent(self, item: HookItem) -> Steps:
         return _unless_listed(item, lambda hook: hook["config"])
-
-
-class DeliveriesItem(HookItem, frozen=True, kw_only=True):
-    """Which webhook, and which of its deliveries."""
-
-    status: (
-        Annotated[Literal["success", "failure"], Meta(description="only deliveries that ended like this")] | None
-    ) = None
-
-
-class ListDeliveries(Operation[DeliveriesItem], Returns[list[Delivery]]):
-    """Read what a webhook was sent and how that went, newest first.
-
-    Requests:  1 for every 100 deliveries.
-    Category:  core. Lane: none.
-    Result:    the deliveries, as an array.
-    Lost answer: a read is repeated.
-    Source:    Organization webhooks, GET /orgs/{org}/hooks/{hook_id}/deliveries.
-    """
-
-    name = "webhook.deliveries"
-    access = accesses.HOOKS_READ
-    Item = DeliveriesItem
-    is_momentary = True
-    example: ClassVar = {"org": "acme-ops", "hook_id": 4001, "status": "failure"}
-
-    def check(self, item: DeliveriesItem) -> Iterator[ItemFlaw]:
-        return hook_settings.flaws_of_organization(item)
-
-    def steps(self, item: DeliveriesItem) -> Steps:
-        return pages.outcome_of(
-            (yield from pages.read_all(f"{hook_path(item)}/deliveries", _DELIVERIES, status=item.status))
-        )
 
 
 class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bulk.cli import app
 from bulk.cli.options import LIMITS, PLATFORM, overriding
 from bulk.errors import UsageError
 from bulk.manifest.reading import Overrides
@@ -65,9 +64,3 @@ def test_a_token_instead_of_a_source_is_refused_and_not_repeated(text: str) -> N
     with pytest.raises(UsageError) as refused:
         parsed("--credential", text)
     assert "ghp_canary" not in str(refused.value)
-
-
-def test_what_every_command_does_fits_a_line() -> None:
-    """At 80 columns the list of commands cuts no summary."""
-    listed = CliRunner().invoke(app.commands, ["--help"], terminal_width=80).output
-    assert "..." not in listed.replace("[ARGS]...", "")

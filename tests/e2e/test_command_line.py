@@ -13,8 +13,9 @@ from tests.e2e.support.measured import measure
 from tests.e2e.support.platform import BULK
 
 COMMANDS = [
-    "run", "plan", "check", "status", "report", "runs", "watch", "pause", "resume", "stop", "set", "retry", "diff",
-    "operations", "rate-limit", "init", "examples", "sandbox", "demo", "completion",
+    "run", "plan", "approve", "check", "status", "report", "runs", "watch", "serve", "pause", "resume", "stop", "set",
+    "retry", "diff", "audit", "schedule", "tables", "sql", "undo", "verify", "operations", "rate-limit", "credentials",
+    "login", "init", "examples", "store", "worker", "submit", "export", "forget", "sandbox", "demo", "completion",
 ]  # fmt: skip
 HELP_S = 0.3
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.engine.warnings import WARN_AFTER, FailureWarnings
+from bulk.engine.status.warnings import WARN_AFTER, FailureWarnings
 from bulk.model import ErrorCode, Outcome, failed, skipped, succeeded
 
 NOT_FOUND, FORBIDDEN = failed(ErrorCode.NOT_FOUND, "?"), failed(ErrorCode.FORBIDDEN, "?")

@@ -8,7 +8,8 @@ import pytest
 from bulk.model import UNSEEN, Effect, ErrorCode, Lost, OutcomeKind
 from bulk.operation import find
 from bulk_jobs.shared.hook_settings import MASK
-from bulk_jobs.webhooks import CreateWebhook, DeleteWebhook, GetWebhook, GetWebhookConfig, ListDeliveries, ListWebhooks
+from bulk_jobs.webhook_deliveries import ListDeliveries
+from bulk_jobs.webhooks import CreateWebhook, DeleteWebhook, GetWebhook, GetWebhookConfig, ListWebhooks
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 CREATE, DELETE, LIST = CreateWebhook(), DeleteWebhook(), ListWebhooks()

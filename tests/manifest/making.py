@@ -92,7 +92,7 @@ def a_job(
     """A job made by hand, of an operation that is not installed."""
     if isinstance(items, Path):
         return Job(number=number, name=name, operation=operation, items_path=items, **more)
-    return Job(number=number, name=name, operation=operation, items=tuple(items), **more)
+    return Job(number=number, name=name, operation=operation, items=tuple(items), **{"allow_empty": True, **more})
 
 
 def a_manifest(folder: Path, *jobs: Job, limit: int | None = None, digest: str = "d", **limits: Any) -> Manifest:

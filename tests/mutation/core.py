@@ -46,7 +46,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/execute/requests/retry_budget.py": ("tests/execute/requests/test_retry_budget.py",),
     "bulk/execute/writes/settle.py": ("tests/execute/writes/test_settle.py", "tests/execute/test_item_runner.py"),
     "bulk/execute/generator_steps.py": ("tests/execute/test_generator_steps.py",),
-    "bulk/engine/warnings.py": ("tests/engine/test_warnings.py",),
+    "bulk/engine/status/warnings.py": ("tests/engine/test_warnings.py",),
     "bulk/ledger/opening.py": _LEDGER,
     "bulk/ledger/records.py": _LEDGER[1:],
     "bulk/ledger/rows.py": _LEDGER,

@@ -166,7 +166,10 @@ def redirected_write_followed() -> Iterator[None]:
 @contextlib.contextmanager
 def token_used_after_its_end() -> Iterator[None]:
     """A 401 stops nobody but the request that met it."""
-    with _patched(Governor, "may_leave", lambda self, permit: True), _patched(Account, "freeze", lambda self: None):
+    with (
+        _patched(Governor, "may_leave", lambda self, permit: True),
+        _patched(Account, "freeze", lambda self, now: None),
+    ):
         yield
 
 

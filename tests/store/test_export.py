@@ -122,7 +122,7 @@ def test_figures_of_several_workers_become_one_minute(place, tmp_path):
 
 
 def test_the_files_of_the_bundle_come_along(place, tmp_path):
-    """What says where the run comes from is in the directory, bound to the ledger; the check is made anew."""
+    """What a retry and a resume need is in the directory, bound to the ledger as a check's own files are."""
     folder = tmp_path / "bundle"
     folder.mkdir()
     for name in ("manifest.yaml", "check.json"):
@@ -131,12 +131,11 @@ def test_the_files_of_the_bundle_come_along(place, tmp_path):
         digest = bundles.upload(store, folder, ["manifest.yaml", "check.json"])
     place.sql("UPDATE run SET bundle = %s WHERE id = %s", digest, place.run)
     exported(place, tmp_path / "out")
-    assert not (tmp_path / "out" / "check.json").exists()
-    assert (tmp_path / "out" / "manifest.yaml").read_text() == "manifest.yaml"
-    (tmp_path / "out" / "manifest.yaml").write_text("edited")
+    assert (tmp_path / "out" / "check.json").read_text() == "check.json"
+    (tmp_path / "out" / "check.json").write_text("edited")
     from bulk.ledger.companion_files import refuse_changed_parts
 
-    with pytest.raises(RunDirectoryError, match=r"manifest\.yaml"):
+    with pytest.raises(RunDirectoryError, match=r"check\.json"):
         refuse_changed_parts(tmp_path / "out")
 
 

@@ -55,9 +55,7 @@ def run(
     """
     from bulk.cli.progress.painter import Painter
     from bulk.cli.question import Question
-    from bulk.clock import Clock
     from bulk.engine import commands
-    from bulk.engine.migrations import plan_file, planned_run
     from bulk.engine.surroundings import Surroundings
 
     if store is not None:
@@ -72,14 +70,7 @@ def run(
             as_json=showing["as_json"],
         )
     made, is_first = run_dir is None, not commands.RUNS.exists()
-    approve: Approve | None = None
-    if plan_file.is_plan(manifest):
-        plan, path = plan_file.read_plan(manifest), manifest
-        place = run_dir or planned_run.run_dir_of(plan)
-        approve = planned_run.approval_of(plan, path, place, Clock())
-        manifest, overrides = Path(plan.origin.manifest), plan.origin.overrides(overrides)
-    else:
-        place = _new_run_dir(manifest, overrides) if run_dir is None else run_dir
+    manifest, overrides, place, approve = _meant(manifest, overrides, run_dir)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         alone = display.suspended if isinstance(display, Painter) else contextlib.nullcontext
@@ -102,6 +93,19 @@ def run(
     finally:
         if made:
             commands.remove_if_empty(place, with_parent=is_first)
+
+
+def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[Path, Overrides, Path, Approve | None]":
+    """Return the manifest, what overrides it, the run directory, and the approval where `given` is a plan."""
+    from bulk.clock import Clock
+    from bulk.engine.migrations import plan_file, planned_run
+
+    if not plan_file.is_plan(given):
+        return given, overrides, run_dir or _new_run_dir(given, overrides), None
+    plan = plan_file.read_plan(given)
+    place = run_dir or planned_run.run_dir_of(plan)
+    approve = planned_run.approval_of(plan, given, place, Clock())
+    return Path(plan.origin.manifest), plan.origin.overrides(overrides), place, approve
 
 
 def _new_run_dir(manifest: Path, overrides: "Overrides") -> Path:

@@ -13,6 +13,11 @@ TAIL_SHARE = 0.01
 TAIL_S = 0.02
 """The last request of a window leaves this much before its end (the larger, at most a second): its way takes time."""
 
+UNPACED_FIRST = 32
+"""Requests that go at full speed before pacing begins (count): they show whether what is asked for must be paid for."""
+TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
+"""Weight of the newest trip in the mean, and the most of a window that is left for its last request to be answered."""
+
 
 def rate(available: int, work_left: int, seconds_left: float, window_s: float) -> float | None:
     """Return requests per second to let out now; None for full speed.

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from bulk import urls
 from bulk.capabilities import Irreversible, Undo
-from bulk.model import Effect, Reply, Request
+from bulk.model import Effect, ErrorCode, Outcome, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw
 from bulk.proof import Proof
 from bulk_jobs.shared import enterprises, names, proofs
@@ -184,3 +184,22 @@ def shown(login: str, body: Any) -> dict[str, Any]:
     """Return what results show of an organization; `login` where the answer had none."""
     found = {name: body[name] for name in _SHOWN if name in body} if isinstance(body, dict) else {}
     return {"login": login, **found}
+
+
+def added(item: OrganizationsItem, own: set[str], assigned: set[str]) -> Outcome:
+    """Return how an addition ended. `own`: what was sent for this item. `assigned`: what the team has now. All are
+    folded."""
+    there, missing = divided(item.organization_slugs, assigned)
+    new, present = divided(there, own)
+    result = {"added": new, "present": present}
+    if missing:
+        message = f"the platform did not assign {item.enterprise_team} to {', '.join(missing)}: no such organization?"
+        return failed(ErrorCode.NOT_FOUND, message, http_status=200, result={**result, "missing": missing})
+    return succeeded(result) if new else unchanged(result)
+
+
+def removed(item: OrganizationsItem, own: set[str]) -> Outcome:
+    """Return how a removal ended. `own`: what was sent for this item, folded."""
+    gone, absent = divided(item.organization_slugs, own)
+    result = {"removed": gone, "absent": absent}
+    return succeeded(result) if gone else unchanged(result)

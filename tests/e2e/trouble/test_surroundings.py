@@ -223,7 +223,7 @@ def test_files_of_a_run_are_private_under_any_umask(tmp_path: Path) -> None:
     [
         ("http://code.example.com/api/v3", "http:"),
         ("https://me:hunter2@code.example.com/api/v3", "user name or password"),
-        ("https://code.example.com/api/../v3", "no plain one"),
+        ("https://code.example.com/api/../v3", "not a plain one"),
         ("ftp://code.example.com/api/v3", "https://"),
     ],
 )

@@ -228,7 +228,7 @@ async def test_states_that_can_not_be_used(tmp_path: Path) -> None:
     db.close()
     async with opened(Settings(state=newer)) as sandbox:
         sandbox.context.state.db.execute("UPDATE meta SET value = '99'")
-    for directory, said in ((text, "not a database"), (foreign, "no sandbox's state"), (newer, "version 99")):
+    for directory, said in ((text, "not a database"), (foreign, "not the state of a sandbox"), (newer, "version 99")):
         before = (directory / "state.db").read_bytes()
         with pytest.raises(SettingError, match=said):
             async with opened(Settings(state=directory)):

@@ -41,7 +41,7 @@ def schedule(
     out: Path | None,
     overrides: "Overrides",
 ) -> int:
-    """Print what a scheduler needs to run bulk audit MANIFEST; nothing is installed and nothing is run.
+    """Print what a scheduler needs to audit MANIFEST.
 
     Where the audit of before still runs, the next one passes it by.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @as_json
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 def submit(*, manifest: Path, store: str, is_yes: bool, as_json: bool, overrides: "Overrides") -> int:
-    """Check MANIFEST here, and submit it to a store; print the run's name.
+    """Check MANIFEST here, submit it to a store, print its name.
 
     Workers of the store do it. The same manifest and items again are the same run, as long as it is not complete.
     """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def worker(
     *, store: str, base_urls: tuple[str, ...], folder: Path | None, lease_s: float, overrides: "Overrides"
 ) -> int:
-    """Work on the runs of a store, as many as there are, until a signal comes.
+    """Work on the runs of a store, until a signal comes.
 
     Start it on any number of machines. The first signal lets requests in flight end and gives the work back; the second
     stops at once. A worker that is killed loses nothing: another one takes over what it had. Tokens are this worker's

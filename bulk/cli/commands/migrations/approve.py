@@ -12,7 +12,7 @@ from bulk.cli.logs import Command
 @click.command(cls=Command)
 @click.argument("plan", metavar="FILE", type=click.Path(path_type=Path))
 def approve(plan: Path) -> int:
-    """Agree to the plan in FILE, as `bulk plan --live -o FILE` has written it.
+    """Agree to the plan in FILE, which `bulk plan --live` wrote.
 
     Who agreed, by the name of the system, and when are written into it. `bulk run FILE` then does exactly that.
     """

@@ -24,7 +24,7 @@ _MOST = 20
 @click.option("--all", "is_all", is_flag=True, help="List everything that is wrong, not only the first 20.")
 @as_json
 def verify(run_dir: Path, *, expect: str | None, is_all: bool, as_json: bool) -> int:
-    """Check that RUN is as it was written: every line, the chain of digests, the report.
+    """Check that RUN is as it was written, by its digests.
 
     Whoever can rewrite the whole directory can rewrite the chain too. A head that was kept elsewhere shows that.
     """

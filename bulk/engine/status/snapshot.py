@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from bulk.clock import Clock
-from bulk.engine.live_forecast import LiveForecast, lanes_in_memory
-from bulk.engine.warnings import FailureWarnings
+from bulk.engine.status.live_forecast import LiveForecast, lanes_in_memory
+from bulk.engine.status.warnings import FailureWarnings
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import KINDS
 from bulk.execute.writes.settle import Settler

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bulk.operation import find, names
+from tests.e2e.migrations.test_undo import put
 from tests.e2e.support.platform import ADMIN, Home, Served, served
-from tests.e2e.test_undo import put
 
 FLEET = {"organization": "acme-fleet", "count": 60, "readme_bytes": 200}
 FILES = 30

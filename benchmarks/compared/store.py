@@ -1,6 +1,6 @@
 """What the store costs beside the ledger of a run directory: CPU of an item, submitting, exporting.
 
-    python -m benchmarks.store [ITEMS]        (default 100,000)
+    python -m benchmarks.compared.store [ITEMS]        (default 100,000)
 
 PostgreSQL runs on this machine, on a real disk with fsync. A worker has another machine for it, so its CPU is told
 apart.

@@ -1,0 +1,1 @@
+"""Where a run stands, for everybody who looks: `snapshot.py` puts it together."""
