@@ -28,6 +28,7 @@ CLAIMS = (
     "resume",
     "checking",
     "lanes",
+    "compared.store",
     "transport",
     "stages",
     "ledger",

@@ -38,6 +38,8 @@ def checked(folder: Path) -> Checked:
 def cell(folder: Path, job: Beginning, column: str) -> str:
     """What the example has for a column, as it is written into a CSV file."""
     instead = file_fields(job.operation)
+    if column == "sbom_file":  # stands in the place of manifest_file
+        return ""
     if column in instead:
         content = job.operation.example[instead[column]]
         is_text = isinstance(content, str)
