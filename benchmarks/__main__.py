@@ -28,11 +28,10 @@ CLAIMS = (
     "resume",
     "checking",
     "lanes",
-    "compared.store",
     "transport",
     "stages",
     "ledger",
-    "store",
+    "compared.store",
     "start_up",
     "serve",
 )
