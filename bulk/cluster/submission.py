@@ -10,7 +10,7 @@ import anyio.to_thread
 import msgspec
 
 from bulk import exit_codes
-from bulk.clock import Clock
+from bulk.clock import Clock, iso_utc
 from bulk.cluster.assignment import jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.packing import packed, refuse_what_stays_here
@@ -89,7 +89,7 @@ def _submit(
     with packed(checked, origin, workspace) as (folder, names):
         bundle = bundles.upload(store, folder, names)
     found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
-    stamp = int(clock.now())
+    stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
     submission = runs.Submission(
         name=f"{checked.manifest.name}-{stamp}",
         identity=prepared.identity,

@@ -16,6 +16,7 @@ from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.govern.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
 from bulk.govern.budgets import charges, pacing, stated_limits, unusable
+from bulk.govern.budgets.shared_bucket import HOLD_S
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
@@ -140,6 +141,8 @@ class Governor:
         is_held = self._obstacles.is_over or (self._obstacles.is_paused and not permit.is_settling)
         if is_held or permit.generation != account.generation or account.trust not in _USABLE:
             return False
+        if permit.queue.tokens is not None and now > permit.granted + HOLD_S:
+            return False  # the others may have written its token off
         return now >= account.paused_until and now >= self._obstacles.paused_until
 
     def has_ended(self, account: Account, now: float) -> bool:
