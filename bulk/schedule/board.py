@@ -29,8 +29,9 @@ class Board(Protocol):
 class LocalBoard:
     """The board of a process that does all of the work."""
 
-    is_shared = expects_more = False
-    free = 0
+    is_shared: bool = False
+    expects_more: bool = False
+    free: int = 0
 
     def __init__(self, progress: Sequence[JobProgress]) -> None:
         self._progress = progress
