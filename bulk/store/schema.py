@@ -91,6 +91,7 @@ def _bring_up(store: StoreConnection, *, is_new: bool) -> int:
     with store.transaction() as connection:
         _refuse_unfit(store, connection)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
+        _refuse_others(store, connection)
         found = version_of(connection)
         if found == 0 and not is_new:
             raise RunDirectoryError(f"there is no store in {store.address}: bulk store init {store.address}")
@@ -123,6 +124,17 @@ def _refuse_unfit(store: StoreConnection, connection: psycopg.Connection) -> Non
         )
     if info.parameter_status("server_encoding") != "UTF8":
         raise RunDirectoryError(f"the database of {store.address} is not of UTF8: CREATE DATABASE … ENCODING 'UTF8'")
+
+
+def _refuse_others(store: StoreConnection, connection: psycopg.Connection) -> None:
+    """Only the owner of what is there can change it."""
+    row = connection.execute(
+        "SELECT nspowner::regrole::text, pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'bulk'"
+    ).fetchone()
+    if row is not None and not row[1]:
+        raise RunDirectoryError(
+            f"the store {store.address} belongs to {row[0]}; the user {connection.info.user} can't change it"
+        )
 
 
 def _make_roles(store: StoreConnection, connection: psycopg.Connection) -> None:

@@ -12,7 +12,7 @@ from bulk.store.leases import Leases
 from bulk.store.ledger import StoreLedger
 from tests.ledger.samples import STATUS, intent, record
 from tests.store.places import ENGINE, StorePlace, connection_to
-from tests.store.postgres import new_database
+from tests.store.postgres import new_database, new_store
 
 
 def as_user(postgres: str, text: str, name: str, *rights: str) -> str:
@@ -45,6 +45,20 @@ def test_a_store_is_made_once_by_two_at_the_same_time(postgres):
         schema.refuse_other(store)
         with store.using() as connection:
             assert connection.execute("SELECT schema FROM version").fetchall() == [(schema.VERSION,)]
+
+
+def test_an_upgrade_leaves_no_function_of_an_older_version(store_text):
+    """Of a function with other arguments there are not two; who may call the new ones is as before."""
+    of_store = "FROM pg_proc WHERE pronamespace = 'bulk'::regnamespace"
+    query = f"SELECT proname, pronargs, proacl::text {of_store} ORDER BY 1, 2".encode()
+    with connection_to(store_text) as store:
+        with store.using() as connection:
+            before = connection.execute(query).fetchall()
+            connection.execute("CREATE FUNCTION fence(of_run bigint) RETURNS void LANGUAGE sql AS ''")
+        schema.upgrade(store)
+        with store.using() as connection:
+            assert connection.execute(query).fetchall() == before
+    assert "fence" in {name for name, _, _ in before}
 
 
 def test_a_store_of_another_version_is_refused(store_text, postgres):
@@ -83,6 +97,13 @@ def test_who_may_not_make_a_store_is_told_what_is_missing(postgres):
         pytest.raises(RunDirectoryError, match=r"poor.* may not make a schema; give it CREATE on the database"),
     ):
         schema.init(store)
+    refused = pytest.raises(RunDirectoryError, match=r"belongs to postgres; the user other.* can't change it")
+    with connection_to(new_store(postgres)) as store, store.using() as connection:
+        database = connection.info.dbname
+    other = as_user(postgres, postgres.rpartition("/")[0] + "/" + database, "other")
+    for change in (schema.init, schema.upgrade):
+        with connection_to(other) as store, refused:
+            change(store)
     maker = as_user(postgres, text, "maker", f"GRANT CREATE ON DATABASE {text.rpartition('/')[2]} TO {{user}}")
     with connection_to(maker) as store:
         assert schema.init(store) == schema.VERSION

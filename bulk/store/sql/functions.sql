@@ -1,4 +1,13 @@
--- What must happen within the database. Made anew by each `bulk store init` and `bulk store upgrade`.
+-- What must happen within the database. Made anew by each `bulk store init` and `bulk store upgrade`: what an older
+-- version had goes first, because a function with other arguments would stay beside the new one.
+DO $$
+DECLARE
+    old regprocedure;
+BEGIN
+    FOR old IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'bulk'::regnamespace LOOP
+        EXECUTE format('DROP FUNCTION %s', old);
+    END LOOP;
+END $$;
 
 -- Raises unless the worker holds each of the shards: it has this epoch and a lease that is not over. From here to the
 -- end of the transaction nobody can claim one of them.
