@@ -273,6 +273,8 @@ def _limited(reply: Reply) -> Verdict | None:
     own."""
     said = _message_of(reply.body)
     headers = reply.headers
+    if reply.status == 403 and phrases.is_suspended(said):
+        return _said(reply, VerdictKind.UNAUTHORIZED, ErrorCode.UNAUTHORIZED)
     if reply.status == 403 and phrases.is_lock_out(said):
         return _said(reply, VerdictKind.LOCKED_OUT, ErrorCode.UNAUTHORIZED)
     if phrases.is_secondary_limit(said):

@@ -64,6 +64,11 @@ def is_secondary_limit(message: str) -> bool:
     return _SECONDARY.fullmatch(message.strip()) is not None
 
 
+def is_suspended(message: str) -> bool:
+    """Return whether the whole message says that the installation whose token it is was suspended."""
+    return message.strip().rstrip(".") == "This installation has been suspended"
+
+
 def is_lock_out(message: str) -> bool:
     """Return whether the whole message says that credentials are rejected for a while."""
     return _is_made_of(message, _LOCKED_WORDS, _LOCKED_NEEDS)
