@@ -1,6 +1,7 @@
 """The figures of runs from their ledgers and processes. Blocking."""
 
 import contextlib
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,9 +26,14 @@ class Latencies:
 
     def __init__(self) -> None:
         self._seen: OrderedDict[Path, tuple[int, list[int]]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def of(self, view: LedgerView) -> list[int]:
         """Return the sums of all samples of a run, in the classes of `LATENCIES_S` (counts)."""
+        with self._lock:
+            return self._of(view)
+
+    def _of(self, view: LedgerView) -> list[int]:
         minute, sums = self._seen.get(view.run_dir, (0, [0] * _CLASSES))
         minutes = view.timeline(since=minute)
         counts = [_summed(each) for each in minutes]

@@ -5,6 +5,7 @@ become one, which is kept: so a look costs as much after ten hours as after twen
 """
 
 import math
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ class Plots:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Path, dict[int, list[Sample]]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def of(self, view: LedgerView, standing: Standing, now: float) -> Curves:
         """Return the curves of the run until `now` (UTC epoch seconds).
@@ -34,7 +36,8 @@ class Plots:
         Raises:
             RunDirectoryError: its ledger can't be read.
         """
-        samples = self._samples(view)
+        with self._lock:
+            samples = self._samples(view)
         time = ActiveTime(list(_spans(standing, samples, now)))
         names = dict(enumerate(job.name for job in standing.jobs))
         started_at = standing.epochs[0].started_at if standing.epochs else now

@@ -4,8 +4,9 @@ Counts come from the sums that the ledger keeps with each commit: nothing here l
 """
 
 import contextlib
+import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,22 +107,96 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     bucket: BucketStatus
 
 
-def listed(fleet: Fleet, query: str, state: str, *, is_read_only: bool) -> Listed:
-    """Return the runs whose name or folder holds `query`, and that stand at `state` (empty: any)."""
-    runs = fleet.runs()
-    needle = query.strip().casefold()
-    named = [run for run in runs if needle in f"{run.name}\n{run.listed.name}".casefold()]
-    states: dict[str, int] = {}
-    for run in named:
-        states[run.listed.state] = states.get(run.listed.state, 0) + 1
-    fitting = [run for run in named if state in ("", run.listed.state)]
-    return Listed(
-        runs=[_row(run) for run in fitting[:MOST_RUNS]],
-        fitting=len(fitting),
-        total=len(runs),
-        states=states,
-        is_read_only=is_read_only,
-    )
+class FirstMessages:
+    """What was said of the first item of a run, job and code.
+
+    A look at it may go through all items, so it is kept.
+    """
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[tuple[Path, float, str, str], str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, view: LedgerView, job: str, code: str) -> str:
+        """Return it; empty where there is none.
+
+        Raises:
+            RunDirectoryError: the run can't be read.
+        """
+        key = (view.run_dir, view.began_at(), job, code)
+        with self._lock:
+            if key not in self._said:
+                found = view.page((-1, -1), 1, job=job, code=code)
+                with contextlib.suppress(msgspec.DecodeError):
+                    error = read_line(found[0].line).error if found else None
+                    self._said[key] = error.message if error is not None else ""
+                while len(self._said) > MOST_SAID:
+                    self._said.popitem(last=False)
+            return self._said.get(key, "")
+
+
+class RunPages:
+    """What the pages of a fleet say, each time anew.
+
+    Args:
+        is_read_only: the pages may change nothing, and say so.
+    """
+
+    def __init__(self, fleet: Fleet, clock: Clock, *, is_read_only: bool) -> None:
+        self._fleet, self._clock, self._is_read_only = fleet, clock, is_read_only
+        self._first = FirstMessages()
+
+    def listed(self, query: str, state: str) -> Listed:
+        """Return the runs whose name or folder holds `query`, and that stand at `state` (empty: any)."""
+        runs = self._fleet.runs()
+        needle = query.strip().casefold()
+        named = [run for run in runs if needle in f"{run.name}\n{run.listed.name}".casefold()]
+        states: dict[str, int] = {}
+        for run in named:
+            states[run.listed.state] = states.get(run.listed.state, 0) + 1
+        fitting = [run for run in named if state in ("", run.listed.state)]
+        return Listed(
+            runs=[_row(run) for run in fitting[:MOST_RUNS]],
+            fitting=len(fitting),
+            total=len(runs),
+            states=states,
+            is_read_only=self._is_read_only,
+        )
+
+    def of(self, name: str, run_dir: Path) -> RunPage:
+        """Return what there is to say about a run.
+
+        Raises:
+            RunDirectoryError: its ledger can't be read.
+        """
+        look, view = self._fleet.look(run_dir), LedgerView(run_dir)
+        status = status_data.data(view, now=self._clock.now(), live=look.live)
+        epochs = look.standing.epochs
+        return RunPage(
+            name=name,
+            run=msgspec.structs.replace(status, status=_shortened(status.status)),
+            failures=failures(view, look.standing.last, self._first),
+            actions=[
+                Done(at=done.at, who=done.who, verb=done.verb, args=done.args, result=done.result)
+                for done in view.actions()[-MOST_ACTIONS:]
+            ],
+            limits=look.in_force,
+            is_silent=look.is_silent,
+            is_read_only=self._is_read_only,
+            started_at=epochs[0].started_at if epochs else None,
+            ended_at=epochs[-1].ended_at if epochs else None,
+        )
+
+    def budgets(self) -> list[Budget]:
+        """Return every bucket that a run which goes on spends, those of one credential and category together."""
+        found = [
+            Budget(run=run.name, state=run.listed.state, bucket=bucket)
+            for run in self._fleet.runs()
+            if run.look is not None and run.look.live is not None
+            for bucket in run.look.live.buckets
+        ]
+        found.sort(key=lambda each: (each.bucket.credential, each.bucket.category, each.run))
+        return found[:MOST_BUDGETS]
 
 
 def _row(run: FleetRun) -> Row:
@@ -146,38 +221,13 @@ def _row(run: FleetRun) -> Row:
     )
 
 
-def run_page(fleet: Fleet, name: str, run_dir: Path, clock: Clock, *, is_read_only: bool) -> RunPage:
-    """Return what there is to say about a run.
-
-    Raises:
-        RunDirectoryError: its ledger can't be read.
-    """
-    look, view = fleet.look(run_dir), LedgerView(run_dir)
-    status = status_data.data(view, now=clock.now(), live=look.live)
-    epochs = look.standing.epochs
-    return RunPage(
-        name=name,
-        run=msgspec.structs.replace(status, status=_shortened(status.status)),
-        failures=failures(view, look.standing.last),
-        actions=[
-            Done(at=done.at, who=done.who, verb=done.verb, args=done.args, result=done.result)
-            for done in view.actions()[-MOST_ACTIONS:]
-        ],
-        limits=look.in_force,
-        is_silent=look.is_silent,
-        is_read_only=is_read_only,
-        started_at=epochs[0].started_at if epochs else None,
-        ended_at=epochs[-1].ended_at if epochs else None,
-    )
-
-
 def _shortened(status: RunStatus | None) -> RunStatus | None:
     if status is None:
         return None
     return msgspec.structs.replace(status, waits=tuple(most_first(status.waits)[:MOST_WAITS]))
 
 
-def failures(view: LedgerView, last: RunStatus | None) -> list[Failure]:
+def failures(view: LedgerView, last: RunStatus | None, first: FirstMessages) -> list[Failure]:
     """Return what went wrong, the most frequent first; of an item that a later one replaces nothing has."""
     found = [each for each in view.error_counts() if each[1] != ErrorCode.SUPERSEDED]
     if not found:
@@ -188,25 +238,9 @@ def failures(view: LedgerView, last: RunStatus | None) -> list[Failure]:
         said.setdefault((job.name, code), message)
     found.sort(key=lambda each: -each[2])
     return [
-        Failure(job=job, code=code, items=items, message=said.get((job, code)) or _first_message(view, job, code))
+        Failure(job=job, code=code, items=items, message=said.get((job, code)) or first.of(view, job, code))
         for job, code, items in found[:MOST_CAUSES]
     ]
-
-
-_SAID: OrderedDict[tuple[Path, float, str, str], str] = OrderedDict()
-"""What was said of the first item of a run, job and code: a look at it may go through all items, so it is kept."""
-
-
-def _first_message(view: LedgerView, job: str, code: str) -> str:
-    key = (view.run_dir, view.began_at(), job, code)
-    if key not in _SAID:
-        found = view.page((-1, -1), 1, job=job, code=code)
-        with contextlib.suppress(msgspec.DecodeError):
-            error = read_line(found[0].line).error if found else None
-            _SAID[key] = error.message if error is not None else ""
-        while len(_SAID) > MOST_SAID:
-            _SAID.popitem(last=False)
-    return _SAID.get(key, "")
 
 
 def _examples(view: LedgerView) -> dict[tuple[str, str], str]:
@@ -218,15 +252,3 @@ def _examples(view: LedgerView) -> dict[tuple[str, str], str]:
         if number in names
         for code, example in msgspec.json.decode(tally.json, type=JobState).examples.items()
     }
-
-
-def budgets(runs: Iterable[FleetRun]) -> list[Budget]:
-    """Return every bucket that a run which goes on spends, those of one credential and category together."""
-    found = [
-        Budget(run=run.name, state=run.listed.state, bucket=bucket)
-        for run in runs
-        if run.look is not None and run.look.live is not None
-        for bucket in run.look.live.buckets
-    ]
-    found.sort(key=lambda each: (each.bucket.credential, each.bucket.category, each.run))
-    return found[:MOST_BUDGETS]

@@ -33,12 +33,13 @@ from bulk.errors import BulkError
 from bulk.ledger.view import LedgerView
 from bulk.redaction import redact_json
 from bulk.report.render.json_data import as_data
-from bulk.serve import metrics, run_page
+from bulk.serve import metrics
 from bulk.serve.fleet import Fleet
 from bulk.serve.guard import METRICS, Guard, add_headers, middleware
 from bulk.serve.items import Filter, Items, item
 from bulk.serve.metrics_source import Latencies, fleet_text
 from bulk.serve.plots import Plots
+from bulk.serve.run_page import RunPages
 from bulk.serve.steer import VERBS, NotDone, Steer
 
 T = TypeVar("T")
@@ -123,6 +124,7 @@ class Answers:
 
     def __init__(self, fleet: Fleet, items: Items, guard: Guard, clock: Clock) -> None:
         self._fleet, self._items, self._guard, self._clock = fleet, items, guard, clock
+        self._pages = RunPages(fleet, clock, is_read_only=guard.is_read_only)
         self._plots, self._latencies, self._steer = Plots(), Latencies(), Steer(_wait)
         self._threads = anyio.CapacityLimiter(THREADS)
         self._shared: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
@@ -149,19 +151,14 @@ class Answers:
 
     async def _runs(self, request: web.Request) -> web.Response:
         query, state = request.query.get("q", ""), request.query.get("state", "")
-        return await self._told(
-            request, lambda: run_page.listed(self._fleet, query, state, is_read_only=self._guard.is_read_only)
-        )
+        return await self._told(request, lambda: self._pages.listed(query, state))
 
     async def _budgets(self, request: web.Request) -> web.Response:
-        return await self._told(request, lambda: run_page.budgets(self._fleet.runs()))
+        return await self._told(request, self._pages.budgets)
 
     async def _run(self, request: web.Request) -> web.Response:
         name, place = await self._place(request)
-        is_read_only = self._guard.is_read_only
-        return await self._told(
-            request, lambda: run_page.run_page(self._fleet, name, place, self._clock, is_read_only=is_read_only)
-        )
+        return await self._told(request, lambda: self._pages.of(name, place))
 
     async def _curves(self, request: web.Request) -> web.Response:
         _, place = await self._place(request)

@@ -37,7 +37,7 @@ function budgetTable(rows) {
     count(bucket.reserve),
     bucket.reset_at ? [clock(bucket.reset_at), h("div", {class: "soft small"}, inWords(bucket.reset_at))] : "–",
     count(bucket.used),
-    bucket.closed_because ? [h("span", {class: "unknown"}, text(bucket.closed_because)), ...(bucket.opens_at ? [" until ", clock(bucket.opens_at)] : [])]
+    bucket.closed_because ? [h("span", {class: "unknown"}, text(bucket.closed_because === `bucket ${bucket.category}` ? "used up" : bucket.closed_because)), ...(bucket.opens_at ? [" until ", clock(bucket.opens_at)] : [])]
       : [bucket.pace ? `spread, ${rate(bucket.pace)}` : "open", ...(bucket.waiting ? [`, ${several(bucket.waiting, "item")} wait`] : [])],
   ]), {right: [2, 4]});
 }
