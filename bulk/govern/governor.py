@@ -9,14 +9,12 @@ Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-import anyio
 import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.govern.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
-from bulk.govern.budgets import charges, pacing, stated_limits, unusable
-from bulk.govern.budgets.shared_bucket import HOLD_S
+from bulk.govern.budgets import charges, pacing, shared_bucket, stated_limits, unusable
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
@@ -139,10 +137,10 @@ class Governor:
         given."""
         account, now = permit.queue.account, self.clock.monotonic()
         is_held = self._obstacles.is_over or (self._obstacles.is_paused and not permit.is_settling)
-        if is_held or permit.generation != account.generation or account.trust not in _USABLE:
+        # a token that was leased may be written off by the others
+        is_stale = permit.queue.tokens is not None and now > permit.granted + shared_bucket.HOLD_S
+        if is_held or is_stale or permit.generation != account.generation or account.trust not in _USABLE:
             return False
-        if permit.queue.tokens is not None and now > permit.granted + HOLD_S:
-            return False  # the others may have written its token off
         return now >= account.paused_until and now >= self._obstacles.paused_until
 
     def has_ended(self, account: Account, now: float) -> bool:
