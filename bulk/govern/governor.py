@@ -137,7 +137,7 @@ class Governor:
         given."""
         account, now = permit.queue.account, self.clock.monotonic()
         is_held = self._obstacles.is_over or (self._obstacles.is_paused and not permit.is_settling)
-        is_stale = permit.queue.tokens is not None and now > permit.granted + shared_bucket.HOLD_S  # others wrote it off
+        is_stale = permit.queue.tokens is not None and now > permit.granted + shared_bucket.HOLD_S
         if is_held or is_stale or permit.generation != account.generation or account.trust not in _USABLE:
             return False
         return now >= account.paused_until and now >= self._obstacles.paused_until
