@@ -39,7 +39,7 @@ async def test_githubkit_asks_again_for_nothing(kit: Callable[..., Any], platfor
     replies = [await client.rest.repos.async_get_readme("acme-ops", "runbook") for _ in range(2)]
     assert [reply.raw_response.extensions["hishel_revalidated"] for reply in replies] == [False, True]
     assert replies[0].parsed_data == replies[1].parsed_data
-    (first, left), (second, still_left) = answers(platform, "runbook/readme")
+    (first, left), (second, still_left) = answers(platform, "runbook/readme")[-2:]
     assert (first, second, still_left) == (200, 304, left)
 
 

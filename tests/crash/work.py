@@ -15,7 +15,7 @@ from tests.e2e.support.platform import Home, Served
 ORGANIZATION = "acme-fleet"
 RUN_FILES = frozenset(
     ("check.json", "index.db", "items-orgs.jsonl", "ledger.db", "manifest.yaml", "origin.json", "report.html")
-) | {"report.json", "results.jsonl", "run.lock", "run.seal", "saved"}
+) | {"digests.json", "report.json", "results.jsonl", "run.lock", "run.seal", "saved"}
 
 
 @dataclass(frozen=True, slots=True)

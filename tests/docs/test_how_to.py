@@ -214,7 +214,7 @@ def test_the_page_on_steering_works(tmp_path: Path) -> None:
     begin, *others = given
     with served(tmp_path / "sandbox", "--latency", "120", "--rate-limit", "off", seed=seed) as sandbox:
         home.variables["BULK_BASE_URL"] = sandbox.base_url
-        with home.running(*begin, "--concurrency", "4") as process:
+        with home.running(*begin, "--concurrency", "2") as process:
             wait_for(lambda: len(sandbox.requests()) >= 6, process)
             stopped = [arguments[0] for arguments in others].index("stop") + 1
             for arguments in others[:stopped]:

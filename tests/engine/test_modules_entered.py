@@ -23,7 +23,7 @@ from tests.e2e.support.platform import ADMIN, Served, served
 
 TRACED = 1
 """The item in the middle: the first one also opens files, the last one also ends its job."""
-MOST_FOR_A_READ, MOST_FOR_A_WRITE = 57, 69
+MOST_FOR_A_READ, MOST_FOR_A_WRITE = 58, 71
 """Three more than on a quiet machine: a request that has to wait enters a few more."""
 ORGANIZATION = "acme"
 

@@ -1,6 +1,7 @@
 """The completion report as text for a terminal of 80 columns: what happened, what did not work, how to go on."""
 
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +10,18 @@ from bulk.exit_codes import MEANINGS
 from bulk.model import OutcomeKind
 from bulk.report.record import OUTCOMES, JobReport, ProblemItem, Report
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
-from bulk.report.render.terminal import LEAST_COLUMNS, Ink, aligned, cut, headed, line_of, paragraphs, safe, wrapped
+from bulk.report.render.terminal import (
+    LEAST_COLUMNS,
+    Ink,
+    aligned,
+    cut,
+    headed,
+    line_of,
+    paragraphs,
+    safe,
+    width,
+    wrapped,
+)
 from bulk.report.run_state import Standing
 from bulk.status import LIVE
 
@@ -54,7 +66,7 @@ def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> s
         _problems(report, ink, columns),
         _left(report, columns),
         _facts(report, columns),
-        _way_on(report, ink),
+        _way_on(report, ink, columns),
     )
 
 
@@ -213,11 +225,15 @@ def _facts(report: Report, columns: int) -> Iterator[str]:
         yield from wrapped(f"Note: {note}", columns, "      ")
 
 
-def _way_on(report: Report, ink: Ink) -> Iterator[str]:
+def _way_on(report: Report, ink: Ink, columns: int) -> Iterator[str]:
     if (Path(report.run_dir) / "report.html").is_file():  # of a run that was killed there is none yet
         yield f"Report:  {safe(report.run_dir)}/report.html"
     if report.head is not None and report.state not in LIVE:
-        yield f"Digest: {report.head}"
+        if columns >= width(whole := f"Digest:  {report.head}"):
+            yield whole
+        else:  # a narrow terminal would break it anywhere
+            yield "Digest:"
+            yield from textwrap.wrap(report.head, columns)
     if report.next_command:
         yield f"Go on:   {ink('strong', safe(report.next_command))}"
 

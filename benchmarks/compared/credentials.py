@@ -1,6 +1,6 @@
 """Apps, pools and identities against their bars: the command against a sandbox, judged by the sandbox's journal.
 
-    python -m benchmarks.credentials [BAR …]
+    python -m benchmarks.compared.credentials [BAR …]
 
 Prints a table of its own. What is compared with an unlimited run is run beside one, in turns.
 """
