@@ -166,7 +166,8 @@ def test_a_killed_run_is_told_as_one(sandbox: Served, tmp_path: Path) -> None:
     before = len(sandbox.requests())
     with home.start("run", "manifest.yaml", "--run-dir", "run", "--concurrency", "2") as process:
         results = tmp_path / "run" / "results.jsonl"  # the first status is committed with the first of them
-        wait_for(lambda: len(sandbox.requests()) > before + 200 and results.stat().st_size > 0, process)
+        wait_for(lambda: results.is_file() and results.stat().st_size > 0, process)
+        wait_for(lambda: len(sandbox.requests()) > before + 200, process)
         running = keeps_to("status", home.run("status", "run", "--json").out)
         assert (running["state"], running["is_stale"], running["exit_code"]) == ("running", False, None)
         process.send_signal(signal.SIGKILL)
