@@ -24,7 +24,7 @@ from bulk.serve.fleet import view_of
 VERBS = ("pause", "resume", "stop", "set", "retry")
 SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
 RETRIED = tuple(str(kind) for kind in OutcomeKind if kind not in SUCCESSFUL)
-STARTING_LOOKS, LOOK_S = 120, 0.05
+STARTING_LOOKS, LOOK_S = 300, 0.05
 """How often a child is looked at until it sends something, or has ended, and how long apart (seconds)."""
 WHO = "web"
 _SAID_BYTES = 2_000

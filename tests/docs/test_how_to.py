@@ -212,7 +212,7 @@ def test_the_page_on_steering_works(tmp_path: Path) -> None:
     seed = {"repositories": {"organization": "acme-fleet", "count": 60, "readme_bytes": 100}}
     given = [arguments for line in shell_lines(page) for arguments in bulk_arguments(line)]
     begin, *others = given
-    with served(tmp_path / "sandbox", "--latency", "120", "--rate-limit", "off", seed=seed) as sandbox:
+    with served(tmp_path / "sandbox", "--latency", "300", "--rate-limit", "off", seed=seed) as sandbox:
         home.variables["BULK_BASE_URL"] = sandbox.base_url
         with home.running(*begin, "--concurrency", "2") as process:
             wait_for(lambda: len(sandbox.requests()) >= 6, process)
