@@ -15,6 +15,7 @@ from bulk.redaction import redact
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
 from bulk.store.leases import Shard
+from bulk.store.view import with_tuples
 
 _SQL = statements.load("runs")
 
@@ -187,7 +188,8 @@ def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
             counts: dict[int, dict[str, int]] = {}
             for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
                 counts.setdefault(job, {})[word] = items
-            found.append(msgspec.convert(dict(zip(fields, (*row, counts), strict=True)), StoredRun))
+            run = msgspec.convert(dict(zip(fields, (*row, counts), strict=True)), StoredRun)
+            found.append(msgspec.structs.replace(run, identity=with_tuples(run.identity)))
     return found
 
 

@@ -25,6 +25,11 @@ KEPT_BYTES = 32 * 1024 * 1024
 """Chunks that stay in memory between two pages, because items end in another order than they stand in (bytes)."""
 
 
+def with_tuples(identity: RunIdentity) -> RunIdentity:
+    """Return the same with tuples in it: a compiled class has lost what is in its tuples, and JSON has arrays."""
+    return msgspec.structs.replace(identity, jobs=tuple((name, kind, items) for name, kind, items in identity.jobs))
+
+
 class StoreView:
     """A `RunView` that reads on a connection of a ledger, or on its own.
 
@@ -46,7 +51,7 @@ class StoreView:
             found = connection.execute(_SQL["identity"], (self._run,)).fetchone()
         if found is None:
             raise RunDirectoryError(f"the store {self._store.address} does not have the run any more: it was forgotten")
-        return msgspec.convert(found[0], RunIdentity)
+        return with_tuples(msgspec.convert(found[0], RunIdentity))
 
     def counts(self) -> dict[int, dict[str, int]]:
         """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left

@@ -96,7 +96,7 @@ def test_a_worker_that_was_suspended_uses_nothing_of_before(window_s: int, pause
     assert run_virtual(main) == 0
 
 
-@pytest.mark.parametrize("is_planted", [False, True])
+@pytest.mark.parametrize("is_planted", [False, pytest.param(True, marks=pytest.mark.interpreted)])
 def test_nothing_leaves_after_the_deadline(is_planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has a permit does not send, who waits gets none and does not spin; planted: without the deadline both do."""
     if is_planted:
