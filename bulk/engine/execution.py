@@ -10,12 +10,15 @@ the check, so that a process that is killed at any moment leaves a directory fro
 """
 
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
 from bulk.bundle.checked import Checked, load_checked
@@ -57,6 +60,8 @@ T = TypeVar("T")
 
 MANIFEST = "manifest.yaml"
 """The copy of the manifest in a run directory."""
+LEAVE_S = 5.0
+"""How long whoever cancels a check waits until it has written its last (s); it may wait for standard input."""
 
 
 async def execute(
@@ -322,10 +327,12 @@ async def check_items(
     is_to_check: bool = False,
 ) -> Checked:
     """Return the check of an earlier process where nothing has changed since; otherwise all items are read, in a
-    thread."""
-    started_at = clock.now()
+    thread. Whoever cancels it finds the workspace at rest, unless the thread waits for standard input."""
+    started_at, is_left, at_rest = clock.now(), threading.Event(), anyio.Event()
 
     def tell(items: int) -> None:
+        if is_left.is_set():
+            raise _Left
         job = JobStatus(name="items", operation="check", items=None, outcomes={"checked": items})
         display.update(
             RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
@@ -335,10 +342,25 @@ async def check_items(
         note_making(workspace, is_checking=True)
 
     def work() -> Checked:
-        found = None if is_to_check else load_checked(manifest, workspace, note)
-        if found is None:
-            note()
-            found = check(manifest, workspace, stdin=stdin or (sys.stdin.buffer if sys.stdin else None), progress=tell)
-        return found
+        try:
+            found = None if is_to_check else load_checked(manifest, workspace, note)
+            if found is None:
+                note()
+                items = stdin or (sys.stdin.buffer if sys.stdin else None)
+                found = check(manifest, workspace, stdin=items, progress=tell)
+            return found
+        finally:
+            with suppress(RuntimeError):  # the event loop may be over: nobody waits then
+                anyio.from_thread.run_sync(at_rest.set)
 
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    try:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    except anyio.get_cancelled_exc_class():
+        is_left.set()
+        with anyio.move_on_after(LEAVE_S, shield=True):
+            await at_rest.wait()
+        raise
+
+
+class _Left(Exception):
+    """Nobody waits for the check any more."""
