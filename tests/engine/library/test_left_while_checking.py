@@ -1,9 +1,9 @@
 """A run that is left while its items are checked has written its last when the caller goes on."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 import bulk
@@ -41,5 +41,5 @@ def test_nothing_is_written_afterwards(tmp_path: Path) -> None:
             )
         )
     before = written(tmp_path)
-    time.sleep(0.5)
+    anyio.run(anyio.sleep, 0.5)
     assert written(tmp_path) == before
