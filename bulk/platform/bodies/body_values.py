@@ -16,6 +16,7 @@ WITHOUT_BODY = frozenset((204, 205, 304))
 
 AS_BYTES = (Media.RAW, Media.HTML)
 _BOM = b"\xef\xbb\xbf"
+"""A byte order mark, which RFC 8259 §8.1 lets a reader ignore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,13 @@ def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes)
     if "html" in headers.get("content-type", "").lower():
         return Unreadable("a web page came instead of JSON") if is_success else None
     try:
-        return orjson.loads(raw)
+        return orjson.loads(raw.removeprefix(_BOM))
     except orjson.JSONDecodeError:
         # without the error: it holds the document
         return Unreadable(_flaw(raw)) if is_success else None
 
 
 def _flaw(raw: bytes) -> str:
-    if raw.startswith(_BOM):
-        return "its JSON begins with a byte order mark"
     if raw.lstrip()[:1] == b"<":
         return "a web page came instead of JSON"
     try:
