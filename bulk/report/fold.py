@@ -283,7 +283,8 @@ def _notes(standing: Standing, jobs: Sequence[JobReport]) -> Iterator[str]:
         more = f" and {counted(len(names) - _NAMED, 'more job')}" if len(names) > _NAMED else ""
         yield (
             f"Every item of {', '.join(names[:_NAMED])}{more} was refused with {codes}: "
-            "most likely the credential lacks a scope or its user a role, or the names are wrong."
+            "most likely the credential lacks a scope or its user a role, or the names are wrong"
+            + (", or the path of platform.base_url is." if codes == ErrorCode.NOT_FOUND else ".")
         )
 
 

@@ -13,7 +13,7 @@ WARN_AFTER = 20
 _CAUSES = {
     ErrorCode.FORBIDDEN: "the token of credential {credential!r} probably lacks a permission or scope",
     ErrorCode.NOT_FOUND: "either the names in the items are wrong, or the token of credential {credential!r} may not "
-    "see them, which the platform also answers with 404",
+    "see them, which the platform also answers with 404, or the path of platform.base_url is not that of its API",
 }
 
 
