@@ -120,3 +120,25 @@ def test_what_is_no_time_is_told(cron, zone, says):
     """The message names the option and what was expected."""
     with pytest.raises(UsageError, match=re.escape(says)):
         times_of(cron, zone)
+
+
+def test_what_only_this_shell_knows_is_passed_on(home, monkeypatch):
+    """The scheduler's environment has none of it: the platform's address, options, variables of Apps and pools."""
+    monkeypatch.setenv("BULK_VENDOR", "github")
+    (home.folder / "credentials.yaml").write_text(
+        "ours: {app: {client_id: Iv1, private_key: env:APP_KEY}}\nmine: env:MINE\nboth: {pool: [mine, default]}\n"
+    )
+    jobs = {
+        "hooks": {"operation": "webhook.list", "credential": "ours", "items": [{"org": "acme"}]},
+        "rules": {"operation": "organization-ruleset.list", "credential": "both", "items": [{"org": "acme"}]},
+    }
+    home.manifest("https://code.example.com/api/v3", jobs, "apps.yaml")
+    options = ("--credentials", "credentials.yaml", "--base-url", "https://other.example.com/api/v3", "--reserve", "5%")
+    ran = home.run("schedule", "apps.yaml", "--emit", "systemd", "--cron", "30 2 * * *", *options)
+    assert ran.exit_code == 0, ran.err
+    for option in (
+        "--base-url=https://other.example.com/api/v3", "--vendor=github", '"--reserve=5%%"',
+        "--credentials=credentials.yaml",
+    ):  # fmt: skip
+        assert f" {option}" in ran.out
+    assert "has to hold APP_KEY, MINE, BULK_TOKEN" in ran.err

@@ -1,6 +1,7 @@
 """`bulk schedule`: what the system's scheduler needs to run an audit."""
 
 import os
+import re
 import shutil
 import sys
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import MANIFEST, overriding
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, overriding
 from bulk.errors import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ FORMS = ("systemd", "cron", "kubernetes", "actions")
 @click.option("--history", metavar="DIR", type=click.Path(path_type=Path), help="Default: audits/NAME.")
 @click.option("--image", metavar="IMAGE", help="Container image, for kubernetes.")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files there.")
-@overriding(*MANIFEST)
+@overriding(*MANIFEST, *PLATFORM, *LIMITS)
 def schedule(
     *,
     manifest: Path,
@@ -53,7 +54,6 @@ def schedule(
 
     times = times_of(cron, zone)
     read = read_manifest(manifest, overrides, os.environ)
-    given = [*(f"--var={name}={value}" for name, value in overrides.variables.items()), *_jobs(overrides)]
     emitted = emit(
         form,
         times,
@@ -62,7 +62,7 @@ def schedule(
             manifest=manifest.resolve(),
             history=(history or Path("audits") / read.name).absolute(),
             folder=Path.cwd(),
-            options=given,
+            options=_options(read, overrides),
             program=shutil.which("bulk") or sys.argv[0],
             secrets=_secrets(read),
             image=image or f"bulk:{bulk.__version__}",
@@ -80,15 +80,48 @@ def schedule(
     return 0
 
 
-def _jobs(overrides: "Overrides") -> list[str]:
-    return [*(f"--job={name}" for name in overrides.jobs), *(["--with-needs"] if overrides.with_needs else [])]
+def _options(manifest: "Manifest", overrides: "Overrides") -> list[str]:
+    """Return what `bulk audit` has to be told, also what this shell's environment says and the scheduler's does not."""
+    platform, environ = manifest.platform, os.environ
+    given: dict[str, object] = {
+        "base-url": platform.base_url if overrides.base_url or environ.get("BULK_BASE_URL") else None,
+        "vendor": platform.vendor if overrides.vendor or environ.get("BULK_VENDOR") else None,
+        "concurrency": overrides.concurrency,
+        "reserve": overrides.reserve,
+        "failures": overrides.failures,
+        "max-duration": overrides.max_duration,
+        "limit": overrides.limit,
+        "credentials": overrides.credentials_file,
+    }
+    return [
+        *(f"--{name}={value}" for name, value in given.items() if value is not None),
+        *(f"--credential={name}={source}" for name, source in overrides.credentials.items()),
+        *(f"--var={name}={value}" for name, value in overrides.variables.items()),
+        *(f"--job={name}" for name in overrides.jobs),
+        *(["--with-needs"] if overrides.with_needs else []),
+    ]
 
 
 def _secrets(manifest: "Manifest") -> list[str]:
-    sources = [manifest.platform.credentials[job.credential] for job in manifest.jobs]
+    """Return the variables that the credentials of the jobs and the notifications name."""
+    from bulk.manifest.credential_specs import PoolSpec, spec_of
+
+    of_platform, sources, names = manifest.platform.credentials, [], [job.credential for job in manifest.jobs]
+    while names:
+        source = of_platform[names.pop(0)]
+        pool = spec_of(source, PoolSpec)
+        names += pool.members if pool is not None else ()
+        sources.append(source)
     if manifest.audit is not None:
         sources += [target.source for target in manifest.audit.notify]
-    return list(dict.fromkeys(source[4:] for source in sources if source.startswith("env:")))
+    return list(dict.fromkeys(found for source in sources for found in _variables(source)))
+
+
+def _variables(source: str) -> list[str]:
+    """Return the variables that a source names, whose map may have several."""
+    if source.startswith(("file:", "command:")):
+        return []
+    return re.findall(r'(?:^|")env:([^"]+)', source)
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
