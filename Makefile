@@ -41,7 +41,7 @@ demo: $(VENV)/.runtime
 # Types take one core as long as all else takes the other.
 test: $(VENV)/.development
 	$(MAKE) --jobs 2 check collected
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20
 	@$(MAKE) --no-print-directory test-browser
 
 # Finds a browser, or says how many tests did not run for want of one.
