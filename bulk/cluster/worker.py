@@ -27,7 +27,8 @@ from bulk.cluster.budgets import StorePeers, account_key
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.keeping import Keeper, ShardLedger
 from bulk.cluster.packing import unpacked
-from bulk.engine.execution import Prepared, credentials_of, perform, prepare
+from bulk.engine.execution import Prepared, credentials_of, prepare
+from bulk.engine.perform import perform
 from bulk.engine.run import Run
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
@@ -238,7 +239,9 @@ class Worker:
             group.start_soon(peers.tell)
             failure: BulkError | None = None
             try:
-                ended = await perform(prepared, ledger, resume_state, credentials, Silence(), around, attach=attach)
+                ended = await perform(
+                    prepared.checked, ledger, resume_state, credentials, Silence(), around, attach=attach
+                )
             except BulkError as error:  # raised below, not in a group
                 failure = error
             group.cancel_scope.cancel()

@@ -1,7 +1,7 @@
 """From a manifest that was read to the report, in three parts that can each have a process of its own.
 
     prepare   check every item of a manifest in a directory
-    perform   send, with a ledger and what it says of the processes before
+    perform   send, with a ledger and what it says of the processes before: `perform.py`
     report    fold what the ledger has
 
 `execute` does all of it in one process that holds a run directory. `commands.py` says which manifest, and `run.py` what
@@ -29,18 +29,19 @@ from bulk.engine.again import Again
 from bulk.engine.approval import require_approval
 from bulk.engine.identity import identity_of
 from bulk.engine.migrations import planned_run
+from bulk.engine.migrations.gates import WaveBudgets, decide, read_gates
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
+from bulk.engine.perform import perform_waves
 from bulk.engine.run import Run
 from bulk.engine.steering import Steering
-from bulk.engine.surroundings import Ended, Surroundings
+from bulk.engine.surroundings import Surroundings
 from bulk.errors import BulkError
 from bulk.execute.resume_state import ResumeState, begin
 from bulk.exit_codes import ExitCode
 from bulk.ledger.companion_files import note_making, refuse_changed_parts
 from bulk.ledger.directory import Claim, unusable
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
@@ -152,35 +153,6 @@ async def prepare(
     return Prepared(checked, identity_of(checked))
 
 
-async def perform(
-    prepared: Prepared,
-    ledger: RunLedger,
-    resume_state: ResumeState,
-    credentials: Mapping[str, AnyCredential],
-    display: Display,
-    around: Surroundings,
-    tally: Tally | None = None,
-    *,
-    attach: Callable[[Run], None] = lambda _: None,
-) -> Ended:
-    """Send what is left, until nothing is or something stops it, and end the ledger's epoch.
-
-    Args:
-        attach: is given the run before it begins.
-
-    Raises:
-        BulkError: nothing could be sent, or what was sent could not be recorded.
-    """
-    run = Run(prepared.checked, ledger, resume_state, credentials, display, around, tally)
-    attach(run)
-    ended, failure = await _to_its_end(run)
-    last, minute, actions = run.last_status, run.last_minute, run.actions
-    await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, last, minute, actions))
-    if failure is not None:
-        raise failure
-    return ended
-
-
 def report(view: LedgerView, run_dir: Path, notes: Sequence[str] = ()) -> Report:
     """Fold what a ledger has, and write the reports into its directory; blocks.
 
@@ -228,22 +200,25 @@ class _Held:
         await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest))
         if again.is_retry:
             again.reopen(ledger, [job.name for job in self.manifest.jobs], self.manifest.limit)
-        resume_state, tally = await beside(
-            around.disk,
-            lambda: (
-                begin(checked, ledger, settle_s, clock.monotonic()),
-                tally_of_a_running(ledger.view(), clock.now()),
-            ),
-        )
-        if again.overwrites:
-            resume_state = resume_state.without_comparing()
+
+        async def found() -> tuple[ResumeState, Tally | None]:
+            return await beside(
+                around.disk,
+                lambda: (
+                    begin(checked, ledger, settle_s, clock.monotonic(), overwrites=again.overwrites),
+                    tally_of_a_running(ledger.view(), clock.now()),
+                ),
+            )
 
         def attach(run: Run) -> None:
+            is_first = self.steering.is_checking
             self.steering.attach(run)
-            if again.is_retry or again.by != "cli":
+            if is_first and (again.is_retry or again.by != "cli"):
                 self.steering.note_start(again)
 
-        await perform(prepared, ledger, resume_state, credentials, self.display, around, tally, attach=attach)
+        await beside(around.disk, lambda: decide(ledger.run_dir, accepted=around.accepted_waves))
+        budgets = WaveBudgets(self.manifest.jobs, self.manifest.limits, read_gates(ledger.run_dir), ledger.run_dir)
+        await perform_waves(checked, ledger, found, budgets, credentials, self.display, around, attach)
         return await beside(around.disk, lambda: report(ledger.view(), ledger.run_dir, checked.notes))
 
     async def _prepared(self, stdin: BinaryIO | None, credentials: Mapping[str, AnyCredential]) -> Prepared:
@@ -289,26 +264,6 @@ async def beside(disk: Disk, call: Callable[[], T]) -> T:
     found: list[T] = []
     await disk(lambda: found.append(call()))
     return found[0]
-
-
-async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
-    """Run it; a failure before anything was sent still ends the epoch cleanly."""
-    failure: BulkError | None = None
-    try:
-        return await run.execute(), None
-    except* BulkError as group:
-        failure = _first(group)
-    assert failure is not None, "execute returns or raises"
-    return Ended(failure.exit_code, str(failure)), failure
-
-
-def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
-    """Return the one error to tell: groups are unwrapped here and nowhere else."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, BulkError), "except* selects them"
-    return error
 
 
 def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, AnyCredential]:

@@ -20,6 +20,7 @@ from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain, scheduler_for
 from bulk.engine.engine_room import EngineRoom
+from bulk.engine.failure_limit import exceeded
 from bulk.engine.status.snapshot import Snapshot
 from bulk.engine.status.warnings import FailureWarnings
 from bulk.engine.surroundings import Ended, Surroundings
@@ -39,7 +40,7 @@ from bulk.execute.workers import Workers
 from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
-from bulk.model import ErrorCode, Outcome, OutcomeKind
+from bulk.model import ErrorCode, Outcome
 from bulk.platform.auth.app_credential import AnyCredential
 from bulk.platform.cache.sent_writes import SentWrites
 from bulk.report.tally import Tally
@@ -104,7 +105,7 @@ class Run:
         )
         self.governor = room.governor
         self._worker_scope = anyio.CancelScope()
-        self._time_limit = TimeLimit(self._clock, limits.max_duration_s)
+        self._time_limit = TimeLimit(self._clock, limits.max_duration_s, surroundings.began_at)
         self._snapshot: Snapshot | None = None
         self._recorder: Recorder | None = None
         self.actions: list[Action] = []
@@ -191,6 +192,11 @@ class Run:
             return "running"
         return "pausing" if self._snapshot is not None and self._snapshot.is_sending else "paused"
 
+    @property
+    def has_run_dry(self) -> bool:
+        """Whether all that may be offered now has ended, and work is left."""
+        return not self._is_complete and self._stopped_by is None and self._refused is None
+
     async def _drain_when_stopped(self) -> None:
         """Nothing more is offered: who waits for a permit waits for nothing."""
         await self.scheduler.stopped.wait()
@@ -206,15 +212,12 @@ class Run:
         warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential)
         if warning is not None:
             log.warning(warning)
-        limit = None if self.scheduler.board.is_shared else self.limits.failures
-        if limit is None or outcome.kind is not OutcomeKind.FAILED or self._stopped_by is not None:
-            return
-        failed = sum(progress.ended.get(OutcomeKind.FAILED, 0) for progress in self._progress) + 1
-        finished = sum(sum(progress.ended.values()) for progress in self._progress) + 1
-        if limit.fraction is not None and finished < 100:
-            return
-        if failed > limit.of(finished):
-            self.stop(RunStopped(f"{failed:,} of {finished:,} items failed, more than limits.failures allows"))
+        if self._stopped_by is None:
+            judge = self._around.judge
+            limit = None if self.scheduler.board.is_shared else self.limits.failures
+            reason = (judge and judge(job, outcome)) or exceeded(limit, outcome, self._progress)
+            if reason is not None:
+                self.stop(reason)
 
     async def execute(self) -> Ended:
         """Run to the end, or until something stops it.

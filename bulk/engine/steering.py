@@ -57,6 +57,7 @@ class Steering:
         """The check is over: what was asked meanwhile is done now."""
         self._run = run
         run.actions += self._actions
+        self._actions = []
         if self._is_pausing:
             run.pause()
         if self._limits is not self._started:
@@ -64,6 +65,11 @@ class Steering:
         self._offer_by_priority(run)
         if self._stop is not None:
             run.stop(self._stop)
+
+    @property
+    def is_checking(self) -> bool:
+        """Whether no run has begun yet."""
+        return self._run is None
 
     @property
     def _state(self) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -11,9 +11,12 @@ import aiohttp
 
 from bulk.clock import Clock
 from bulk.engine.approval import Approve
+from bulk.errors import BulkError
 from bulk.execute.preview import Planned
 from bulk.finished import Finished
 from bulk.govern.peers import Peers
+from bulk.manifest.manifest import Job
+from bulk.model import Outcome
 from bulk.schedule.board import Board
 from bulk.storage.disk_threads import Disk, thread_disk
 
@@ -40,6 +43,8 @@ class Surroundings:
         listener: hears of items once their outcome is durable.
         approve: is asked before a run begins; None: it just begins.
         peers, board: where other workers share the budgets, or the run.
+        accepted_waves: waves that go on although they are over a budget. judge: hears how each item ended; returns why
+            the run has to stop. began_at: when the first wave began (monotonic); None: there are none.
         is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
     """
 
@@ -56,6 +61,9 @@ class Surroundings:
     peers: Peers | None = None
     board: Board | None = None
     is_preview: bool = False
+    accepted_waves: frozenset[int] = frozenset()
+    began_at: float | None = None
+    judge: Callable[[Job, Outcome], BulkError | None] | None = None
     planned: Planned | None = None
 
 

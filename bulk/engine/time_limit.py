@@ -10,10 +10,14 @@ from bulk.errors import BulkError, RunStopped
 
 
 class TimeLimit:
-    """Stops a run when its time is over; `run` is its task."""
+    """Stops a run when its time is over; `run` is its task.
 
-    def __init__(self, clock: Clock, most_s: float | None) -> None:
-        self._clock, self._most_s = clock, most_s
+    Args:
+        began_at: from when on it is counted (monotonic); None: from when `run` is called.
+    """
+
+    def __init__(self, clock: Clock, most_s: float | None, began_at: float | None = None) -> None:
+        self._clock, self._most_s, self._began_at = clock, most_s, began_at
         self._changed = anyio.Event()
 
     def set(self, most_s: float | None) -> None:
@@ -23,7 +27,7 @@ class TimeLimit:
 
     async def run(self, stop: Callable[[BulkError], None]) -> None:
         """Call `stop` when the time is over."""
-        began = self._clock.monotonic()
+        began = self._clock.monotonic() if self._began_at is None else self._began_at
         while True:
             self._changed = anyio.Event()
             most_s = self._most_s

@@ -75,11 +75,12 @@ class _Ended:
     is_sent: bool
 
 
-def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float) -> ResumeState:
+def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float, *, overwrites: bool = False) -> ResumeState:
     """Read it; blocks, for some tenths of a second where millions of items are done.
 
     Args:
         now: monotonic. What was done before counts as done now: when it was is told by another clock.
+        overwrites: see `ResumeState.without_comparing`.
 
     Raises:
         RunDirectoryError, RunStopped: the ledger can't be read.
@@ -96,7 +97,7 @@ def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float) -> R
     )
     if any(not job.operation.is_read for job in jobs):
         remember_lines(resume_state, jobs, view.newest_lines(TAIL_BYTES), now)
-    return resume_state
+    return resume_state.without_comparing() if overwrites else resume_state
 
 
 def _progress(checked: Checked, ledger: RunLedger, view: RunView) -> list[JobProgress]:

@@ -121,6 +121,15 @@ class LedgerView:
         with open_reader(self._path) as connection:
             return read_counts(connection)
 
+    def error_counts_of(self, job: int, start: int, stop: int) -> dict[str, int]:
+        """Return how many of these items of the job with that number ended with which error code."""
+        query = (
+            "SELECT w.word, count(*) FROM outcomes o JOIN words w ON w.number = o.code "
+            "WHERE o.job = ? AND o.idx >= ? AND o.idx < ? AND o.code != 0 GROUP BY o.code"
+        )
+        with open_reader(self._path) as connection:
+            return dict(connection.execute(query, (job, start, stop)).fetchall())
+
     def open_items(self, job: int) -> list[int]:
         """Return the items of the job with that number whose write may have been sent, and that have no outcome."""
         with open_reader(self._path) as connection:

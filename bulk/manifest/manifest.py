@@ -26,6 +26,10 @@ class Limits:
         max_duration_s: the run stops after this (seconds); None: never.
         settle_s: how long before it is trusted that something that was sent is not there (seconds).
         pace: `even` or `burst`.
+        waves: sizes of the portions in which the items of each job that writes are done; what they leave is one more.
+        gate: `auto`: the next wave begins `gate_after_s` after the last is judged (seconds); `manual`: once it is
+            opened.
+        errors: by code: the run stops when more items of a wave end with it.
         confirm: `auto` (a terminal is asked before what can't be undone) or `always` (`--yes` is needed).
     """
 
@@ -38,6 +42,10 @@ class Limits:
     settle_s: float = 15.0
     pace: str = "even"
     confirm: str = "auto"
+    waves: tuple[Share, ...] = ()
+    gate: str = "auto"
+    gate_after_s: float = 0.0
+    errors: Mapping[str, Share] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from bulk.manifest import credentials_section, platform_section
 from bulk.manifest.credential_specs import kind_of
 from bulk.manifest.fields import Fields, one_of
 from bulk.manifest.manifest import Limits, Platform
+from bulk.manifest.wave_settings import waves_of
 
 VENDORS = ("service", "github")
 PACES = ("even", "burst")
@@ -124,6 +125,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
         settle_s=part.scalar("settle", usual.settle_s, quantities.duration_s),
         pace=part.choice("pace", PACES[0], PACES),
         confirm=part.choice("confirm", CONFIRMS[0], CONFIRMS),
+        **waves_of(part),
     )
     part.finish()
     return replace(

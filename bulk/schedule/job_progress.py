@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from bulk.manifest.manifest import Job
 from bulk.model import OutcomeKind
+from bulk.schedule.waves import NEVER, Waves
 
 REMEMBERED = 200
 """Items over which the cost of an item is averaged: a run over things that changed and did not learns which it is."""
@@ -39,6 +40,7 @@ class JobProgress:
         finished: items of it that ended in this process (count). paid: requests that these cost the bucket (count).
         is_known: its items are known; not yet where they are made from another job's results.
         copies: one bit per item: it is not offered, as it gets the outcome of an earlier one; None: there are none.
+        waves: how its items are cut; offered_until: behind which of them nothing is offered yet.
         copies_left: those without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
     """
 
@@ -56,6 +58,8 @@ class JobProgress:
     passed: bytearray | None = None
     beyond: int = 0
     elsewhere: int = 0
+    waves: Waves | None = None
+    offered_until: int = NEVER
 
     def leave_all(self) -> None:
         """Nothing of it is for this process to do, until it takes something on; `ended` is then what ended here."""
@@ -72,6 +76,12 @@ class JobProgress:
         """The items are known now, and which of them have an outcome; `ended` also counts those behind them."""
         self.items, self.done = items, done
         self.beyond = sum(self.ended.values()) - int.from_bytes(done, "little").bit_count()
+        self.cut()
+
+    def cut(self) -> None:
+        """Offer no more than the wave in which the first item stands that is left."""
+        if self.waves is not None:
+            self.offered_until = self.waves.offered_until(self.items, self.next_left(0))
 
     @property
     def total(self) -> int:
@@ -98,7 +108,8 @@ class JobProgress:
 
     def next_offered(self, index: int) -> int:
         """Return the same of those that are offered: copies are not."""
-        return self._next_without(self.done if self.passed is None else self.passed, index)
+        found = self._next_without(self.done if self.passed is None else self.passed, index)
+        return found if found < self.offered_until else self.items
 
     def _next_without(self, bits: bytearray, index: int) -> int:
         if index >= self.items:

@@ -81,8 +81,9 @@ class Lane:
     alone: int = 0
     job: int = 0
 
-    def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation) -> tuple[Entry, ...]:
-        """Take the head, which is there; returns those behind it, of the same job, that share its requests."""
+    def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation, until: int) -> tuple[Entry, ...]:
+        """Take the head, which is there; returns those behind it, of the same job and before its item `until`, that
+        share its requests."""
         head = self.ahead.popleft()
         if not isinstance(operation, Combinable):
             return ()
@@ -91,7 +92,7 @@ class Lane:
             return ()
         behind: list[Entry] = []
         room = operation.most_combined - operation.size_combined(head.item)
-        while room > 0 and (entry := self.head(is_over)) is not None and entry.job == head.job:
+        while room > 0 and (entry := self.head(is_over)) is not None and entry.job == head.job and entry.index < until:
             room -= operation.size_combined(entry.item)
             if room >= 0:
                 behind.append(self.ahead.popleft())

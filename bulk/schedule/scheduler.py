@@ -54,7 +54,6 @@ class Scheduler:
         self.jobs, self.progress = jobs, progress
         self.board: Board = board if board is not None else LocalBoard(progress)
         self.states, self.is_skipped = [JobState.WAITING for _ in jobs], [False for _ in jobs]
-        self.in_flight = 0
         self.is_stopped = self.is_paused = self.is_passing_by = False
         self.stopped = anyio.Event()
         self._streams = streams
@@ -63,7 +62,7 @@ class Scheduler:
         self._held = Held()
         self.lanes_at_work: set[Lane] = set()
         self._making, self._copying, self._skipping = set[int](), set[int](), set[int]()
-        self._incomplete, self._far = len(jobs), 0
+        self.in_flight, self._incomplete, self._far = 0, len(jobs), 0
         may_meet = self.board.is_shared or any(job.derivation for job in jobs)
         self._window = LaneWindow(index, window, may_meet, self._next_left)
         self.numbers: Mapping[str, int] = {job.name: job.number for job in jobs}
@@ -204,11 +203,11 @@ class Scheduler:
         if self.is_stopped or self.is_paused or queue.is_closed:
             return None
         for tier in queue.tiers.values():
-            work = self._take_from(tier)
-            if work is not None:
+            if (work := self._take_from(tier)) is not None:
                 self.in_flight += (items := work.items)
                 self.progress[work.entry.job].in_flight += items
                 return work
+        self._end_if_stalled()
         return None
 
     def _take_from(self, tier: Tier) -> Work | None:
@@ -244,7 +243,7 @@ class Scheduler:
             lane = heapq.heappop(tier.ready)[2]
             tier.lanes -= 1
             entry = lane.head(self._is_over)
-            if entry is None:
+            if entry is None or entry.index >= self.progress[entry.job].offered_until:
                 done += 1
                 self._window.fill(tier)
                 continue
@@ -253,7 +252,8 @@ class Scheduler:
                     continue
                 lane.job = entry.job
                 self.lanes_at_work.add(lane)
-                return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation))
+                until = self.progress[entry.job].offered_until
+                return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation, until))
             if (queue := self._place(lane)) is not None:
                 queue.wake(1)
         return None
@@ -261,7 +261,7 @@ class Scheduler:
     def _place(self, lane: Lane) -> Queue | None:
         """Put a free lane where its next item is offered; returns that queue."""
         entry = lane.head(self._is_over)
-        if entry is None:
+        if entry is None or entry.index >= self.progress[entry.job].offered_until:
             return None
         if self.states[entry.job] is JobState.WAITING:
             self.parked_lanes.setdefault(entry.job, []).append(lane)

@@ -27,7 +27,7 @@ NOT_OURS = re.compile(r"runs/|rehearsal/|files/|readmes/|third_party/|(?:docs/)?
 """Examples of what a user's own repository or run directory holds."""
 MADE = frozenset(
     ("manifest.yaml", "migration.yaml", "check.json", "origin.json", "report.json", "audit.json", "README.md")
-) | frozenset(("digests.json", "undo.yaml", "undo.txt", "undo.d/", "plan.json"))
+) | frozenset(("digests.json", "undo.yaml", "undo.txt", "undo.d/", "plan.json", "gates.json"))
 """Files that a run makes, and names that examples give to a user's own files."""
 
 

@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     help="On a terminal, ask before more items than this are written.",
 )
 @click.option("--store", metavar=stored.STORE, help="Submit it to this store, whose workers do it, and wait.")
+@click.option(
+    "--accept-wave",
+    "accepted",
+    metavar="N",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Go on with this wave although it is over a budget. Repeatable.",
+)
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @foreground.showing
 def run(
@@ -41,6 +49,7 @@ def run(
     is_yes: bool,
     confirm_above: int,
     store: str | None,
+    accepted: tuple[int, ...],
     overrides: "Overrides",
     **showing: Any,
 ) -> int:
@@ -84,6 +93,7 @@ def run(
             surroundings=Surroundings(
                 handles_signals=True,
                 is_steered=True,
+                accepted_waves=frozenset(accepted),
                 approve=approve or Question(is_yes=is_yes, above=confirm_above, alone=alone),
             ),
         )

@@ -16,7 +16,7 @@ from bulk.storage.private_files import replacing
 
 DIGESTS = "digests.json"
 
-NOT_COVERED = (DIGESTS + "*", "run.lock", "control.sock")
+NOT_COVERED = (DIGESTS + "*", "gates.json*", "run.lock", "control.sock")
 """Names that change after the end, or are no files."""
 
 LOG = "ledger.db-wal"

@@ -7,15 +7,21 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
+from bulk.errors import UsageError
 
 
 @click.command(cls=Command)
-@click.argument("plan", metavar="FILE", type=click.Path(path_type=Path))
-def approve(plan: Path) -> int:
-    """Agree to the plan in FILE, which `bulk plan --live` wrote.
+@click.argument("plan", metavar="FILE|RUN", type=click.Path(path_type=Path))
+@click.option("--wave", metavar="N", type=click.IntRange(min=1), help="Open the waves of RUN up to this one.")
+def approve(plan: Path, *, wave: int | None) -> int:
+    """Agree to the plan in FILE, which `bulk plan --live` wrote, or to the next wave of RUN.
 
     Who agreed, by the name of the system, and when are written into it. `bulk run FILE` then does exactly that.
     """
+    if wave is not None:
+        return _open(plan, wave)
+    if plan.is_dir():
+        raise UsageError(f"{plan} is a folder: name the plan's file, or with --wave N the wave of a run to open")
     from bulk.clock import Clock
     from bulk.engine.migrations import plan_file
 
@@ -26,4 +32,16 @@ def approve(plan: Path) -> int:
     assert agreed.approval is not None, "it was just given"
     output.out(f"approved by {agreed.approval.who}: {counts or 'nothing to look at'}; digest {found.digest}")
     output.say("Next: " + shlex.join(["bulk", "run", str(plan)]))
+    return 0
+
+
+def _open(run_dir: Path, wave: int) -> int:
+    from bulk.engine.migrations import gates
+    from bulk.ledger.view import LedgerView
+    from bulk.report.run_state import resuming
+
+    LedgerView(run_dir)
+    gates.decide(run_dir, opened=wave)
+    output.out(f"waves up to {wave} of {run_dir} are open")
+    output.say("Next: " + resuming(run_dir))
     return 0

@@ -1,0 +1,154 @@
+"""Between two waves: what was judged, who opened the next one, and when it begins.
+
+A wave is judged when each of its items has an outcome that is durable. Budgets for error codes are counted as outcomes
+come, so that a wave that is over one stops at once; what was counted before a kill counts too.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.ledger.directory import unusable
+from bulk.ledger.view import LedgerView
+from bulk.manifest.manifest import Job, Limits
+from bulk.model import Outcome
+from bulk.quantities import Share
+from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.waves import NEVER, Wave, Waves
+from bulk.storage.private_files import replacing
+
+NAME: Final = "gates.json"
+"""What people have opened and accepted, in a run directory."""
+
+
+class Gates(msgspec.Struct, frozen=True, kw_only=True):
+    """What people have decided.
+
+    Attributes:
+        opened: the last wave that may begin where the gate is manual (number).
+        accepted: waves that go on although they were over a budget (numbers).
+    """
+
+    opened: int = 1
+    accepted: frozenset[int] = frozenset()
+
+
+def read_gates(run_dir: Path) -> Gates:
+    """Return what was decided so far.
+
+    Raises:
+        RunDirectoryError: the file is damaged.
+    """
+    path = run_dir / NAME
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Gates)
+    except FileNotFoundError:
+        return Gates()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RunDirectoryError(f"{path} can't be read: {error}; delete it: only the first wave is open then") from None
+
+
+def decide(run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozenset()) -> None:
+    """Write down that waves up to `opened` may begin, and that these go on.
+
+    Raises:
+        BulkError: it can't be written.
+    """
+    found = read_gates(run_dir)
+    decided = Gates(opened=max(found.opened, opened), accepted=found.accepted | accepted)
+    if decided == found:
+        return
+    try:
+        with replacing(run_dir / NAME) as file:
+            file.write(msgspec.json.encode(decided) + b"\n")
+    except OSError as error:
+        raise unusable(run_dir, error) from error
+
+
+@dataclass(slots=True)
+class WaveBudgets:
+    """Counts the errors of the waves under way, and says when one is over its budget."""
+
+    jobs: Sequence[Job]
+    limits: Limits
+    gates: Gates
+    run_dir: Path
+    waves: dict[int, Wave] = field(default_factory=dict)
+    counts: dict[int, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is anything to keep to."""
+        return bool(self.limits.waves or self.limits.errors)
+
+    def begin(self, progress: Sequence[JobProgress], view: LedgerView) -> None:
+        """Cut the jobs that write, and count what the waves under way have had before."""
+        opened = self.gates.opened if self.limits.gate == "manual" else NEVER
+        self.waves.clear()
+        self.counts.clear()
+        for job, standing in zip(self.jobs, progress, strict=True):
+            sizes = self.limits.waves if not job.operation.is_read else ()
+            waves = standing.waves = Waves(sizes, opened)
+            standing.cut()
+            wave = waves.at(standing.items, standing.next_left(0)) if standing.is_known else None
+            if wave is not None:
+                self.waves[job.number] = wave
+                self.counts[job.number] = Counter(view.error_counts_of(job.number, wave.start, wave.end))
+
+    def note(self, job: Job, outcome: Outcome) -> BulkError | None:
+        """Count how an item ended; return why the run has to stop."""
+        if outcome.error is None or not self.limits.errors:
+            return None
+        code = outcome.error.code.value
+        counts = self.counts.setdefault(job.number, Counter())
+        counts[code] += 1
+        return self._over(job, code)
+
+    def over(self) -> BulkError | None:
+        """Return why no wave may go on that is under way; None where all may."""
+        found = (self._over(self.jobs[number], code) for number, counts in self.counts.items() for code in counts)
+        return next((reason for reason in found if reason is not None), None)
+
+    def _over(self, job: Job, code: str) -> BulkError | None:
+        allowed: Share | None = self.limits.errors.get(code)
+        wave = self.waves.get(job.number)
+        if allowed is None or wave is None or wave.number in self.gates.accepted:
+            return None
+        items, count = wave.end - wave.start, self.counts[job.number][code]
+        most = allowed.of(items) if allowed.fraction is None else int(items * allowed.fraction)
+        if count <= most:
+            return None
+        return RunStopped(
+            f"wave {wave.number} of {wave.of} of {job.name} stopped: {count:,} {code} of {items:,} items, {most:,} "
+            f"allowed; go on with --accept-wave {wave.number}"
+        )
+
+    def closed(self, progress: Sequence[JobProgress]) -> BulkError | None:
+        """Return which gate is closed, where nothing more can be offered; None where a next wave may begin."""
+        waiting: list[tuple[Job, Wave]] = []
+        for job, standing in zip(self.jobs, progress, strict=True):
+            waves = standing.waves
+            wave = waves.at(standing.items, standing.next_left(0)) if waves is not None and standing.is_known else None
+            if wave is None:
+                continue
+            before = self.waves.get(job.number)
+            if before is not None and before.number < wave.number and wave.number <= self._opened:
+                return None
+            if wave.number > self._opened:
+                waiting.append((job, wave))
+        if not waiting:
+            return RunStopped("work is left that could not be reached in this run")
+        job, wave = waiting[0]
+        return RunStopped(
+            f"wave {wave.number} of {wave.of} of {job.name} waits to be opened: "
+            f"bulk approve {self.run_dir} --wave {wave.number}"
+        )
+
+    @property
+    def _opened(self) -> int:
+        return self.gates.opened if self.limits.gate == "manual" else NEVER

@@ -1,0 +1,112 @@
+"""Send what is left of a checked manifest, until nothing is or something stops it; all at once, or wave by wave."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from bulk.bundle.checked import Checked
+from bulk.engine.migrations.gates import WaveBudgets
+from bulk.engine.run import Run
+from bulk.engine.surroundings import Ended, Surroundings
+from bulk.errors import BulkError
+from bulk.execute.resume_state import ResumeState
+from bulk.ledger.ledger import Ledger
+from bulk.ledger.protocol import RunLedger
+from bulk.platform.auth.app_credential import AnyCredential
+from bulk.report.tally import Tally
+from bulk.status import Display
+
+
+async def perform(
+    checked: Checked,
+    ledger: RunLedger,
+    resume_state: ResumeState,
+    credentials: Mapping[str, AnyCredential],
+    display: Display,
+    around: Surroundings,
+    *,
+    attach: Callable[[Run], None] = lambda _: None,
+) -> Ended:
+    """Send all that is left, and end the ledger's epoch.
+
+    Args:
+        attach: is given the run before it begins.
+
+    Raises:
+        BulkError: nothing could be sent, or what was sent could not be recorded.
+    """
+    run = Run(checked, ledger, resume_state, credentials, display, around)
+    attach(run)
+    return await _finished(run, ledger, around, *await _to_its_end(run))
+
+
+async def perform_waves(
+    checked: Checked,
+    ledger: Ledger,
+    found: Callable[[], Awaitable[tuple[ResumeState, Tally | None]]],
+    budgets: WaveBudgets,
+    credentials: Mapping[str, AnyCredential],
+    display: Display,
+    around: Surroundings,
+    attach: Callable[[Run], None],
+) -> Ended:
+    """Do the same wave by wave, each with a run of its own in the same epoch; without waves, one run does it all.
+
+    Args:
+        found: reads from the ledger what has ended so far. attach: is given each run before it begins.
+    """
+    around.began_at = around.clock.monotonic()
+    around.judge = budgets.note if budgets.is_wanted else None
+    before: Run | None = None
+    while True:
+        resume_state, tally = await found()
+        if budgets.is_wanted:
+            budgets.begin(resume_state.progress, ledger.view())
+        run = Run(checked, ledger, resume_state, credentials, display, around, tally)
+        attach(run)
+        if before is not None:
+            run.actions += before.actions  # what people did at its very end
+        before = run
+        failure: BulkError | None = None
+        reason = budgets.over()
+        if reason is None:
+            ended, failure = await _to_its_end(run)
+            if failure is not None or not budgets.is_wanted or not run.has_run_dry:
+                break
+            reason = budgets.closed(resume_state.progress)
+        if reason is not None:
+            ended = Ended(reason.exit_code, str(reason))
+            break
+        if budgets.limits.gate_after_s:
+            display.note(f"the next wave begins in {budgets.limits.gate_after_s:,.0f} s")
+            await around.clock.sleep(budgets.limits.gate_after_s)
+    return await _finished(run, ledger, around, ended, failure)
+
+
+async def _finished(
+    run: Run, ledger: RunLedger, around: Surroundings, ended: Ended, failure: BulkError | None
+) -> Ended:
+    """End the epoch; a failure is raised after that."""
+    last, minute, actions = run.last_status, run.last_minute, run.actions
+    await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, last, minute, actions))
+    if failure is not None:
+        raise failure
+    return ended
+
+
+async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
+    """Run it; a failure before anything was sent still ends the epoch cleanly."""
+    failure: BulkError | None = None
+    try:
+        return await run.execute(), None
+    except* BulkError as group:
+        failure = _first(group)
+    assert failure is not None, "execute returns or raises"
+    return Ended(failure.exit_code, str(failure)), failure
+
+
+def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
+    """Return the one error to tell: groups are unwrapped here and nowhere else."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, BulkError), "except* selects them"
+    return error

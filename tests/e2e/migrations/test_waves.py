@@ -1,0 +1,139 @@
+"""Waves against a real sandbox: a mistake touches one item, a gate stays closed, and a kill goes on in its wave."""
+
+import base64
+import itertools
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.platform import Home, Ran, Served, served, wait_for
+
+FLEET = {"organization": "acme-fleet", "count": 200, "readme_bytes": 100}
+CONTENT = base64.b64encode(b"ours\n").decode()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A folder for a manifest."""
+    return Home(tmp_path / "home")
+
+
+def items(count: int, wrong: set[int]) -> list[dict[str, Any]]:
+    """New files, four in each repository; wrong ones name a branch that is not there, which only the platform knows."""
+    made: list[dict[str, Any]] = []
+    for number in range(count):
+        item = {
+            "owner": "acme-fleet",
+            "repo": f"repo-{number // 4 % 200:05d}",
+            "path": f"f{number}.txt",
+            "message": "m",
+        }
+        made.append({**item, "content": CONTENT, "branch": "nowhere" if number in wrong else "main"})
+    return made
+
+
+def manifest(home: Home, sandbox: Served, count: int, wrong: set[int] = frozenset(), **limits: Any) -> None:  # type: ignore[assignment]
+    """One job over `items`."""
+    home.folder.mkdir(exist_ok=True)
+    home.lines("items.jsonl", items(count, wrong))
+    limits = {"waves": [1, "5%", "25%", "rest"], **limits}
+    jobs = {"files": {"operation": "contents.put", "items": "items.jsonl"}}
+    home.manifest(sandbox.base_url, jobs, limits=limits)
+
+
+RUN = ("run", "manifest.yaml", "--run-dir", "run", "--progress", "none")
+
+
+def said(ran: Ran) -> str:
+    """What a command printed, on one line."""
+    return " ".join((ran.out + ran.err).split())
+
+
+def puts(sandbox: Served) -> list[int]:
+    """Which files were written, in order."""
+    lines = [line for line in sandbox.journal() if line["method"] == "PUT" and line["status"] < 300]
+    return [int(line["path"].rpartition("/f")[2].partition(".")[0]) for line in lines]
+
+
+def test_a_mistake_touches_one_item(tmp_path: Path, home: Home) -> None:
+    """A wrong value in every item: one was tried; a wrong value in a few: stopped in the wave that they are in, and it
+    goes on where that is accepted."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        manifest(home, sandbox, 400, set(range(400)), errors={"not_found": 0})
+        ran = home.run(*RUN)
+        assert (ran.exit_code, len(home.results("run"))) == (3, 1), ran.err
+        assert "wave 1 of 4 of files stopped: 1 not_found of 1 items, 0 allowed" in said(ran)
+        assert home.run(*RUN).exit_code == 3
+        assert len(home.results("run")) == 1
+
+        manifest(home, sandbox, 400, {5, 60}, errors={"not_found": "2%"})
+        few = (*RUN[:3], "few", *RUN[4:])
+        ran = home.run(*few)
+        assert (ran.exit_code, "wave 2 of 4" in said(ran)) == (3, True), ran.err
+        assert max(puts(sandbox)) < 21
+        ran = home.run(*few, "--accept-wave", "2")
+        assert (ran.exit_code, len(home.results("few"))) == (1, 400), ran.err
+        journal = puts(sandbox)
+        assert sorted(journal) == sorted(set(range(400)) - {5, 60})
+        bounds = [1, 21, 121, 400]
+        places = {number: place for place, number in enumerate(journal)}
+        for first, second in itertools.pairwise(bounds):
+            before, after = (n for n in places if n < first), (n for n in places if first <= n < second)
+            assert max(map(places.__getitem__, before)) < min(map(places.__getitem__, after))
+
+
+def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
+    """Nothing of the second wave is sent before it is approved, also when the command is given again."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        manifest(home, sandbox, 40, gate="manual", waves=[2, 10])
+        for _ in range(2):
+            ran = home.run(*RUN)
+            assert (ran.exit_code, "bulk approve run --wave 2" in said(ran)) == (3, True), ran.err
+            assert sorted(puts(sandbox)) == [0, 1]
+        assert home.run("approve", "run", "--wave", "2").exit_code == 0
+        assert (home.run(*RUN).exit_code, sorted(puts(sandbox))) == (3, list(range(12)))
+        assert home.run("approve", "run", "--wave", "3").exit_code == 0
+        assert (home.run("resume", "run", "--progress", "none").exit_code, len(puts(sandbox))) == (0, 40)
+        assert home.run("verify", "run").exit_code == 0
+
+
+def test_a_killed_wave_goes_on(tmp_path: Path, home: Home) -> None:
+    """Killed in a wave: the next one begins only after it; each file once."""
+    with served(
+        tmp_path / "sandbox", "--rate-limit", "off", "--latency", "10", seed={"repositories": FLEET}
+    ) as sandbox:
+        manifest(home, sandbox, 200, waves=[20, 60])
+        for wanted in (10, 45):
+            with home.running(*RUN) as process:
+                wait_for(lambda wanted=wanted: len(puts(sandbox)) >= wanted, process)  # type: ignore[misc]
+                process.send_signal(signal.SIGKILL)
+                process.communicate(timeout=20)
+        assert home.run(*RUN).exit_code == 0
+        journal = puts(sandbox)
+        assert (sorted(journal), set(journal[:20])) == (list(range(200)), set(range(20)))
+        assert set(journal[:80]) == set(range(80))
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"waves": []}, "limits.waves: expected a list"),
+        ({"waves": ["rest", 1]}, "rest comes last"),
+        ({"waves": [0]}, "at least one item"),
+        ({"gate": "later"}, "expected auto, manual, or {after: 10m}"),
+        ({"errors": {"not_fond": 0}}, "did you mean not_found?"),
+        ({"errors": {"not_found": "many"}}, "expected a count"),
+        ({"stale": -1}, "limits.stale"),
+    ],
+)
+def test_wrong_words_are_named(home: Home, limits: dict[str, Any], words: str) -> None:
+    """With the field and what was expected."""
+    home.folder.mkdir()
+    home.write("items.jsonl", json.dumps(items(1, set())[0]) + "\n")
+    jobs = {"files": {"operation": "contents.put", "items": "items.jsonl"}}
+    home.manifest("http://127.0.0.1:9/api/v3", jobs, limits=limits)
+    checked = home.run("check", "manifest.yaml")
+    assert (checked.exit_code, words in checked.err) == (2, True), checked.err
