@@ -66,7 +66,7 @@ async def perform_waves(
             run.actions += before.actions  # what people did at its very end
         before = run
         failure: BulkError | None = None
-        reason = budgets.over()
+        reason = budgets.reason
         if reason is None:
             ended, failure = await _to_its_end(run)
             if failure is not None or not budgets.is_wanted or not run.has_run_dry:

@@ -11,6 +11,7 @@ from typing import Protocol
 from bulk.capabilities import Combinable
 from bulk.manifest.manifest import Entry
 from bulk.operation import AnyOperation
+from bulk.schedule.waves import NEVER
 
 AHEAD = 4
 """Items of a lane that are read at once (count): they may be large."""
@@ -81,7 +82,7 @@ class Lane:
     alone: int = 0
     job: int = 0
 
-    def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation, until: int) -> tuple[Entry, ...]:
+    def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation, until: int = NEVER) -> tuple[Entry, ...]:
         """Take the head, which is there; returns those behind it, of the same job and before its item `until`, that
         share its requests."""
         head = self.ahead.popleft()

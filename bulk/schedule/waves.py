@@ -10,8 +10,8 @@ from typing import Final
 
 from bulk.quantities import Share
 
-NEVER: Final = 2**62
-"""More items than any job has."""
+NEVER: Final = 2**61
+"""More items than any job has; compiled code holds it without a box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,13 @@ class Waves:
         if first_left >= items:
             return None
         return _wave(self.ends(items), first_left)
+
+    def until(self, items: int, first_left: int) -> list[Wave]:
+        """Return the waves that have begun, in order; the last one holds the first item that has no outcome."""
+        ends = self.ends(items)
+        spans = zip([0, *ends], ends, strict=False)
+        waves = (Wave(number, len(ends), *span) for number, span in enumerate(spans, 1))
+        return [wave for wave in waves if wave.start <= first_left and wave.start < wave.end]
 
     def offered_until(self, items: int, first_left: int) -> int:
         """Return behind which item nothing may be offered now."""

@@ -129,7 +129,7 @@ def test_done_items_are_passed_by_and_counted() -> None:
     head = one.head(lambda entry: entry.index in (0, 1, 3))
     assert head is not None
     assert (head.index, one.left) == (2, 4)
-    assert one.take(lambda entry: entry.index in (0, 1, 3), Alone(), 10**9) == ()
+    assert one.take(lambda entry: entry.index in (0, 1, 3), Alone()) == ()
     following = one.head(lambda entry: entry.index == 3)
     assert following is not None
     assert (following.index, one.left) == (4, 3)

@@ -72,7 +72,11 @@ def decide(run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozens
 
 @dataclass(slots=True)
 class WaveBudgets:
-    """Counts the errors of the waves under way, and says when one is over its budget."""
+    """Counts the errors of the waves under way, and says when one is over its budget.
+
+    Attributes:
+        waves, counts: the wave that each job is in, and its errors by code. reason: why none may go on.
+    """
 
     jobs: Sequence[Job]
     limits: Limits
@@ -80,6 +84,7 @@ class WaveBudgets:
     run_dir: Path
     waves: dict[int, Wave] = field(default_factory=dict)
     counts: dict[int, Counter[str]] = field(default_factory=dict)
+    reason: BulkError | None = None
 
     @property
     def is_wanted(self) -> bool:
@@ -91,14 +96,19 @@ class WaveBudgets:
         opened = self.gates.opened if self.limits.gate == "manual" else NEVER
         self.waves.clear()
         self.counts.clear()
+        self.reason = None
         for job, standing in zip(self.jobs, progress, strict=True):
             sizes = self.limits.waves if not job.operation.is_read else ()
             waves = standing.waves = Waves(sizes, opened)
             standing.cut()
-            wave = waves.at(standing.items, standing.next_left(0)) if standing.is_known else None
-            if wave is not None:
+            if not standing.is_known:
+                continue
+            # those before too: one that was over its budget is so after a resume
+            for wave in waves.until(standing.items, standing.next_left(0)):
                 self.waves[job.number] = wave
                 self.counts[job.number] = Counter(view.error_counts_of(job.number, wave.start, wave.end))
+                over = (self._over(job, code) for code in self.counts[job.number])
+                self.reason = self.reason or next((reason for reason in over if reason is not None), None)
 
     def note(self, job: Job, outcome: Outcome) -> BulkError | None:
         """Count how an item ended; return why the run has to stop."""
@@ -108,11 +118,6 @@ class WaveBudgets:
         counts = self.counts.setdefault(job.number, Counter())
         counts[code] += 1
         return self._over(job, code)
-
-    def over(self) -> BulkError | None:
-        """Return why no wave may go on that is under way; None where all may."""
-        found = (self._over(self.jobs[number], code) for number, counts in self.counts.items() for code in counts)
-        return next((reason for reason in found if reason is not None), None)
 
     def _over(self, job: Job, code: str) -> BulkError | None:
         allowed: Share | None = self.limits.errors.get(code)

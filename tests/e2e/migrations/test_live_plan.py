@@ -52,6 +52,7 @@ def look(home: Home, *more: str) -> str:
     return planned.out
 
 
+@pytest.mark.timeout(240)
 def test_what_was_approved_is_done_and_nothing_else(tmp_path: Path, home: Home) -> None:
     """Reads alone; without approval exit 8, with a changed byte exit 5; what somebody changed since is `stale`; the
     same plan again goes on with the first run; a manifest that changed is out of date."""
@@ -108,6 +109,7 @@ def test_an_item_that_was_equal_is_not_overwritten(tmp_path: Path, home: Home) -
         assert sorted(ended) == ["stale", *["unchanged"] * 5]
 
 
+@pytest.mark.timeout(240)
 def test_every_operation_looks_with_reads_alone(tmp_path: Path, home: Home) -> None:
     """The examples of all operations that write, in one plan: 0 requests but GET; a second look costs no more."""
     writing = [name for name in names() if not find(name).is_read]

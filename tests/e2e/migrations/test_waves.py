@@ -58,6 +58,7 @@ def puts(sandbox: Served) -> list[int]:
     return [int(line["path"].rpartition("/f")[2].partition(".")[0]) for line in lines]
 
 
+@pytest.mark.timeout(240)
 def test_a_mistake_touches_one_item(tmp_path: Path, home: Home) -> None:
     """A wrong value in every item: one was tried; a wrong value in a few: stopped in the wave that they are in, and it
     goes on where that is accepted."""
@@ -85,6 +86,7 @@ def test_a_mistake_touches_one_item(tmp_path: Path, home: Home) -> None:
             assert max(map(places.__getitem__, before)) < min(map(places.__getitem__, after))
 
 
+@pytest.mark.timeout(240)
 def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
     """Nothing of the second wave is sent before it is approved, also when the command is given again."""
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
@@ -100,6 +102,7 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
         assert home.run("verify", "run").exit_code == 0
 
 
+@pytest.mark.timeout(240)
 def test_a_killed_wave_goes_on(tmp_path: Path, home: Home) -> None:
     """Killed in a wave: the next one begins only after it; each file once."""
     with served(
