@@ -27,7 +27,7 @@ from bulk.cli.commands.audits import audit, schedule, sql, tables
 from bulk.cli.commands.cluster import export, forget, store, submit, worker
 from bulk.cli.commands.credentials import check as credentials_check
 from bulk.cli.commands.credentials import login
-from bulk.cli.commands.migrations import approve, undo, verify
+from bulk.cli.commands.migrations import approve, rehearse, undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
 
@@ -78,6 +78,7 @@ def commands() -> None:
 for command in (
     run.run,
     plan.plan,
+    rehearse.rehearse,
     approve.approve,
     check.check,
     status.status,

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from bulk.bundle.checked import source_path
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
@@ -207,6 +209,27 @@ async def plan_manifest(
             return found
         await clock.sleep(max(soon) + RESET_LAG_S)
         return await planned()
+
+
+async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> tuple[list[BucketStatus], float]:
+    """Return what is left of every bucket that a manifest's jobs use, and how long an answer took (seconds).
+
+    `reset_at` is in seconds from now.
+
+    Raises:
+        BulkError: the platform can't be asked.
+    """
+    clock = Clock()
+    credentials = credentials_of(manifest, environ, clock)
+    plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
+    used = [name for name in sorted({job.credential for job in manifest.jobs}) if name in plain]
+    told = await _ask_limits(manifest.platform, plain, used, clock, asks=LATENCY_ASKS)
+    now = clock.now()
+    buckets = [
+        msgspec.structs.replace(bucket, reset_at=None if bucket.reset_at is None else max(0.0, bucket.reset_at - now))
+        for bucket in told.buckets
+    ]
+    return buckets, told.latency_s
 
 
 async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> list[BucketStatus]:

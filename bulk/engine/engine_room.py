@@ -26,6 +26,7 @@ from bulk.platform.bodies.body_reader import BodyReader
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import Verdict, classify
 from bulk.platform.transport import Transport
+from bulk.platform.wire import Wire
 
 ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
 
@@ -44,7 +45,7 @@ class EngineRoom:
         transport, sender, settler: there while it is open.
     """
 
-    transport: Transport
+    transport: Wire
     sender: RequestSender
     settler: Settler
 
@@ -71,7 +72,7 @@ class EngineRoom:
         limits, around = self._limits, self._around
         self.body_reader.clear()
         try:
-            async with Transport(
+            async with around.wire or Transport(
                 self._platform,
                 concurrency=limits.concurrency,
                 request_timeout_s=limits.request_timeout_s,

@@ -347,7 +347,7 @@ class Run:
             if now - stored >= STORE_STATUS_S:
                 recorder.note_status(status, self._timeline.note(status, self.governor.concurrency.latencies))
                 stored = now
-            await self._clock.sleep(STATUS_S)
+            await self._clock.sleep(self._around.tick_s or STATUS_S)
 
     async def _limit_drain(self) -> None:
         """What is in flight ends within its own time-out; what does not is cancelled and settled by the next run."""
@@ -365,8 +365,7 @@ class Run:
                     self._worker_scope.cancel()
                 else:
                     name = signal.Signals(number).name
-                    now = self._clock.now()
-                    self.note_action(Action(at=now, who=name, verb="stop", args={}, result="draining"))
+                    self.note_action(Action(at=self._clock.now(), who=name, verb="stop", args={}, result="draining"))
                     self._stopped_by = None
                     self.stop(Interrupted(name, 128 + number))
                     self._display.note("interrupted: requests in flight are finishing; a second signal stops at once")

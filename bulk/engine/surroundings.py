@@ -17,6 +17,7 @@ from bulk.finished import Finished
 from bulk.govern.peers import Peers
 from bulk.manifest.manifest import Job
 from bulk.model import Outcome
+from bulk.platform.wire import Wire
 from bulk.schedule.board import Board
 from bulk.storage.disk_threads import Disk, thread_disk
 
@@ -35,7 +36,8 @@ class Surroundings:
     Attributes:
         dice: jitter; seeded in a simulation.
         disk: runs blocking ledger work.
-        connector: of aiohttp; None makes a TCP one.
+        connector: of aiohttp; None makes a TCP one. wire: what requests leave by; None: HTTP.
+        tick_s: how often the display is told (seconds); 0.0: as ever.
         cache: folder of stored validators and bodies; None: none are kept.
         handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
         is_steered: there is a control socket in the run directory.
@@ -52,6 +54,8 @@ class Surroundings:
     dice: random.Random = field(default_factory=random.Random)
     disk: Disk = thread_disk
     connector: aiohttp.BaseConnector | None = None
+    wire: Wire | None = None
+    tick_s: float = 0.0
     cache: Path | None = None
     handles_signals: bool = False
     is_steered: bool = False

@@ -21,7 +21,7 @@ from bulk.platform.auth.app_credential import AnyCredential, PoolCredential, app
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.installations import Installation, Installations, InstallationSource, path_of
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.transport import Transport
+from bulk.platform.wire import Wire
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.queues import Stream
 from bulk.schedule.routed_job import RoutedJob
@@ -81,7 +81,7 @@ class AppRoutes:
         self._checked, self._streams, self._apps = checked, streams, apps_of(credentials)
         self._governor, self._scheduler, self._disk = governor, scheduler, disk
 
-    async def open(self, transport: Transport, clock: Clock, stopped_by: Callable[[], BulkError | None]) -> None:
+    async def open(self, transport: Wire, clock: Clock, stopped_by: Callable[[], BulkError | None]) -> None:
         """Ask each App where it is installed, and open an account for each installation that has items.
 
         Args:

@@ -17,7 +17,7 @@ from bulk.model import Failure, Request
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.cache.validators import ValidatorStore
-from bulk.platform.transport import Transport
+from bulk.platform.wire import Wire
 
 ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
 SCOPES = "x-oauth-scopes"
@@ -27,7 +27,7 @@ async def recognise(
     platform: Platform,
     credentials: Mapping[str, AnyCredential],
     governor: Governor,
-    transport: Transport,
+    transport: Wire,
     *,
     is_keeping: bool,
 ) -> None:
@@ -73,7 +73,7 @@ def open_stores(
     return found
 
 
-async def _told(account: Account, transport: Transport) -> tuple[str, str]:
+async def _told(account: Account, transport: Wire) -> tuple[str, str]:
     """Return (who pays for a token, whose answers it sees), as the platform tells; empty where it does not."""
     answer = await transport.send(ASK_USER, account.token, None)
     if isinstance(answer, Failure) or answer.status != 200:

@@ -29,7 +29,7 @@ from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome
 from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import VerdictKind, classify
-from bulk.platform.transport import Transport
+from bulk.platform.wire import Wire
 from bulk.urls import within_base
 
 _ACCEPTED = VerdictKind.ACCEPTED
@@ -46,7 +46,7 @@ class RequestSender:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Wire,
         governor: Governor,
         stores: Mapping[str, ValidatorStore],
         clock: Clock,

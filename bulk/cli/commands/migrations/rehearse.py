@@ -1,0 +1,114 @@
+"""`bulk rehearse`: the run in virtual time."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.cli import event_loop, output
+from bulk.cli.logs import Command
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.errors import UsageError
+
+if TYPE_CHECKING:
+    from bulk.manifest.reading import Overrides
+
+
+@click.command(cls=Command)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option(
+    "--from",
+    "learnt_from",
+    metavar="RUN",
+    type=RunDirectory(),
+    multiple=True,
+    help="A run to learn latencies from. Repeatable.",
+)
+@click.option("--what-if", "asks", is_flag=True, help="Also say what would change the end.")
+@click.option(
+    "--seeds",
+    metavar="N",
+    type=click.IntRange(1, 50),
+    help="Rehearsals; their ends are a range. Default: 5, or 1 of a long run.",
+)
+@click.option(
+    "--budget",
+    "budgets",
+    metavar="CATEGORY=N/SECONDS",
+    multiple=True,
+    help="A budget instead of the platform's. Repeatable.",
+)
+@click.option(
+    "--fault", "faults", metavar="KIND=SHARE", multiple=True, help="drop-after=1% or unavailable=1%. Repeatable."
+)
+@click.option(
+    "--assume",
+    "assumptions",
+    metavar="JOB=COUNT",
+    multiple=True,
+    help="Items of a job that are made from results. Repeatable.",
+)
+@click.option("--offline", is_flag=True, help="Send nothing, not even GET /rate_limit: the budgets are those given.")
+@overriding(*MANIFEST, *PLATFORM, *LIMITS)
+def rehearse(
+    *,
+    manifest: Path,
+    learnt_from: tuple[Path, ...],
+    asks: bool,
+    seeds: int | None,
+    budgets: tuple[str, ...],
+    faults: tuple[str, ...],
+    assumptions: tuple[str, ...],
+    offline: bool,
+    overrides: "Overrides",
+) -> int:
+    """Run MANIFEST in virtual time, and say when each job ends and what decides it.
+
+    The scheduler and the limits are the real ones, the platform is a model. Nothing but GET /rate_limit is sent.
+    """
+    from bulk.engine.rehearsal import command
+    from bulk.report.render import rehearsal_text
+
+    given = command.Given(
+        budgets=dict(_budget(text) for text in budgets),
+        faults=dict(_fault(text) for text in faults),
+        assumed=dict(_assumption(text) for text in assumptions),
+        learnt_from=learnt_from,
+        seeds=seeds,
+        asks=asks,
+        is_offline=offline,
+    )
+    told = event_loop.run(lambda: command.told(manifest, given, overrides=overrides, environ=os.environ))
+    found = command.rehearsed(told, given)
+    output.out("\n".join(rehearsal_text.lines(found)))
+    return 0
+
+
+def _budget(text: str) -> tuple[str, tuple[int, float]]:
+    name, _, rest = text.partition("=")
+    count, _, seconds = rest.partition("/")
+    if not name or not count.isdigit() or not seconds.isdigit() or not int(count) or not int(seconds):
+        raise UsageError(f"--budget {text!r}: write CATEGORY=N/SECONDS, as core=5000/3600")
+    return name, (int(count), float(seconds))
+
+
+def _fault(text: str) -> tuple[str, float]:
+    from bulk import quantities
+    from bulk.engine.rehearsal.model_platform import FAULTS
+
+    name, _, share = text.partition("=")
+    try:
+        found = quantities.share(share)
+    except ValueError as error:
+        raise UsageError(f"--fault {text!r}: {error}") from None
+    if name not in FAULTS or found.fraction is None:
+        raise UsageError(f"--fault {text!r}: write KIND=SHARE, as drop-after=1%; the kinds are {', '.join(FAULTS)}")
+    return name, found.fraction
+
+
+def _assumption(text: str) -> tuple[str, int]:
+    name, _, count = text.partition("=")
+    if not name or not count.isdigit():
+        raise UsageError(f"--assume {text!r}: write JOB=COUNT, as hooks=500")
+    return name, int(count)

@@ -1,0 +1,207 @@
+"""A model of the platform: windows of its budgets, how long answers take, and what share of them is lost.
+
+It knows nothing of what is asked but how often and when. Latencies are drawn around the learnt ones.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any, Self
+
+from bulk.clock import Clock
+from bulk.manifest.manifest import Platform
+from bulk.model import ErrorCode, Failure, FailureKind, Reply, Request
+
+LOST = "drop-after"
+UNAVAILABLE = "unavailable"
+FAULTS = (LOST, UNAVAILABLE)
+JITTER = 0.3
+"""How far latencies spread around their mean, of the mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBudget:
+    """A budget as the platform has it: requests in a window, its length, and what is left of the one under way.
+
+    Attributes:
+        limit, remaining: requests (counts); seconds: of a window; ends_in_s: of the one under way; None: none is.
+    """
+
+    limit: int
+    seconds: float
+    remaining: int
+    ends_in_s: float | None = None
+
+
+@dataclass(slots=True)
+class ModelWindow:
+    """One budget of one credential, as time goes by; `windows`: that were spent from (count)."""
+
+    budget: ModelBudget
+    ends_at: float | None
+    used: int
+    windows: int = 0
+    spent: int = 0
+
+    def roll(self, now: float) -> None:
+        """Begin anew where the window is over."""
+        if self.ends_at is not None and now >= self.ends_at:
+            self.ends_at, self.used = None, 0
+
+    def take(self, now: float) -> bool:
+        """Count a request; False: nothing is left."""
+        self.roll(now)
+        if self.ends_at is None:
+            self.ends_at, self.used = float(int(now)) + self.budget.seconds, 0
+            self.windows += 1
+        if self.used >= self.budget.limit:
+            return False
+        self.windows = max(1, self.windows)
+        self.used += 1
+        self.spent += 1
+        return True
+
+    def reset_at(self, now: float) -> int:
+        """Return when it is full again (UTC epoch seconds)."""
+        return int(self.ends_at if self.ends_at is not None else now + self.budget.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is known of a platform.
+
+    Attributes:
+        budgets: by category; a category without one is not limited.
+        read_s, write_s: how long an answer takes, by operation (seconds).
+        default_s: for all else (seconds).
+        commit_s: how long the disk takes to make a group durable (seconds).
+        faults: shares of the requests, by kind: an answer that is lost after the effect, a 503.
+    """
+
+    budgets: Mapping[str, ModelBudget]
+    read_s: Mapping[str, float] = field(default_factory=dict)
+    write_s: Mapping[str, float] = field(default_factory=dict)
+    default_s: float = 0.1
+    commit_s: float = 0.004
+    faults: Mapping[str, float] = field(default_factory=dict)
+
+
+class ModelWire:
+    """Answers instead of the platform: a `Wire`.
+
+    Paths of requests are `/CATEGORY/OPERATION/KIND/KEY`, as `shaped_operations.py` makes them.
+    """
+
+    def __init__(self, model: Model, platform: Platform, concurrency: int, clock: Clock, seed: int) -> None:
+        self.most_in_flight, self.platform = concurrency, platform
+        self._model, self._clock, self._dice = model, clock, random.Random(seed)
+        self.windows: dict[tuple[Any, str], ModelWindow] = {}
+        self._applied: set[str] = set()
+        self._date = (0, "")
+        self.requests: dict[str, int] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def step_aside(self, holder: Any) -> None:
+        """Nothing is held."""
+
+    async def download(self, url: str, max_bytes: int, *, takes_file: bool, holder: Any) -> Reply | Failure:
+        """Nothing lies elsewhere."""
+        return Reply(status=404, headers={})
+
+    async def send(
+        self,
+        request: Request,
+        token: Any,
+        stored: Any = None,
+        may_leave: Callable[[], bool] | None = None,
+        holder: Any = None,
+    ) -> Reply | Failure:
+        """Answer after a while."""
+        if may_leave is not None and not may_leave():
+            return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="withheld")
+        model, clock = self._model, self._clock
+        if request.path == "/rate_limit":
+            await clock.sleep(model.default_s)
+            return self._limits(token)
+        if request.path == "/user":  # whose the token is, nobody knows
+            return Reply(status=404, headers={})
+        _, category, operation, kind, key = request.path.split("/", 4)
+        self.requests[category] = self.requests.get(category, 0) + 1
+        fault = self._fault()
+        now = clock.now()
+        headers = {"date": self._http_date(now)}
+        if fault == UNAVAILABLE:
+            await clock.sleep(0.01)
+            return Reply(status=503, headers={**headers, "retry-after": "1"})
+        window = self._window(token, category, now)
+        if window is not None:
+            is_let = window.take(now)
+            headers |= self._told(category, window, now)
+            if not is_let:
+                return Reply(status=403, headers=headers, body={"message": "API rate limit exceeded"})
+        learnt = (model.write_s if kind == "write" else model.read_s).get(operation, model.default_s)
+        await clock.sleep(learnt * (1.0 + JITTER * (self._dice.expovariate(1.0) - 1.0)))
+        if fault == LOST:
+            self._applied.add(key)
+            return Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="lost")
+        return Reply(status=200, headers=headers, body=key in self._applied)
+
+    def _fault(self) -> str | None:
+        if not self._model.faults:
+            return None
+        drawn = self._dice.random()
+        for kind, share in self._model.faults.items():
+            drawn -= share
+            if drawn < 0.0:
+                return kind
+        return None
+
+    def _window(self, token: Any, category: str, now: float) -> ModelWindow | None:
+        budget = self._model.budgets.get(category)
+        if budget is None:
+            return None
+        window = self.windows.get((token, category))
+        if window is None:
+            ends_at = None if budget.ends_in_s is None else now + budget.ends_in_s
+            window = self.windows[token, category] = ModelWindow(budget, ends_at, budget.limit - budget.remaining)
+        window.roll(now)
+        return window
+
+    def _limits(self, token: Any) -> Reply:
+        now = self._clock.now()
+        resources = {}
+        for category in self._model.budgets:
+            window = self._window(token, category, now)
+            assert window is not None, "there is one for each budget"
+            left = window.budget.limit - window.used
+            resources[category] = {
+                "limit": window.budget.limit,
+                "remaining": left,
+                "used": window.used,
+                "reset": window.reset_at(now),
+            }
+        headers = {"date": self._http_date(now)}
+        if not resources:
+            return Reply(status=404, headers=headers, body={"message": "Rate limiting is not enabled."})
+        return Reply(status=200, headers=headers, body={"resources": resources})
+
+    def _told(self, category: str, window: ModelWindow, now: float) -> dict[str, str]:
+        return {
+            "x-ratelimit-limit": str(window.budget.limit),
+            "x-ratelimit-remaining": str(window.budget.limit - window.used),
+            "x-ratelimit-used": str(window.used),
+            "x-ratelimit-reset": str(window.reset_at(now)),
+            "x-ratelimit-resource": category,
+        }
+
+    def _http_date(self, now: float) -> str:
+        second = int(now)
+        if self._date[0] != second:
+            self._date = second, formatdate(second, usegmt=True)
+        return self._date[1]

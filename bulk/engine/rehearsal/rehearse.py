@@ -1,0 +1,297 @@
+"""`bulk rehearse`: the run of a manifest in virtual time, and what would change its end.
+
+The real scheduler, governor, workers and recorder run; only the platform and the disk are models. Budgets are those of
+the platform now, unless they were given; latencies are learnt from earlier runs, or else measured by a few requests.
+"""
+
+import functools
+import random
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from bulk.bundle.checked import Checked
+from bulk.check.checking import check
+from bulk.engine.execution import credentials_of
+from bulk.engine.rehearsal.measured import Measured
+from bulk.engine.rehearsal.model_platform import Model, ModelBudget, ModelWire
+from bulk.engine.rehearsal.shaped_operations import pending, shaped
+from bulk.engine.rehearsal.virtual_time import START, VirtualClock, VirtualLoop
+from bulk.engine.run import Run
+from bulk.engine.surroundings import Surroundings
+from bulk.execute.resume_state import ResumeState
+from bulk.execute.writes.late_writes import LateWrites
+from bulk.execute.writes.recent_creations import RecentCreations
+from bulk.execute.writes.recent_writes import RecentWrites
+from bulk.ledger.records import Entry, Record
+from bulk.manifest.manifest import Job, Manifest
+from bulk.schedule.job_progress import JobProgress
+from bulk.status import Silence
+
+TOKEN = "rehearsal-" + "0" * 20
+TICK_S = 60.0
+"""How often the status is made that nobody reads (seconds)."""
+BINDING = 0.5
+"""A budget is what limits the run where it is spent for so much of it (share)."""
+
+
+class JobCourse(msgspec.Struct, frozen=True, kw_only=True):
+    """When a job would run: seconds from the start, and the requests that it takes (count)."""
+
+    name: str
+    begins_s: float
+    ends_s: float
+    items: int
+    needs: tuple[str, ...]
+
+
+class Course(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rehearsal went.
+
+    Attributes:
+        ends_s: when the last item ended (seconds from the start).
+        requests: by category (counts).
+        limit: what decides the end: a category, or `latency` where it is the time that answers take. windows: of that
+            category that were spent from; to_spare: requests left in the last of them (counts).
+        exit_code, why: how the run ended; anything but 0 is told.
+    """
+
+    ends_s: float
+    jobs: tuple[JobCourse, ...]
+    requests: dict[str, int]
+    limit: str
+    windows: int
+    to_spare: int | None
+    exit_code: int
+    why: str
+
+
+@dataclass(slots=True)
+class _NoLedger:
+    """A ledger that keeps nothing but when the items of each job ended."""
+
+    run_dir: Path
+    clock: VirtualClock
+    began_at: float = START
+    last: dict[int, float] = field(default_factory=dict)
+    first: dict[int, float] = field(default_factory=dict)
+
+    def commit(self, batch: Sequence[Entry], *_: object) -> None:
+        """Note the time."""
+        now = self.clock.monotonic()
+        for entry in batch:
+            if type(entry) is Record:
+                self.last[entry.job] = now
+                self.first.setdefault(entry.job, now)
+
+    def view(self) -> "_NoLedger":
+        """Return itself: nothing stands in it."""
+        return self
+
+    def timeline(self, *, newest: bool = False) -> list[Any]:
+        """Return nothing."""
+        return []
+
+    def planned_from(self, guess: float) -> float:
+        """Return the guess."""
+        return guess
+
+
+def stand_ins(checked: Checked, assumed: Mapping[str, int]) -> tuple[Manifest, tuple[str, ...]]:
+    """Return the manifest with items that stand for those made from results, and what was assumed of them.
+
+    Args:
+        assumed: how many items such a job will have, by its name (`--assume`).
+    """
+    manifest = checked.manifest
+    counts = {job.name: found.items for job, found in zip(manifest.jobs, checked.jobs, strict=True)}
+    notes: list[str] = []
+    jobs: list[Job] = []
+    for job in manifest.jobs:
+        derivation = job.derivation
+        if derivation is None:
+            jobs.append(job)
+            continue
+        count = assumed.get(job.name, counts[derivation.job])
+        if job.name not in assumed and derivation.each == "result":
+            notes.append(f"{job.name}: one item for each result is assumed; say --assume {job.name}=COUNT")
+        counts[job.name] = count
+        items = tuple({"id": str(number)} for number in range(count))
+        needs = tuple(dict.fromkeys((*job.needs, *derivation.needs)))
+        jobs.append(
+            replace(
+                job,
+                operation=pending(job.operation),
+                items=items,
+                item_lines=tuple({} for _ in items),
+                items_path=None,
+                derivation=None,
+                defaults={},
+                needs=needs,
+                save=None,
+            )
+        )
+    return replace(manifest, jobs=tuple(replace(job, save=None) for job in jobs)), tuple(notes)
+
+
+def model_of(
+    budgets: Mapping[str, ModelBudget], learnt: Measured, latency_s: float, faults: Mapping[str, float]
+) -> Model:
+    """Return the model of a platform with these budgets, by category.
+
+    Args:
+        latency_s: of what was not learnt (seconds).
+    """
+    return Model(budgets=budgets, read_s=learnt.request_s, write_s=learnt.request_s, default_s=latency_s, faults=faults)
+
+
+def rehearse(checked: Checked, model: Model, workspace: Path, seed: int = 1) -> Course:
+    """Run it in virtual time; blocks for some tenth of a millisecond for each request.
+
+    Args:
+        checked: of a manifest without derived jobs (`stand_ins`). workspace: where the check has put its files.
+    """
+    return anyio.run(
+        functools.partial(_run, checked, model, workspace, seed),
+        backend_options={"loop_factory": functools.partial(VirtualLoop, is_alone=True)},
+    )
+
+
+async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Course:
+    clock = VirtualClock()
+    manifest = checked.manifest
+    sources = dict.fromkeys(manifest.platform.credentials, "env:REHEARSAL")
+    jobs = tuple(replace(job, operation=shaped(job.operation)) for job in manifest.jobs)
+    manifest = replace(manifest, jobs=jobs, platform=replace(manifest.platform, credentials=sources))
+    checked = replace(checked, manifest=manifest)
+    limits = manifest.limits
+    wire = ModelWire(model, manifest.platform, limits.concurrency, clock, seed)
+
+    async def disk(call: Any) -> None:
+        await clock.sleep(model.commit_s)
+        call()
+
+    around = Surroundings(
+        clock=clock, dice=random.Random(seed), disk=disk, wire=wire, tick_s=TICK_S, environ={"REHEARSAL": f"{TOKEN}"}
+    )
+    ledger = _NoLedger(workspace, clock)
+    progress = [JobProgress(found.items, bytearray(found.items // 8 + 1), {}) for found in checked.jobs]
+    settle_s = limits.settle_s
+    state = ResumeState(progress, {}, LateWrites(), RecentWrites(settle_s), RecentCreations(settle_s))
+    names = {name: f"{TOKEN}{number}" for number, name in enumerate(sources)}
+    environ = {f"REHEARSAL_{number}": names[name] for number, name in enumerate(names)}
+    placed = {name: f"env:REHEARSAL_{number}" for number, name in enumerate(names)}
+    manifest = replace(manifest, platform=replace(manifest.platform, credentials=placed))
+    checked = replace(checked, manifest=manifest)
+    credentials = credentials_of(manifest, environ, clock)
+    untyped: Any = ledger
+    run = Run(checked, untyped, state, credentials, Silence(), around)
+    ended = await run.execute()
+    ends_s = max(ledger.last.values(), default=clock.monotonic())
+    return _course(checked, ledger, wire, ends_s, ended.exit_code, ended.why)
+
+
+def _course(checked: Checked, ledger: _NoLedger, wire: ModelWire, ends_s: float, exit_code: int, why: str) -> Course:
+    jobs = tuple(
+        JobCourse(
+            name=job.name,
+            begins_s=ledger.first.get(job.number, 0.0),
+            ends_s=ledger.last.get(job.number, 0.0),
+            items=found.items,
+            needs=job.needs,
+        )
+        for job, found in zip(checked.manifest.jobs, checked.jobs, strict=True)
+    )
+    most = max(wire.windows.items(), key=lambda each: each[1].windows, default=None)
+    limit, windows, to_spare = "latency", 0, None
+    if most is not None:
+        (_, category), window = most
+        to_spare = window.budget.limit - window.used
+        windows = window.windows
+        if windows > 1 or window.spent > BINDING * window.budget.limit:
+            limit = category
+    return Course(
+        ends_s=ends_s,
+        jobs=jobs,
+        requests=dict(wire.requests),
+        limit=limit,
+        windows=windows,
+        to_spare=to_spare,
+        exit_code=exit_code,
+        why=why,
+    )
+
+
+class Rehearsed(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out of all rehearsals.
+
+    Attributes:
+        course: of the first one. earliest_s, latest_s: ends of all of them (seconds from the start).
+        seeds: rehearsals (count).
+        what_if: by what would be otherwise, the end then (seconds from the start).
+        notes: what was assumed.
+    """
+
+    course: Course
+    earliest_s: float
+    latest_s: float
+    seeds: int
+    what_if: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def rehearse_all(
+    manifest: Manifest,
+    model: Model,
+    *,
+    seeds: int,
+    assumed: Mapping[str, int],
+    asks: bool,
+) -> Rehearsed:
+    """Check a manifest and rehearse it `seeds` times; blocks.
+
+    Args:
+        asks: also rehearse what would change the end.
+
+    Raises:
+        ManifestError: an item can't be used.
+    """
+    with tempfile.TemporaryDirectory(prefix="bulk-rehearsal-") as folder:
+        place = Path(folder)
+        standing, notes = stand_ins(check(manifest, place, stdin=None, progress=lambda _: None), assumed)
+        checked = check(standing, place, stdin=None, progress=lambda _: None)
+        courses = [rehearse(checked, model, place, seed) for seed in range(1, seeds + 1)]
+        found = {}
+        for what, changed, limits in _changes(model, standing) if asks else ():
+            other = replace(checked, manifest=replace(standing, limits=limits))
+            found[what] = rehearse(other, changed, place).ends_s
+    ends = [course.ends_s for course in courses]
+    return Rehearsed(
+        course=courses[0],
+        earliest_s=min(ends),
+        latest_s=max(ends),
+        seeds=seeds,
+        what_if=found,
+        notes=notes,
+    )
+
+
+def _changes(model: Model, manifest: Manifest) -> list[tuple[str, Model, Any]]:
+    """Return what might be otherwise: its name, the model then, and the limits then."""
+    limits = manifest.limits
+    doubled = {
+        name: replace(budget, limit=2 * budget.limit, remaining=2 * budget.remaining)
+        for name, budget in model.budgets.items()
+    }
+    lossy = {**model.faults, "drop-after": model.faults.get("drop-after", 0.0) + 0.01}
+    halved = max(1, limits.concurrency // 4)
+    return [
+        ("budgets doubled", replace(model, budgets=doubled), limits),
+        (f"concurrency {halved}", model, replace(limits, concurrency=halved)),
+        ("1% of the answers lost", replace(model, faults=lossy), limits),
+    ]
