@@ -44,7 +44,7 @@ def test_the_end_is_the_real_one(tmp_path: Path) -> None:
         (("--fault", "fire=1%"), "the kinds are drop-after, unavailable"),
         (("--fault", "drop-after=3"), "write KIND=SHARE"),
         (("--assume", "nothing=3"), "the manifest has no job of that name"),
-        (("--from", "nowhere"), "is no run directory"),
+        (("--from", "nowhere"), "is not a run directory"),
     ],
 )
 def test_wrong_words_are_named(tmp_path: Path, option: tuple[str, str], words: str) -> None:
