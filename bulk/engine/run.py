@@ -212,7 +212,7 @@ class Run:
         warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential)
         if warning is not None:
             log.warning(warning)
-        if self._stopped_by is None:
+        if outcome.error is not None and self._stopped_by is None:
             judge = self._around.judge
             limit = None if self.scheduler.board.is_shared else self.limits.failures
             reason = (judge and judge(job, outcome)) or exceeded(limit, outcome, self._progress)

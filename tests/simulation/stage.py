@@ -16,7 +16,7 @@ from unittest import mock
 import anyio
 import anyio.abc
 
-from bulk.engine import execution
+from bulk.engine import perform
 from bulk.engine.run import Run
 from bulk.errors import BulkError, Interrupted
 from bulk.finished import Finished
@@ -46,7 +46,7 @@ class Stage:
         self._put_back = contextlib.ExitStack()
         self._put_back.enter_context(replaced(2.0))
         # Two commands at once replace it, and the one that began first may end first.
-        self._put_back.enter_context(mock.patch.object(execution, "Run", Run))
+        self._put_back.enter_context(mock.patch.object(perform, "Run", Run))
         self._runner = self._put_back.enter_context(asyncio.Runner(loop_factory=SteppedLoop))
         self._scope: anyio.CancelScope | None = None
         self._ended, self._over = asyncio.Event(), asyncio.Event()

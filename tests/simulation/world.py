@@ -23,7 +23,7 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio._backends._asyncio import CancelScope
 
-from bulk.engine import commands, execution, run
+from bulk.engine import commands, perform, run
 from bulk.engine.again import Again
 from bulk.engine.run import Ended, Run, Surroundings
 from bulk.finished import Finished
@@ -281,7 +281,7 @@ class World:
                 finally:
                     self._look_away()
 
-        with mock.patch.object(execution, "Run", Watched):
+        with mock.patch.object(perform, "Run", Watched):
             try:
                 return await call(around)
             finally:
