@@ -38,6 +38,8 @@ def refuse_what_stays_here(manifest: Manifest) -> None:
         why = _why_not(job)
         if why:
             raise UsageError(f"--store: jobs.{job.name}: {why}; run it without --store")
+    if manifest.limits.waves or manifest.limits.errors:
+        raise UsageError("--store: limits.waves and limits.errors hold for one process alone; run it without --store")
     if redact(manifest.text) != manifest.text:
         raise UsageError("--store: the manifest holds a secret, which must not stand in a store; name a file with it")
 

@@ -77,3 +77,7 @@ def test_what_can_not_be_shared_is_refused(store_text: str, tmp_path: Path) -> N
         ran = made.home.run("submit", "manifest.yaml", "--store", store_text)
         assert ran.exit_code == 2
         assert "jobs.reads: what is saved would lie on many machines; run it without --store" in ran.err
+        jobs["reads"].pop("save")
+        made.home.manifest(made.sandbox.base_url, jobs, limits={"waves": [1]})
+        ran = made.home.run("submit", "manifest.yaml", "--store", store_text)
+        assert (ran.exit_code, "limits.waves and limits.errors hold for one process alone" in ran.err) == (2, True)

@@ -68,13 +68,12 @@ def run(
     from bulk.engine.surroundings import Surroundings
 
     if store is not None:
-        question = Question(is_yes=is_yes, above=confirm_above, alone=contextlib.nullcontext)
         return submit.run_in_store(
             manifest,
             store,
             run_dir,
             overrides=overrides,
-            question=question,
+            question=Question(is_yes=is_yes, above=confirm_above, alone=contextlib.nullcontext),
             progress=showing["progress"],
             as_json=showing["as_json"],
         )

@@ -104,12 +104,12 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
 
 @pytest.mark.timeout(240)
 def test_a_killed_wave_goes_on(tmp_path: Path, home: Home) -> None:
-    """Killed in a wave: the next one begins only after it; each file once."""
+    """Killed in each of three waves: the next one begins only after it; each file once."""
     with served(
         tmp_path / "sandbox", "--rate-limit", "off", "--latency", "10", seed={"repositories": FLEET}
     ) as sandbox:
         manifest(home, sandbox, 200, waves=[20, 60])
-        for wanted in (10, 45):
+        for wanted in (10, 45, 120):
             with home.running(*RUN) as process:
                 wait_for(lambda wanted=wanted: len(puts(sandbox)) >= wanted, process)  # type: ignore[misc]
                 process.send_signal(signal.SIGKILL)

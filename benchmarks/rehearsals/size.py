@@ -1,6 +1,6 @@
 """What a rehearsal of a long run takes: processor time, memory, and the end that it comes to.
 
-python -m benchmarks.rehearse [ITEMS] [--reads]
+python -m benchmarks.rehearsals.size [ITEMS] [--reads]
 """
 
 import argparse
