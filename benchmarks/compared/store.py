@@ -24,7 +24,7 @@ from bulk.store.connections import StoreConnection
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Leases
 from bulk.store.ledger import StoreLedger
-from bulk.store.private_server import Server
+from bulk.store.server.private_server import Server
 from bulk.store.shards import JobToCut, cut
 
 GROUP, ROUNDS = 256, 5

@@ -28,8 +28,11 @@ FILES = "files"
 """The folder of the files that a manifest names, as they lie below its own."""
 
 
-def refuse_what_stays_here(manifest: Manifest) -> None:
+def refuse_what_stays_here(manifest: Manifest, option: str = "--store") -> None:
     """Look for what a worker could not do.
+
+    Args:
+        option: that the user gave, for messages.
 
     Raises:
         UsageError: the message names the job and the way out.
@@ -37,11 +40,13 @@ def refuse_what_stays_here(manifest: Manifest) -> None:
     for job in manifest.jobs:
         why = _why_not(job)
         if why:
-            raise UsageError(f"--store: jobs.{job.name}: {why}; run it without --store")
+            raise UsageError(f"{option}: jobs.{job.name}: {why}; run it without {option}")
     if manifest.limits.waves or manifest.limits.errors:
-        raise UsageError("--store: limits.waves and limits.errors hold for one process alone; run it without --store")
+        raise UsageError(
+            f"{option}: limits.waves and limits.errors hold for one process alone; run it without {option}"
+        )
     if redact(manifest.text) != manifest.text:
-        raise UsageError("--store: the manifest holds a secret, which must not stand in a store; name a file with it")
+        raise UsageError(f"{option}: the manifest holds a secret, which must not stand in a store; name a file with it")
 
 
 def _why_not(job: Job) -> str:
@@ -57,8 +62,13 @@ def _why_not(job: Job) -> str:
 
 
 @contextlib.contextmanager
-def packed(checked: Checked, origin: Origin, workspace: Path) -> Iterator[tuple[Path, Sequence[str]]]:
+def packed(
+    checked: Checked, origin: Origin, workspace: Path, *, is_alone: bool = False
+) -> Iterator[tuple[Path, Sequence[str]]]:
     """Yield a folder and the names in it that make the bundle; `workspace` has what the check made.
+
+    Args:
+        is_alone: all workers are on this machine, so that their sources of tokens are the submitter's.
 
     Raises:
         UsageError: an items file lies outside of the manifest's folder.
@@ -67,7 +77,7 @@ def packed(checked: Checked, origin: Origin, workspace: Path) -> Iterator[tuple[
     folder = manifest.path.resolve().parent
     names = {f"{FILES}/{name}" for name in _items_files(manifest, folder)}
     names |= {f"{FILES}/{name}" for name in _content_files(workspace)}
-    own = msgspec.structs.replace(origin, credentials={}, cache=None)
+    own = msgspec.structs.replace(origin, credentials=origin.credentials if is_alone else {}, cache=None)
     for name, data in ((MANIFEST, manifest.text.encode()), (ORIGIN, own.text())):
         with replacing(workspace / name) as file:
             file.write(data)
@@ -86,7 +96,9 @@ def _items_files(manifest: Manifest, folder: Path) -> Iterator[str]:
         path = job.items_path
         found = path if path.is_relative_to(folder) else path.resolve()
         if not found.is_relative_to(folder):
-            raise UsageError(f"--store: jobs.{job.name}: its items file must lie below the manifest's folder, {folder}")
+            raise UsageError(
+                f"jobs.{job.name}: with several workers its items file must lie below the manifest's folder, {folder}"
+            )
         yield str(found.relative_to(folder))
 
 

@@ -61,8 +61,12 @@ async def submit_manifest(
     environ: Mapping[str, str],
     display: Display,
     approve: Approve | None = None,
+    alone_as: str | None = None,
 ) -> Submitted:
     """Check a manifest here, and submit it; the same manifest and items again are the same run.
+
+    Args:
+        alone_as: the name of the run, where the store is of this run alone; None: it gets one.
 
     Raises:
         BulkError: it can't be used, or not on several machines, or the store can't be reached; nothing was submitted.
@@ -70,28 +74,28 @@ async def submit_manifest(
     clock = Clock()
     await anyio.to_thread.run_sync(refuse_other, store)
     manifest = read_manifest(path, overrides, environ)
-    refuse_what_stays_here(manifest)
+    refuse_what_stays_here(manifest, "--store" if alone_as is None else "--workers")
     with tempfile.TemporaryDirectory(prefix="bulk-submit-") as folder:
         workspace = Path(folder)
         prepared = await prepare(manifest, workspace, display, clock)
         if approve is not None:
             approve(prepared.checked)
         origin = Origin.of(manifest, overrides)
-        name, is_new = await anyio.to_thread.run_sync(_submit, store, prepared, origin, workspace, clock)
+        name, is_new = await anyio.to_thread.run_sync(_submit, store, prepared, origin, workspace, alone_as, clock)
     return Submitted(name, is_new, prepared.checked.notes)
 
 
 def _submit(
-    store: StoreConnection, prepared: Prepared, origin: Origin, workspace: Path, clock: Clock
+    store: StoreConnection, prepared: Prepared, origin: Origin, workspace: Path, alone_as: str | None, clock: Clock
 ) -> tuple[str, bool]:
     checked = prepared.checked
     limits = checked.manifest.limits
-    with packed(checked, origin, workspace) as (folder, names):
+    with packed(checked, origin, workspace, is_alone=alone_as is not None) as (folder, names):
         bundle = bundles.upload(store, folder, names)
     found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
     stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
     submission = runs.Submission(
-        name=f"{checked.manifest.name}-{stamp}",
+        name=alone_as or f"{checked.manifest.name}-{stamp}",
         identity=prepared.identity,
         bundle=bundle,
         engine=engine_tag(),

@@ -48,14 +48,14 @@ def export(
     """Write the run directory of a run; returns where the run stands.
 
     Args:
-        run_dir: must not be there.
+        run_dir: must not be there, or be empty.
         merged: makes one of the figures of a minute that several workers have told.
 
     Raises:
         RunDirectoryError: it is there, or can't be written.
         RunStopped: the store can't be reached, or the disk is full.
     """
-    if run_dir.exists():
+    if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
         raise RunDirectoryError(f"{run_dir} is there already; name another folder with --run-dir")
     part = run_dir.with_name(run_dir.name + ".part")
     shutil.rmtree(part, ignore_errors=True)

@@ -189,3 +189,18 @@ class Leases:
 def _columns(leases: Collection[Lease]) -> tuple[list[int], list[int], list[int]]:
     runs, shards, epochs = [list(column) for column in zip(*leases, strict=True)] or ([], [], [])
     return runs, shards, epochs
+
+
+def release_dead(store: StoreConnection, name: str | None) -> None:
+    """Give back what a worker holds whose process is known to have ended, so that nobody waits for its leases.
+
+    Args:
+        name: of the worker; None: none of them lives.
+
+    Raises:
+        RunStopped: the store can't be reached.
+    """
+    with store.using() as connection:
+        given_back = connection.execute(_SQL["release_dead"], (name, name)).fetchall()
+        for run in sorted({run for run, _ in given_back}):
+            connection.execute("SELECT pg_notify('bulk_shard', %s)", (str(run),))

@@ -91,7 +91,7 @@ def test_workers_are_killed_again_and_again(store_text: str, tmp_path: Path, see
 @pytest.mark.timeout(400)
 def test_a_store_that_crashes_is_waited_for(tmp_path: Path) -> None:
     """PostgreSQL crashes with writes under way and comes back: no worker is started anew, every effect happens once."""
-    from bulk.store.private_server import Server
+    from bulk.store.server.private_server import Server
 
     server = Server()
     try:

@@ -22,10 +22,10 @@ STORES: list[str] = []
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of its superuser's own database."""
-    from bulk.store.private_server import shared_server
+    from bulk.store.server.shared_server import FORGETFUL, shared_server
 
     folder = tmp_path_factory.getbasetemp()
-    with shared_server(common(folder) / "postgres", is_durable=False) as place:
+    with shared_server(common(folder) / "postgres", FORGETFUL) as place:
         yield place.store()
         assert found_in((Path(place.folder) / "log").read_bytes()) == [], "PostgreSQL's log has a secret"
         for text in STORES:

@@ -16,7 +16,7 @@ from bulk.model import OutcomeKind
 from bulk.store import schema
 from bulk.store.connections import ShardsLost
 from bulk.store.ledger import StoreLedger
-from bulk.store.private_server import Server
+from bulk.store.server.private_server import Server
 from tests.ledger.model import GROUPS, LedgerModel
 from tests.ledger.samples import STATUS, record
 from tests.store.places import EVERYTHING, StorePlace, connection_to, ranges

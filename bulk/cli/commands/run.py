@@ -2,15 +2,18 @@
 
 import contextlib
 import os
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bulk.cli import foreground
-from bulk.cli.commands.cluster import stored, submit
+from bulk.cli.commands.cluster import stored, submit, with_workers
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.errors import UsageError
 
 if TYPE_CHECKING:
     from bulk.engine.approval import Approve
@@ -40,6 +43,12 @@ if TYPE_CHECKING:
     multiple=True,
     help="Go on with this wave although it is over a budget. Repeatable.",
 )
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1, max=64),
+    help="Have N processes of this machine do it, each of which may be killed.",
+)
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @foreground.showing
 def run(
@@ -50,6 +59,7 @@ def run(
     confirm_above: int,
     store: str | None,
     accepted: tuple[int, ...],
+    workers: int | None,
     overrides: "Overrides",
     **showing: Any,
 ) -> int:
@@ -60,25 +70,39 @@ def run(
     On a terminal it shows what would be done and asks, where something can't be undone or much is written.
 
     With --store it is submitted: workers of the store do it, and this command waits and takes the results home.
-    Interrupted, it leaves the run to them; the same command waits again.
+    Interrupted, it leaves the run to them; the same command waits again. With --workers it does the same with a store
+    and workers of its own.
     """
-    from bulk.cli.progress.painter import Painter
     from bulk.cli.question import Question
+
+    if store is not None and workers is not None:
+        raise UsageError("--workers starts workers of its own; --store is for those of a store: give one of them")
+    ask = partial(Question, is_yes=is_yes, above=confirm_above)
+    question = ask(alone=contextlib.nullcontext)
+    shared = {"overrides": overrides, "question": question, **{name: showing[name] for name in ("progress", "as_json")}}
+    if store is not None:
+        return submit.run_in_store(manifest, store, run_dir, **shared)
+    with _place(manifest, overrides, run_dir) as (manifest, overrides, place, approve):
+        if workers is None or with_workers.is_at_home(place):
+            return _run_alone(manifest, overrides, place, approve, ask, accepted, showing)
+        if approve is not None:
+            raise UsageError("an approved plan is carried out by one process: give it without --workers")
+        return with_workers.run(manifest, workers, place, **{**shared, "overrides": overrides})
+
+
+def _run_alone(
+    manifest: Path,
+    overrides: "Overrides",
+    place: Path,
+    approve: "Approve | None",
+    ask: "Callable[..., Approve]",
+    accepted: tuple[int, ...],
+    showing: dict[str, Any],
+) -> int:
+    """Run it in this process; where nothing approves, what `ask` makes asks."""
+    from bulk.cli.progress.painter import Painter
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
-
-    if store is not None:
-        return submit.run_in_store(
-            manifest,
-            store,
-            run_dir,
-            overrides=overrides,
-            question=Question(is_yes=is_yes, above=confirm_above, alone=contextlib.nullcontext),
-            progress=showing["progress"],
-            as_json=showing["as_json"],
-        )
-    made, is_first = run_dir is None, not commands.RUNS.exists()
-    manifest, overrides, place, approve = _meant(manifest, overrides, run_dir)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         alone = display.suspended if isinstance(display, Painter) else contextlib.nullcontext
@@ -93,15 +117,27 @@ def run(
                 handles_signals=True,
                 is_steered=True,
                 accepted_waves=frozenset(accepted),
-                approve=approve or Question(is_yes=is_yes, above=confirm_above, alone=alone),
+                approve=approve or ask(alone=alone),
             ),
         )
 
+    return foreground.run(start, place, **showing)
+
+
+@contextlib.contextmanager
+def _place(
+    given: Path, overrides: "Overrides", run_dir: Path | None
+) -> "Iterator[tuple[Path, Overrides, Path, Approve | None]]":
+    """Yield what `_meant` returns; a run directory that was made for it goes again where no run began in it."""
+    from bulk.engine import commands
+
+    is_first = not commands.RUNS.exists()
+    found = _meant(given, overrides, run_dir)
     try:
-        return foreground.run(start, place, **showing)
+        yield found
     finally:
-        if made:
-            commands.remove_if_empty(place, with_parent=is_first)
+        if run_dir is None:
+            commands.remove_if_empty(found[2], with_parent=is_first)
 
 
 def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[Path, Overrides, Path, Approve | None]":

@@ -50,3 +50,7 @@ DELETE FROM bundle_part b WHERE b.at < clock_timestamp() - interval '1 day'
 -- name: drop_workers
 DELETE FROM worker w WHERE w.seen_at < clock_timestamp() - interval '7 days'
     AND NOT EXISTS (SELECT FROM participant p WHERE p.worker = w.id)
+
+-- name: release_dead
+UPDATE shard s SET owner = NULL, lease_until = NULL FROM worker w
+WHERE w.id = s.owner AND NOT s.done AND (%s::text IS NULL OR w.name = %s) RETURNING s.run, s.no

@@ -1,7 +1,10 @@
 """What commands with `--store` share: how the store is reached."""
 
 import contextlib
+import getpass
+import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +21,23 @@ in_store = click.option("--store", metavar=STORE, help=f"The run is in this stor
 needed_store = click.option("--store", metavar=STORE, required=True, help=f"The store: {_FORM}.")
 
 
+def need_client(option: str) -> None:
+    """Look whether the client of PostgreSQL is installed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    try:
+        import psycopg as _needed  # noqa: F401 - plain Bulk is without it
+    except ImportError:
+        raise UsageError(f"{option} needs PostgreSQL's client: pip install 'bulkops[cluster]'") from None
+
+
+def who() -> str:
+    """Return who gives the command, for the table of actions."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
 @contextlib.contextmanager
 def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
     """Reach the store of that address, of whatever version.
@@ -25,14 +45,13 @@ def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
     Raises:
         UsageError: it is no address, or what a store needs is not installed.
     """
-    try:
-        import psycopg as _needed  # noqa: F401 - plain Bulk is without it
-    except ImportError:
-        raise UsageError("--store needs PostgreSQL's client: pip install 'bulkops[cluster]'") from None
+    need_client("--store")
     from bulk.store import address
     from bulk.store.connections import StoreConnection
+    from bulk.store.server.shared_server import place_of
 
-    with StoreConnection(address.read(text), purpose) as store:
+    place = place_of(Path(text))
+    with StoreConnection(address.read(text if place is None else place.store()), purpose) as store:
         yield store
 
 

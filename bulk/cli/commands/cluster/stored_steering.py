@@ -1,7 +1,5 @@
 """What a person does to a run in a store: the words of `bulk pause`, `resume`, `stop`, `retry` and `watch`."""
 
-import getpass
-import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,7 +18,7 @@ def steer(run: str, address: str, verb: str) -> int:
     with stored.opened(address, verb) as store:
         from bulk.store import runs
 
-        state = runs.steer(store, runs.find(store, run), _VERBS[verb], _who(), _WHY.get(verb, ""))
+        state = runs.steer(store, runs.find(store, run), _VERBS[verb], stored.who(), _WHY.get(verb, ""))
     output.say(f"{run} is {state}{_NEXT[verb].format(run=run, store=address)}")
     return 0
 
@@ -31,10 +29,6 @@ _NEXT = {
     "stop": ": what is in flight ends first; bulk resume {run} --store {store}",
     "resume": "",
 }
-
-
-def _who() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def retry(run: str, address: str) -> int:

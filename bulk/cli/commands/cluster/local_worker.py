@@ -1,0 +1,55 @@
+"""The process of a worker that `bulk run --workers` starts: what it may use comes through its standard input.
+
+It ends when that pipe does, so that no worker outlives the command, however that ended.
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+
+from bulk.cli import errors, event_loop, logs, output
+
+STDIN = 0
+
+
+def main() -> int:
+    """Work until a signal comes, or until whoever started it is gone."""
+    output.prepare_streams()
+    from bulk.cluster.local_workers import Told
+    from bulk.cluster.worker import Worker, WorkerSettings
+    from bulk.store import address
+
+    with open(STDIN, "rb", buffering=0, closefd=False) as pipe:  # nothing of it waits in a buffer when this ends
+        given = pipe.readline()
+    if not given:
+        return 0
+    told = msgspec.json.decode(given, type=Told)
+    logs.set_up(logging.getLevelName(told.log_level), "text")
+    threading.Thread(target=_end_with_the_pipe, daemon=True).start()
+    settings = WorkerSettings(
+        store=address.read(told.store),
+        base_urls=[told.base_url],
+        credentials=told.credentials,
+        folder=Path(told.folder),
+        ttl_s=told.lease_s,
+    )
+    try:
+        event_loop.run(Worker(settings).run)
+    except BaseException as error:  # noqa: BLE001 - as in `bulk.cli.app.main`
+        return errors.exit_code_of(error)
+    return 0
+
+
+def _end_with_the_pipe() -> None:
+    while os.read(STDIN, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

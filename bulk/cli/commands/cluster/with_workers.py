@@ -1,0 +1,129 @@
+"""`bulk run --workers N`: several workers and a PostgreSQL of their own, on this machine, for this run alone."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bulk.cli import errors, event_loop, output
+from bulk.cli.commands.cluster import stored
+from bulk.errors import BulkError, Interrupted
+
+if TYPE_CHECKING:
+    from bulk.cli.question import Question
+    from bulk.cluster.local_run import Beside
+    from bulk.manifest.reading import Overrides
+    from bulk.report.record import Report
+    from bulk.store.connections import StoreConnection
+
+_WORKER = "bulk.cli.commands.cluster.local_worker"
+
+
+def is_at_home(run_dir: Path | None) -> bool:
+    """Return whether a run directory has a run's results, so that no workers are needed to go on with it."""
+    if run_dir is None:
+        return False
+    from bulk.cluster import local_run
+
+    return local_run.is_at_home(run_dir)
+
+
+def run(
+    manifest: Path,
+    count: int,
+    run_dir: Path,
+    *,
+    overrides: "Overrides",
+    question: "Question",
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Have `count` workers do it, take the results home, print the report; returns the exit code."""
+    stored.need_client("--workers")
+    from bulk.cluster import local_run
+    from bulk.report import report_files
+    from bulk.report.render import text
+    from bulk.store.server.programs import binaries
+
+    binaries()
+    try:
+        with local_run.held(run_dir) as beside:
+            report = _report(manifest, count, run_dir, beside, overrides, question, progress)
+    except KeyboardInterrupt:
+        return _left(Interrupted("SIGINT", 130), run_dir, as_json=as_json)
+    except BulkError as error:
+        return _left(error, run_dir, as_json=as_json)
+    output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))
+    return report.exit_code
+
+
+def _report(
+    manifest: Path,
+    count: int,
+    run_dir: Path,
+    beside: "Beside",
+    overrides: "Overrides",
+    question: "Question",
+    progress: str,
+) -> "Report":
+    from bulk.cli.progress.painter import display
+    from bulk.cluster import local_run, submission
+    from bulk.manifest.reading import read_manifest
+    from bulk.store import address, runs, schema
+    from bulk.store.connections import StoreConnection
+    from bulk.store.server.shared_server import KEPT, shared_server
+
+    is_submitted = False
+    try:
+        read = read_manifest(manifest, overrides, os.environ)
+        local_run.read_tokens(read, os.environ)
+        with shared_server(beside.folder, KEPT) as place, StoreConnection(address.read(place.store()), "run") as store:
+            schema.init(store)
+            with display(progress, sys.stderr) as shown:
+                submitted = event_loop.run(
+                    lambda: submission.submit_manifest(
+                        manifest, store, overrides=overrides, environ=os.environ, display=shown, approve=question,
+                        alone_as=run_dir.name,
+                    )
+                )  # fmt: skip
+                is_submitted = True
+                shown.note(f"{run_dir} {'begins' if submitted.is_new else 'goes on'} with {count} workers")
+                with StoreConnection(store.address, "run's workers") as another:
+                    note = output.say if progress == "none" else shown.note  # what a worker says is never lost
+                    workers = local_run.workers_of(read, count, beside, another, note, _WORKER)
+                    who = stored.who()
+                    run = event_loop.run(lambda: local_run.to_its_end(submitted.name, store, shown, workers, who))
+            if run.state != runs.COMPLETE:
+                raise _stopped(store, run)
+            report = submission.taken_home(store, run, run_dir, submitted.notes)
+        beside.remove()
+        return report
+    finally:
+        if not is_submitted and beside.is_new:
+            beside.remove()
+
+
+class _Stopped(BulkError):
+    """The run does not go on; its exit code says why."""
+
+
+def _stopped(store: "StoreConnection", run: object) -> BulkError:
+    from bulk.cluster.submission import exit_code_of
+    from bulk.store.runs import StoredRun
+
+    assert isinstance(run, StoredRun)
+    error = _Stopped(f"{run.name} is {run.state}" + (f": {run.why}" if run.why else ""))
+    error.exit_code = exit_code_of(store, run)
+    return error
+
+
+def _left(error: BulkError, run_dir: Path, *, as_json: bool) -> int:
+    exit_code = errors.exit_code_of(error, is_json=as_json)
+    given = list(click.get_current_context().find_object(tuple) or ())
+    if not any(part.split("=")[0] == "--run-dir" for part in given):
+        given += ["--run-dir", str(run_dir)]
+    errors.say_how_to_go_on(shlex.join(["bulk", *given]), exit_code)
+    return exit_code

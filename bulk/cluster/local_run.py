@@ -1,0 +1,196 @@
+"""A run that several workers of this machine do, with a PostgreSQL of its own beside its run directory.
+
+It is the same run, store and workers as on several machines. The folder beside the run directory has all of it, so that
+the same command goes on wherever the last one was killed; when the results are in the run directory, the folder goes.
+"""
+
+import contextlib
+import fcntl
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from bulk.clock import Clock
+from bulk.cluster.local_workers import LocalWorkers, Told
+from bulk.cluster.submission import followed
+from bulk.engine.execution import credentials_of
+from bulk.errors import BulkError, Interrupted, RunDirectoryError
+from bulk.ledger.database import LEDGER
+from bulk.manifest.manifest import Manifest
+from bulk.platform.auth.credentials import Credential
+from bulk.status import Display
+from bulk.storage.private_files import DIRECTORY_MODE
+from bulk.store import runs
+from bulk.store.connections import StoreConnection
+from bulk.store.server.shared_server import remove
+
+END = ".store"
+"""Of the name of that folder; before it stands the run directory's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The folder beside a run directory.
+
+    Attributes:
+        folder: where its users meet. is_new: it was made for this command.
+    """
+
+    folder: Path
+    is_new: bool
+
+    @property
+    def workers(self) -> Path:
+        """Held by every worker that lives."""
+        return self.folder / "workers"
+
+    def of_worker(self, number: int) -> Path:
+        """Return where a worker has its files."""
+        return self.folder / f"worker-{number + 1}"
+
+    def remove(self) -> None:
+        """Take it away, and what the server has kept; blocks until that has ended."""
+        remove(self.folder)
+
+
+def folder_of(run_dir: Path) -> Path:
+    """Return the folder beside a run directory; it need not be there."""
+    return run_dir.with_name(run_dir.name + END)
+
+
+def is_at_home(run_dir: Path) -> bool:
+    """Return whether the results are in the run directory: what is left of the workers' run is taken away then."""
+    if not (run_dir / LEDGER).exists():
+        return False
+    if folder_of(run_dir).is_dir():
+        with held(run_dir) as beside:
+            beside.remove()
+    return True
+
+
+@contextlib.contextmanager
+def held(run_dir: Path) -> Iterator[Beside]:
+    """Hold the folder beside a run directory; it is made where there is none.
+
+    Raises:
+        RunDirectoryError: another command has it, or it can't be made.
+    """
+    folder = folder_of(run_dir)
+    is_new = not folder.is_dir()
+    try:
+        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        with open(folder / "command", "ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunDirectoryError(f"{run_dir} is in use by another command; wait until it has ended") from None
+            yield Beside(folder, is_new)
+    except OSError as error:
+        raise RunDirectoryError(f"{error.filename or folder}: {error.strerror}") from error
+
+
+def read_tokens(manifest: Manifest, environ: Mapping[str, str]) -> None:
+    """Read the tokens that the jobs use, as each worker will.
+
+    Raises:
+        CredentialMissing: a source has none.
+    """
+    credentials = credentials_of(manifest, environ, Clock())
+    for name in sorted({job.credential for job in manifest.jobs}):
+        one = credentials[name]
+        if isinstance(one, Credential):
+            one.read()
+
+
+def workers_of(
+    manifest: Manifest, count: int, beside: Beside, store: StoreConnection, note: Callable[[str], None], module: str
+) -> LocalWorkers:
+    """Return the workers of a run; none is started yet.
+
+    Args:
+        store: a connection that nobody else uses. module: reads what a worker is told.
+    """
+    told = [
+        Told(
+            store=str(store.address),
+            base_url=manifest.platform.base_url,
+            credentials=dict(manifest.platform.credentials),
+            folder=str(beside.of_worker(number).absolute()),
+            log_level=logging.getLogger().level or logging.WARNING,
+        )
+        for number in range(count)
+    ]
+    return LocalWorkers([sys.executable, "-m", module], told, store, beside.workers, note)
+
+
+async def to_its_end(
+    name: str, store: StoreConnection, display: Display, workers: LocalWorkers, who: str
+) -> runs.StoredRun:
+    """Have the workers do a run, and show where it stands; returns how it stands when they have ended.
+
+    Raises:
+        Interrupted: a signal came; what was in flight has ended, and the same command goes on.
+        RunStopped: a worker can't work, or the store is out of reach.
+    """
+    run = await anyio.to_thread.run_sync(runs.find, store, name)
+    if run.state == runs.COMPLETE:
+        return run
+    if run.state != runs.RUNNING:
+        await anyio.to_thread.run_sync(runs.steer, store, run, "resume", who)
+    signals: list[int] = []
+    failures: list[BulkError] = []
+    async with anyio.create_task_group() as group:
+        following = anyio.CancelScope()
+        await group.start(_heed_signals, signals, following, workers, display.note)
+
+        async def work() -> None:
+            try:
+                await workers.run()
+            except* BulkError as errors:
+                failures.extend(_leaves(errors))
+            group.cancel_scope.cancel()
+
+        group.start_soon(work)
+        with following:
+            run = await followed(name, store, display)
+        workers.end()
+        await anyio.sleep_forever()  # until `work` is over
+    if signals:
+        raise Interrupted(signal.Signals(signals[0]).name, 128 + signals[0])
+    if failures:
+        raise failures[0]
+    return run
+
+
+def _leaves(group: BaseExceptionGroup[BulkError]) -> Iterator[BulkError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+async def _heed_signals(
+    signals: list[int],
+    following: anyio.CancelScope,
+    workers: LocalWorkers,
+    note: Callable[[str], None],
+    *,
+    task_status: anyio.abc.TaskStatus[None],
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+        task_status.started()
+        async for number in received:
+            if signals:
+                workers.kill()
+            else:
+                note("interrupted: requests in flight end first; a second signal stops at once")
+            signals.append(number)
+            following.cancel()
