@@ -1,7 +1,8 @@
-"""What a worker needs of a manifest: its text, what was given beside it, and the files that it names.
+"""What a worker needs of a manifest: its text, what was given beside it, the files that it names, and their check.
 
-A worker checks it again: so it has an index of its own, and what it works on is what was submitted. Nothing in it says
-where a token is: that is the worker's own. Source: interface.md §4 (store).
+A worker takes the check of whoever submitted, because only one of the same version and operations gets the run, and
+the bundle is what its digest says. Where the check would make the bundle too large, the worker checks again. Nothing in
+it says where a token is: that is the worker's own. Source: interface.md §4 (store).
 """
 
 import contextlib
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from bulk.bundle.checked import Checked
+from bulk.bundle.checked import SUMMARY, Checked, spool_path
+from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
 from bulk.capabilities import HoldsSecrets
 from bulk.engine.execution import MANIFEST
@@ -23,6 +25,7 @@ from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.redaction import redact
 from bulk.storage.private_files import replacing
+from bulk.store.bundles import MOST_BYTES
 
 FILES = "files"
 """The folder of the files that a manifest names, as they lie below its own."""
@@ -83,10 +86,20 @@ def packed(
             file.write(data)
     link = workspace / FILES
     link.symlink_to(folder, target_is_directory=True)
+    names |= {MANIFEST, ORIGIN}
+    check = _check_files(manifest, workspace)
+    if sum((workspace / name).stat().st_size for name in names | check) <= MOST_BYTES:
+        names |= check
     try:
-        yield workspace, sorted((MANIFEST, ORIGIN, *names))
+        yield workspace, sorted(names)
     finally:
         link.unlink()
+
+
+def _check_files(manifest: Manifest, workspace: Path) -> set[str]:
+    """Return the files that the check has made."""
+    spooled = {spool_path(job, workspace).name for job in manifest.jobs}
+    return {name for name in (SUMMARY, INDEX, COPIES, *spooled) if (workspace / name).is_file()}
 
 
 def _items_files(manifest: Manifest, folder: Path) -> Iterator[str]:

@@ -26,7 +26,7 @@ from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers, account_key
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.keeping import Keeper, ShardLedger
-from bulk.cluster.packing import unpacked
+from bulk.cluster.packing import refuse_what_stays_here, unpacked
 from bulk.engine.execution import Prepared, credentials_of, prepare
 from bulk.engine.perform import perform
 from bulk.engine.run import Run
@@ -259,16 +259,21 @@ class Worker:
     async def _prepared(
         self, store: StoreConnection, run: runs.StoredRun, workspace: Path
     ) -> tuple[Prepared, dict[str, Credential]]:
-        """Download and check what was submitted.
+        """Download what was submitted, with its check.
 
         Raises:
-            UsageError: the run goes to a platform, or needs a credential, that this worker was not told.
+            UsageError: the run goes to a platform, or needs a credential, that this worker was not told; or what was
+                submitted is not consistent.
         """
         if run.identity.base_url not in self._settings.base_urls:
             raise UsageError(f"it goes to {run.identity.base_url}, which no --base-url of this worker names")
         await anyio.to_thread.run_sync(_download, store, run.bundle, workspace)
         manifest, _ = unpacked(workspace, self._settings.credentials)
-        prepared = await prepare(manifest, workspace, Silence(), self._clock)
+        refuse_what_stays_here(manifest)
+        try:
+            prepared = await prepare(manifest, workspace, Silence(), self._clock)
+        except RunDirectoryError as flaw:
+            raise UsageError(f"what was submitted can't be used: {flaw}") from flaw
         if runs.identity_digest(prepared.identity) != runs.identity_digest(run.identity):
             raise UsageError("what was downloaded is not what was submitted: this worker reads it otherwise")
         own = replace(manifest.platform, credentials=self._settings.credentials)

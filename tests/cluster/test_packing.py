@@ -1,0 +1,59 @@
+"""What goes to a worker: the manifest, what it names, and its check, which the worker takes."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bulk.bundle.checked import load_checked
+from bulk.check.checking import check
+from bulk.cluster import packing
+from bulk.cluster.packing import packed, unpacked
+from bulk.engine.origin import Origin
+from bulk.errors import RunDirectoryError
+from bulk.manifest.reading import Overrides, read_manifest
+
+MANIFEST = """
+version: 1
+platform: {base_url: https://code.example.com/api/v3}
+jobs:
+  orgs: {operation: organization.create, items: orgs.csv}
+"""
+
+
+def bundle(folder: Path) -> tuple[str, set[str]]:
+    """Check a manifest, pack it, and bring what was packed to `folder/worker`: its digest, the names."""
+    for name in ("home", "check", "worker"):
+        (folder / name).mkdir()
+    (folder / "home" / "manifest.yaml").write_text(MANIFEST)
+    (folder / "home" / "orgs.csv").write_text("login,admin\none,me\ntwo,me\n")
+    manifest = read_manifest(folder / "home" / "manifest.yaml", Overrides(), {})
+    checked = check(manifest, folder / "check")
+    with packed(checked, Origin.of(manifest), folder / "check") as (packed_in, names):
+        for name in names:
+            target = folder / "worker" / name
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(packed_in / name, target)
+    return checked.digest, set(names)
+
+
+def test_a_worker_takes_the_check_and_keeps_to_the_items(tmp_path: Path) -> None:
+    """It finds what was checked elsewhere; items that are not what was checked are refused."""
+    digest, names = bundle(tmp_path)
+    assert {"check.json", "index.db", "items-orgs.jsonl", "files/orgs.csv"} <= names
+    manifest, _ = unpacked(tmp_path / "worker", {"default": "env:BULK_TOKEN"})
+    found = load_checked(manifest, tmp_path / "worker")
+    assert found is not None
+    assert (found.digest, found.jobs[0].items) == (digest, 2)
+    (tmp_path / "worker" / "files" / "orgs.csv").write_text("login,admin\nother,me\n")
+    with pytest.raises(RunDirectoryError, match="was edited"):
+        load_checked(manifest, tmp_path / "worker")
+
+
+def test_a_check_that_is_too_large_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundle has the rest, and the worker checks again."""
+    monkeypatch.setattr(packing, "MOST_BYTES", 2_000)
+    _, names = bundle(tmp_path)
+    assert names == {"manifest.yaml", "origin.json", "files/orgs.csv"}
+    manifest, _ = unpacked(tmp_path / "worker", {"default": "env:BULK_TOKEN"})
+    assert load_checked(manifest, tmp_path / "worker") is None
