@@ -132,7 +132,7 @@ man: $(VENV)/.documentation
 
 constraints:
 	rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
-	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,cluster,audit,notify,dev,browser,docs]'
+	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[speed,app,cluster,audit,notify,dev,browser,docs]'
 	{ echo '# Every version that is installed, direct or not. Written by `make constraints`.'; \
 	  $(VENV)-pins/bin/python -m pip list --format=freeze --exclude-editable --exclude pip; } > constraints.txt
 	rm -rf $(VENV)-pins
@@ -158,7 +158,7 @@ $(VENV)/.browser: $(VENV)/.development
 	@touch $@
 
 $(VENV)/.development: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
-	$(PIP) --editable '.[speed,cluster,audit,notify,dev]' || $(PIP) --editable '.[cluster,audit,notify,dev]'
+	$(PIP) --editable '.[speed,app,cluster,audit,notify,dev]' || $(PIP) --editable '.[app,cluster,audit,notify,dev]'
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.documentation: $(VENV)/.development

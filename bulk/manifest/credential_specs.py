@@ -5,11 +5,13 @@ sorted names (`app:{"client_id":…}`), which the run directory remembers. None 
 by where they are. Source: interface.md §2.
 """
 
+from importlib.util import find_spec
 from typing import TypeVar
 
 import msgspec
 
 MAP_KINDS = ("app", "token", "login", "pool")
+CANNOT_SIGN = "signing as an App needs pyjwt and cryptography: pip install 'bulkops[app]', or let a program sign (sign)"
 
 
 class AppSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -57,6 +59,11 @@ class PoolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 Spec = AppSpec | TokenSpec | LoginSpec | PoolSpec
 _KINDS: dict[str, type[Spec]] = {"app": AppSpec, "token": TokenSpec, "login": LoginSpec, "pool": PoolSpec}
 SpecT = TypeVar("SpecT", AppSpec, TokenSpec, LoginSpec, PoolSpec)
+
+
+def can_sign() -> bool:
+    """Return whether what signs with a private key is installed; nothing of it is imported."""
+    return find_spec("jwt") is not None and find_spec("cryptography") is not None
 
 
 def text_of(kind: str, spec: Spec) -> str:

@@ -13,7 +13,16 @@ from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_regular
 from bulk.items.yaml_text import Node, read_document
 from bulk.manifest import platform_section
-from bulk.manifest.credential_specs import AppSpec, LoginSpec, PoolSpec, TokenSpec, spec_of, text_of
+from bulk.manifest.credential_specs import (
+    CANNOT_SIGN,
+    AppSpec,
+    LoginSpec,
+    PoolSpec,
+    TokenSpec,
+    can_sign,
+    spec_of,
+    text_of,
+)
 from bulk.manifest.fields import Fields, one_of
 from bulk.quantities import kind_of
 
@@ -99,6 +108,8 @@ def _app(given: Fields, folder: Path) -> str:
     sign = given.text("sign", "", lambda text: _signing(text, folder))
     if ("private_key" in given) == ("sign" in given):
         given.flaw("", "expected private_key (file:PATH, env:NAME or command:PROGRAM), or sign: command:PROGRAM")
+    if "private_key" in given and not can_sign():
+        given.flaw("private_key", CANNOT_SIGN)
     installation = given.scalar("installation", None, _installation)
     permissions = given.scalar("permissions", "least", lambda value: one_of(value, ("least", "all")))
     given.finish()

@@ -49,7 +49,7 @@ def test_the_metadata_is_complete() -> None:
     assert told["Requires-Python"] == ">=3.11"
     assert told["Description-Content-Type"] == "text/markdown"
     assert told["Summary"]
-    extras = {"speed", "cluster", "tables", "audit", "notify", "dev", "docs", "browser"}
+    extras = {"speed", "app", "cluster", "tables", "audit", "notify", "dev", "docs", "browser"}
     assert set(told.get_all("Provides-Extra") or ()) == extras
     classifiers = told.get_all("Classifier") or []
     assert {"Typing :: Typed", "Programming Language :: Python :: 3.13", "Framework :: AnyIO"} <= set(classifiers)

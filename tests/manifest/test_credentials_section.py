@@ -1,13 +1,15 @@
 """Credentials as maps: every mistake has its line, and shows no value."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bulk.errors import ManifestError
+from bulk.errors import CredentialMissing, ManifestError
 from bulk.manifest.credential_specs import AppSpec, PoolSpec, TokenSpec, spec_of
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.platform.auth.app_keys import AppSigner
 
 HEAD = """version: 1
 platform:
@@ -84,3 +86,13 @@ def test_the_vendors_terms(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(text)
     assert any("terms forbid" in note for note in read_manifest(tmp_path / "m.yaml", Overrides(), {}).notes)
     assert not any("terms" in note for note in read(tmp_path, "p: {pool: [default]}").notes)
+
+
+def test_what_signs_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A private key is refused with the way out, there and by whoever is handed the source alone; a program signs."""
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ManifestError, match=r"m\.yaml:5: .*fleet\.app\.private_key: .*pip install 'bulkops\[app\]'"):
+        read(tmp_path, "fleet: {app: {client_id: x, private_key: file:x}}")
+    with pytest.raises(CredentialMissing, match="pip install"):
+        AppSigner("fleet", AppSpec("x", ("file:x",)), {}, tmp_path).check()
+    assert read(tmp_path, "fleet: {app: {client_id: x, sign: command:x}}").platform.credentials

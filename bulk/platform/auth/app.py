@@ -1,8 +1,9 @@
-"""An App at the platform: what it asks for itself, with JSON web tokens, outside of all budgets.
+"""An App at the platform: what it asks for itself, with JSON web tokens, paid by a budget of its own.
 
 A JWT is used for eight minutes. Where the platform refuses one, the key is read again (of several the next one is
 taken) and one more JWT is sent; where that is refused too, so is the App. A refusal for its times is met with the time
-that the platform's answer names. What is not answered is asked again. Source: credentials in docs/how-to/app.md.
+that the platform's answer names. What is not answered is asked again, and so is what its own limits refuse, when they
+allow it: no refusal for a limit says anything about an installation. Source: credentials in docs/how-to/app.md.
 """
 
 import logging
@@ -17,7 +18,14 @@ from bulk.errors import CredentialRefused
 from bulk.model import Failure, Reply, Request
 from bulk.platform.auth.app_keys import AppSigner
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.classification import date_from_headers, retry_after_s
+from bulk.platform.classification import (
+    MOST_WAIT_S,
+    VerdictKind,
+    classify,
+    date_from_headers,
+    limits_from_headers,
+    retry_after_s,
+)
 
 log = logging.getLogger("bulk.platform.auth")
 
@@ -27,6 +35,10 @@ AT_ONCE = 4
 """Requests of one App under way at once (count)."""
 AGAIN_S, AGAIN_MOST_S = 0.5, 30.0
 """First pause after a request that brought no answer, and the longest; it doubles (seconds)."""
+
+UNTOLD_S, PAST_RESET_S = 60.0, 1.0
+"""Pause after a refusal for a limit that names no time, and what is waited beyond a named end (seconds)."""
+_LIMITED = frozenset((VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.LOCKED_OUT))
 
 Send = Callable[[Request, Secret], Awaitable[Reply | Failure]]
 
@@ -40,6 +52,7 @@ class App:
 
     Attributes:
         name: of the credential. refused: why the platform does not take it; empty: it does.
+        closed_until: its own budget is empty, or it was told to wait: nothing is asked before (monotonic).
     """
 
     def __init__(self, signer: AppSigner, send: Send, clock: Clock, platform_now: Callable[[], float]) -> None:
@@ -47,7 +60,7 @@ class App:
         self._signer, self._send, self._clock, self._platform_now = signer, send, clock, platform_now
         self._jwt: Secret | None = None
         self._made_at, self._which, self._generation, self._tried = -math.inf, 0, 0, 0
-        self._skew_s = 0.0
+        self._skew_s = self.closed_until = 0.0
         self._making, self._room = anyio.Lock(), anyio.Semaphore(AT_ONCE)
 
     async def ask(self, request: Request) -> Reply:
@@ -60,8 +73,11 @@ class App:
         async with self._room:
             pause_s, refusals = AGAIN_S, 0
             while True:
+                await self._opened()
                 token, generation = await self._current()
                 answer = await self._send(request, token)
+                if isinstance(answer, Reply) and self._is_limited(request, answer):
+                    continue
                 if isinstance(answer, Failure) or answer.status in (429, 500, 502, 503, 504):
                     wait_s = None if isinstance(answer, Failure) else retry_after_s(answer.headers, math.nan)
                     await self._clock.sleep(pause_s if wait_s is None else wait_s)
@@ -73,6 +89,27 @@ class App:
                 if refusals > max(2, self._signer.keys):
                     raise self._refuse(answer)
                 await self._turn(answer, generation)
+
+    async def _opened(self) -> None:
+        while (left_s := self.closed_until - self._clock.monotonic()) > 0.0:
+            await self._clock.sleep(left_s)
+
+    def _is_limited(self, request: Request, answer: Reply) -> bool:
+        """Return whether limits of the App's own refused a request, and note how long nothing more is asked."""
+        verdict, wait_s = classify(request, answer, ""), 0.0
+        limits, date = limits_from_headers(answer.headers), date_from_headers(answer.headers)
+        if limits is not None and limits.remaining <= 0 and answer.status != 401:  # those of a 401 are the address's
+            now = self._platform_now() + self._skew_s if date is None else date
+            wait_s = min(MOST_WAIT_S, max(0.0, limits.reset - now) + PAST_RESET_S)
+        is_limited = verdict.kind in _LIMITED
+        if is_limited:
+            wait_s = verdict.retry_after_s or wait_s or UNTOLD_S
+        if wait_s:
+            until = self._clock.monotonic() + wait_s
+            if until > self.closed_until + PAST_RESET_S:
+                log.warning("the App of credential %r has used its own budget up: it waits %.0f s", self.name, wait_s)
+            self.closed_until = max(self.closed_until, until)
+        return is_limited
 
     async def _current(self) -> tuple[Secret, int]:
         async with self._making:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bulk.clock import Clock
-from bulk.manifest.credential_specs import AppSpec
+from bulk.manifest.credential_specs import CANNOT_SIGN, AppSpec, can_sign
 from bulk.platform.auth.credentials import COMMAND_S, Credential, child_environ
 from bulk.platform.auth.secrets import Secret
 
@@ -64,8 +64,10 @@ class AppSigner:
         """Read every key once.
 
         Raises:
-            CredentialMissing: none of them can be used.
+            CredentialMissing: none of them can be used, or what signs with them is not installed.
         """
+        if self._keys and not can_sign():
+            raise self._keys[0].missing(CANNOT_SIGN)
         for key in self._keys:
             key.pem()
 

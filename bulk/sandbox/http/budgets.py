@@ -7,8 +7,9 @@ integer `reset` is exact. Before that first request the status shows a full budg
 now. A request beyond the budget is refused and counts nothing; a 304 is given back. Windows live in memory: a restart
 begins new ones.
 
-Anonymous callers share one budget for each address: the public 60 an hour of `core`, or what `core` has where that is
-less.
+What an App asks for itself, with its JSON web tokens, has the public 5,000 an hour, whatever `core` has: small budgets
+of its installations shall not leave them without tokens. Anonymous callers share one budget for each address: the
+public 60 an hour of `core`, or what `core` has where that is less.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from bulk.sandbox.settings import RateLimit
 
 ANONYMOUS_LIMIT = 60
 WINDOWS_IN_MEMORY = 100_000
-_ADDRESS = "address:"
+APP_LIMIT = RateLimit(5000, 3600)
+_ADDRESS, _APP = "address:", "app:"
 
 
 def address_of(remote: str) -> str:
@@ -98,6 +100,8 @@ class Budgets:
             limit = self.limits[category]
             if payer.startswith(_ADDRESS):
                 limit = self._anonymous(limit)
+            elif payer.startswith(_APP) and category == "core":
+                limit = APP_LIMIT
             window = self._windows[payer, category] = Window(category, limit.limit, limit.seconds)
         window.roll(now)
         return window

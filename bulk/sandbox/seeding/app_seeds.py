@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,6 +16,7 @@ from bulk.sandbox.store.state import State, digest_of
 
 Permissions = dict[str, Literal["read", "write", "admin"]]
 KEY_BITS = 2048
+NEEDS_EXTRA = "apps: their keys need cryptography: pip install 'bulkops[app]'"
 FIRST_APP, FIRST_INSTALLATION = 5001, 70001
 _DEFAULT: Permissions = {
     "metadata": "read",
@@ -63,7 +65,13 @@ class AppPlanter:
         self._state, self._apps, self._folder, self._directory, self._now = state, apps, folder, directory, now
 
     def plant(self, seed: AppSeed) -> App:
-        """Add an App; its installations are told one by one (`install`)."""
+        """Add an App; its installations are told one by one (`install`).
+
+        Raises:
+            SettingError: what checks the tokens of Apps is not installed.
+        """
+        if find_spec("cryptography") is None:
+            raise SettingError(NEEDS_EXTRA)
         former = self._apps.app(seed.client_id)
         number = former.id if former else self._number("app", FIRST_APP)
         keys = tuple(key if key.startswith("-----BEGIN") else str(self._folder / key) for key in seed.public_keys)

@@ -179,7 +179,10 @@ class _Planter:
             self._token(token)
 
     def _app(self, seed: AppSeed) -> None:
-        app = self._app_planter.plant(seed)
+        try:
+            app = self._app_planter.plant(seed)
+        except SettingError as flaw:
+            raise self._error(str(flaw)) from None
         for each in seed.installations:
             names = [each.organization] if each.organization else [f"{each.prefix}{n + 1}" for n in range(each.count)]
             for login in names:

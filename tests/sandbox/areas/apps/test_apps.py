@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,13 @@ async def test_what_has_ended_stays_so(
             assert (await again.ask("GET", README, token=ended)).status == 401
         fresh = {"iat": int(clock.now()) - 60, "exp": int(clock.now()) + 540}
         assert (await again.ask("GET", "/app", token=sign(**fresh))).json()["installations_count"] == 5
+
+
+async def test_nothing_is_installed_that_checks(
+    start_apps: StartApps, sign: Sign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state that was made elsewhere may have Apps: their tokens are not taken unseen, and the answer says why."""
+    platform = await start_apps()
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    reply = await platform.ask("GET", "/app", token=sign())
+    assert (reply.status, "pip install 'bulkops[app]'" in reply.json()["message"]) == (401, True)

@@ -1,0 +1,61 @@
+"""An App whose own requests meet limits: it waits for them, and nothing is concluded about an installation."""
+
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bulk.manifest.credential_specs import AppSpec
+from bulk.model import Reply, Request
+from bulk.platform.auth.app import PAST_RESET_S, App
+from bulk.platform.auth.app_keys import AppSigner
+from bulk.platform.auth.installations import Installation, Installations, InstallationSource
+from bulk.platform.auth.secrets import Secret
+from tests.simulation.world import simulate
+from tests.virtual_time import START, VirtualClock
+
+EMPTY = {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "0"}
+MINTED = Reply(status=201, headers={}, body={"token": "ghs_minted", "expires_at": "2027-01-15T09:00:00Z"})
+
+
+@pytest.mark.parametrize(
+    ("refusal", "waited_s"),
+    [
+        (
+            Reply(
+                status=403,
+                headers={**EMPTY, "x-ratelimit-reset": str(int(START) + 900)},
+                body={"message": "API rate limit exceeded"},
+            ),
+            900,
+        ),
+        (Reply(status=429, headers={"retry-after": "30"}, body={"message": "Too many requests"}), 30),
+        (Reply(status=403, headers={}, body={"message": "You have exceeded a secondary rate limit."}), 60),
+    ],
+)
+def test_a_limit_of_the_app_is_waited_for(tmp_path: Path, refusal: Reply, waited_s: float) -> None:
+    """Fifty installations mint, the platform refuses the first for the App's budget: all wait until that is open again,
+    no more than four ask before, and each has its token."""
+    (tmp_path / "sign.py").write_text("import base64; print(base64.b64encode(b'x' * 256).decode())")
+    spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
+
+    async def main() -> None:
+        clock, sent = VirtualClock(), list[float]()
+
+        async def send(request: Request, token: Secret) -> Reply:
+            sent.append(clock.monotonic())
+            await clock.sleep(0.1)
+            return refusal if sent[-1] < waited_s else MINTED
+
+        where = Installations(App(AppSigner("app", spec, {}, tmp_path), send, clock, clock.now), clock)
+        sources = [InstallationSource(f"app@{n}", where, Installation(n, f"{n}", {}, False), None) for n in range(50)]
+        async with anyio.create_task_group() as group:
+            for source in sources:
+                group.start_soon(source.renew)
+        assert [source.renewal_problem for source in sources] == [""] * 50
+        early = [at for at in sent if at < waited_s]
+        assert (len(early) <= 4, len(sent) - len(early)) == (True, 50)
+        assert waited_s <= min(set(sent) - set(early)) <= waited_s + PAST_RESET_S + 1.0
+
+    simulate(main)
