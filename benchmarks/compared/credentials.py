@@ -6,7 +6,9 @@ Prints a table of its own. What is compared with an unlimited run is run beside 
 """
 
 import json
+import math
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -52,6 +54,8 @@ class Bench:
     keys: list[rsa.RSAPrivateKey]
     url: str = ""
     runs: int = 0
+    cpu_s: float = 0.0
+    """CPU time of the newest run (seconds)."""
 
     @contextmanager
     def sandbox(self, *options: str, seed: dict[str, Any], state: str = "", key: int = 0) -> Iterator[None]:
@@ -114,9 +118,11 @@ class Bench:
 
     def run(self, items: Sequence[dict[str, str]], *given: Any, **named: Any) -> tuple[int, float]:
         """Return (exit code, seconds) of a run."""
-        started = time.perf_counter()
+        started, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         process = self.start(items, *given, **named)
         process.communicate()
+        both = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.cpu_s = both.ru_utime + both.ru_stime - used.ru_utime - used.ru_stime
         return process.returncode, time.perf_counter() - started
 
     def journal(self) -> list[dict[str, Any]]:
@@ -152,17 +158,21 @@ def drained(bench: Bench) -> Iterator[Row]:
     for name in ("sorted", "shuffled"):
         wanted = items(200, shuffled=name == "shuffled")
         took: dict[str, float] = {}
-        for limit in ("off", "core=200/20", "off"):
+        used: dict[str, float] = {}
+        for limit in ("off", "core=200/20") * 2:
             with bench.sandbox("--rate-limit", limit, seed=apps(200)):
                 code, seconds = bench.run(wanted)
             took[limit] = min(seconds, took.get(limit, seconds))
+            used[limit] = min(bench.cpu_s, used.get(limit, bench.cpu_s))
             if limit != "off":
                 lines = bench.journal()
                 refused = sum(line["status"] in (403, 429) for line in lines)
                 mints = sum("access_tokens" in line["path"] for line in lines)
                 ended = bench.outcomes()
         ratio = took["core=200/20"] / took["off"]
-        figure = f"{ratio:.2f} of unlimited ({took['off']:.1f} s), {refused} refused, {mints} mints, exit {code}"
+        cpu = used["core=200/20"] / used["off"]
+        figure = f"{ratio:.2f} of unlimited ({took['off']:.1f} s), {cpu:.2f} of its CPU time, "
+        figure += f"{refused} refused, {mints} mints, exit {code}"
         is_met = ratio <= 1.05 and refused == 0 and mints == OWNERS and ended == {"succeeded": 10_000}
         yield f"10,000 items, {name}", figure, "<= 1.05; 0 refused; 50 mints", is_met
         if name == "sorted":
@@ -220,20 +230,26 @@ def pool(bench: Bench) -> Iterator[Row]:
         credentials[f"m{number}"] = f"file:t{number}"
     credentials["reader"] = {"pool": sorted(credentials)}
     wanted = [{"owner": "fleet", "repo": f"repo-{number:05d}"} for number in range(1500)]
+    fastest, reading = math.inf, 0.0
+    for _ in range(2):
+        with bench.sandbox("--rate-limit", "off", seed=seed):
+            _, seconds = bench.run(wanted, credentials)
+        if seconds < fastest:
+            moments = [_moment(line) for line in bench.journal() if line["path"].endswith("/readme")]
+            fastest, reading = seconds, max(moments) - min(moments)
+    # what is not reading, one window, and the 600 items that are left then
+    ideal = fastest - reading + 30.0 + reading * 600 / 1500
     with bench.sandbox("--rate-limit", "core=300/30", seed=seed):
         _, seconds = bench.run(wanted, credentials)
     lines = [line for line in bench.journal() if line["path"].endswith("/readme")]
     refused = sum(line["status"] != 200 for line in lines)
     payers = len({line["payer"] for line in lines})
     first = _moment(lines[0])
-    early = sum(_moment(line) < first + 29.0 for line in lines)
-    figure = f"{seconds:.1f} s; {payers} payers; {early} in the first window, {refused} refused"
-    yield (
-        "a pool of 3 users, 1,500 reads",
-        figure,
-        "3; 900 less 6 questions; 0",
-        (payers == 3 and not refused and early >= 890),
-    )
+    early = sum(_moment(line) < first + 28.0 for line in lines)
+    figure = f"{seconds:.1f} s, {seconds / ideal:.2f} of the ideal {ideal:.1f} s; {payers} payers; "
+    figure += f"{early} in the first window, {refused} refused"
+    is_met = payers == 3 and not refused and early == 894 and seconds <= 1.05 * ideal
+    yield "a pool of 3 users, 1,500 reads", figure, "<= 1.05; 3; 900 less 6 questions whose they are; 0", is_met
 
 
 def _moment(line: dict[str, Any]) -> float:

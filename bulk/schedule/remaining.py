@@ -9,10 +9,10 @@ def work_left(scheduler: Scheduler, credential: str, category: str) -> int:
     """Return the requests still to be sent from that bucket, estimated (count)."""
     if isinstance(scheduler, RoutedScheduler):
         queue = scheduler.queues.get((credential, category))
-        routed = 0 if queue is None else scheduler.left_in(queue)
-        if routed:
+        if queue is not None and scheduler.left_in(queue):
+            unsent = scheduler.unsent_in(queue)
             costs = [paid_each(scheduler, job) for job in scheduler.jobs if job.operation.category == category]
-            return -int(-routed * max(costs) // 1)
+            return -int(-unsent * max(costs) // 1)
     left = float(scheduler.board.free)
     for job in scheduler.jobs:
         is_its = job.credential == credential and job.operation.category == category

@@ -29,12 +29,14 @@ class RoutedJob:
         open_stream: opens the items anew, from the first on.
 
     Attributes:
-        left: items of each account without an outcome in this process (count).
+        left: items of each account without an outcome in this process (count). in_flight: those of them that were
+            taken, and have not ended (count).
     """
 
     def __init__(self, names: Sequence[str], account_of: "array[int]", open_stream: Callable[[], Stream]) -> None:
         self.names, self._account_of, self._open = names, account_of, open_stream
         self.left = [account_of.count(number) for number in range(len(names))]
+        self.in_flight = [0 for _ in names]
         self._put_by: list[deque[Entry]] = [deque() for _ in names]
         self._count = 0
         self._next = [0 for _ in names]

@@ -1,6 +1,6 @@
 """A scheduler some of whose jobs have their items apart by account: those of an App, by the owner of each item."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import anyio
 
@@ -9,7 +9,7 @@ from bulk.model import Outcome
 from bulk.schedule.board import Board
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.lanes import Index
-from bulk.schedule.queues import Feed, Part, Queue, Stream, Tier
+from bulk.schedule.queues import Feed, Part, Queue, Stream, Tier, Work
 from bulk.schedule.routed_job import RoutedJob
 from bulk.schedule.scheduler import Scheduler
 
@@ -65,12 +65,23 @@ class RoutedScheduler(Scheduler):
 
     def left_in(self, queue: Queue) -> int:
         """Return the items that such jobs still have for a queue (count)."""
-        found = 0
+        return sum(routed.left[account] for routed, account in self._routed_in(queue))
+
+    def unsent_in(self, queue: Queue) -> int:
+        """Return the same without those that are in flight (count)."""
+        return sum(routed.left[account] - routed.in_flight[account] for routed, account in self._routed_in(queue))
+
+    def _routed_in(self, queue: Queue) -> Iterator[tuple[RoutedJob, int]]:
         for number, routed in self.routed.items():
             queues = self._queues_of[number]
             if queue in queues:
-                found += routed.left[queues.index(queue)]
-        return found
+                yield routed, queues.index(queue)
+
+    def _count_in_flight(self, work: Work, items: int) -> None:
+        super()._count_in_flight(work, items)
+        routed = self.routed.get(work.entry.job)
+        if routed is not None:
+            routed.in_flight[routed.account(work.entry.index)] += items
 
     def queues_of(self, number: int) -> Sequence[Queue]:
         """Return the queues that offer items of a job (number)."""

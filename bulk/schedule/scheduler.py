@@ -204,11 +204,14 @@ class Scheduler:
             return None
         for tier in queue.tiers.values():
             if (work := self._take_from(tier)) is not None:
-                self.in_flight += (items := work.items)
-                self.progress[work.entry.job].in_flight += items
+                self._count_in_flight(work, work.items)
                 return work
         self._end_if_stalled()
         return None
+
+    def _count_in_flight(self, work: Work, items: int) -> None:
+        self.in_flight += items
+        self.progress[work.entry.job].in_flight += items
 
     def _take_from(self, tier: Tier) -> Work | None:
         tier.is_lanes_turn = not tier.is_lanes_turn
@@ -309,8 +312,7 @@ class Scheduler:
             paid: requests of it that a bucket paid for (count).
         """
         progress = self.progress[work.entry.job]
-        progress.in_flight -= 1
-        self.in_flight -= 1
+        self._count_in_flight(work, -1)
         progress.note_paid(paid)
         self.mark_ended(work.entry.job, work.entry.index, outcome)
         if work.lane is not None:
@@ -323,8 +325,7 @@ class Scheduler:
         """As `ended`, for an item and those behind it; those without an outcome are offered again, one by one."""
         progress, lane = self.progress[work.entry.job], work.lane
         assert lane is not None, "only items of a lane go together"
-        progress.in_flight -= work.items
-        self.in_flight -= work.items
+        self._count_in_flight(work, -work.items)
         left: list[Entry] = []
         for entry, outcome in zip(work.entries, outcomes, strict=True):
             if outcome is None:
@@ -360,8 +361,7 @@ class Scheduler:
 
     def abandoned(self, work: Work) -> None:
         """No outcome: the run is stopping, or the credential was refused. The item's lane stays closed."""
-        self.progress[work.entry.job].in_flight -= work.items
-        self.in_flight -= work.items
+        self._count_in_flight(work, -work.items)
         self._end_if_stalled()
 
     def close(self, queue: Queue) -> None:

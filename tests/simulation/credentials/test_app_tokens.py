@@ -6,17 +6,29 @@ from pathlib import Path
 
 import pytest
 
+from bulk.report.record import Report
 from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.settings import RateLimit
-from tests.simulation.world import HOURS, simulate, world
+from tests.simulation.world import HOURS, World, now, simulate, world
 
 HOURLY = 12
 
 
-def seed(installations: int, hours: int) -> str:
-    """So many installations, each with as many repositories as its budget reads in that time."""
-    made = [{"prefix": "org-", "count": installations, "each": hours * HOURLY}]
+def seed(installations: int, each: int) -> str:
+    """So many installations, each with as many repositories."""
+    made = [{"prefix": "org-", "count": installations, "each": each}]
     return json.dumps({"apps": [{"slug": "fleet", "client_id": "Iv1.fleet", "installations": made}]})
+
+
+async def read_all(made: World, installations: int, each: int, **limits: object) -> Report:
+    """Read every repository as the App."""
+    (made.path / "app.pem").write_bytes((made.path / "platform" / "fleet.private-key.pem").read_bytes())
+    (made.path / "app.pem").chmod(0o600)
+    owners = range(1, installations + 1)
+    items = [{"owner": f"org-{owner}", "repo": f"repo-{number:05d}"} for owner in owners for number in range(each)]
+    app = {"app": {"client_id": "Iv1.fleet", "private_key": "file:app.pem"}}
+    jobs = {"reads": {"operation": "readme.get", "credential": "fleet", "items": items}}
+    return await made.run(made.write("day", jobs, limits, credentials={"fleet": app}))
 
 
 def journal(path: Path) -> list[dict[str, object]]:
@@ -39,27 +51,30 @@ def test_hours_of_an_app(tmp_path: Path, installations: int, hours: int, skew_s:
     async def main() -> None:
         limits = {"core": RateLimit(HOURLY, 3600)}
         async with world(
-            tmp_path, seed_data=seed(installations, hours), limits=limits, platform_skew_s=skew_s, areas=AREAS
+            tmp_path, seed_data=seed(installations, hours * HOURLY), limits=limits, platform_skew_s=skew_s, areas=AREAS
         ) as made:
-            (tmp_path / "app.pem").write_bytes((tmp_path / "platform" / "fleet.private-key.pem").read_bytes())
-            (tmp_path / "app.pem").chmod(0o600)
-            items = [
-                {"owner": f"org-{owner}", "repo": f"repo-{number:05d}"}
-                for owner in range(1, installations + 1)
-                for number in range(hours * HOURLY)
-            ]
-            app = {"app": {"client_id": "Iv1.fleet", "private_key": "file:app.pem"}}
-            jobs = {"reads": {"operation": "readme.get", "credential": "fleet", "items": items}}
-            manifest = made.write("day", jobs, {"pace": "burst"}, credentials={"fleet": app})
-            report = await made.run(manifest)
+            report = await read_all(made, installations, hours * HOURLY, pace="burst")
             assert report.exit_code == 0, made.runs[-1].last_status
         lines = journal(made.journal_path)
         reads = [line for line in lines if str(line["path"]).endswith("/readme")]
         refused = [line["path"] for line in lines if line["status"] not in (200, 201)]
         assert refused in ([], ["/api/v3/app/installations"])  # the first JWT, before the platform's time is known
-        assert len(reads) == len(items)
+        assert len(reads) == installations * hours * HOURLY
         mints = Counter(str(line["path"]) for line in lines if "access_tokens" in str(line["path"]))
         assert len(mints) == installations
         assert all(abs(count - hours * 60 / 55 - 0.5) <= 1.5 for count in mints.values()), mints
 
     simulate(main, at_most_s=(hours + 1) * HOURS, tick_s=600.0)
+
+
+def test_budgets_that_suffice_hold_nothing_up(tmp_path: Path) -> None:
+    """Each of ten installations has a budget for exactly its items: what is in flight is not counted as still to be
+    sent, so that nothing is spread over the window, and all is done in the first two seconds."""
+
+    async def main() -> None:
+        limits = {"core": RateLimit(40, 20)}
+        async with world(tmp_path, seed_data=seed(10, 40), limits=limits, latency_ms=20.0) as made:
+            report = await read_all(made, 10, 40)
+            assert (report.exit_code, now() < 2.0) == (0, True), now()
+
+    simulate(main)
