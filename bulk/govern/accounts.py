@@ -115,7 +115,8 @@ class PermitQueue:
         newcomers: workers without an item.
         wake_event: wakes the attendant. is_woken: it is set.
         is_paced: permits come from the attendant only, at `rate` requests per second.
-        used: requests that this run paid for here (count). granted: permits that were given (count).
+        used: requests that this run paid for here (count). granted: permits that were given (count). given: those of
+            them whose workers were not told yet (count).
         obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens), and of which
             `kind` that is.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
@@ -148,6 +149,7 @@ class PermitQueue:
     rate: float | None = None
     used: int = 0
     granted: int = 0
+    given: int = 0
     obstacle: str = ""
     obstacle_until: float | None = None
     obstacle_kind: WaitKind = WaitKind.BUDGET

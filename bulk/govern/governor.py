@@ -123,6 +123,7 @@ class Governor:
             await waiter.event.wait()
         except BaseException:
             if waiter.permit is not None:
+                queue.given -= 1
                 self.return_unused(waiter.permit)
             elif waiter in line:
                 line.remove(waiter)
@@ -130,6 +131,7 @@ class Governor:
         if waiter.error is not None:
             raise waiter.error
         assert waiter.permit is not None, "a waiter is woken with a permit or an error"
+        queue.given -= 1
         return waiter.permit
 
     def may_leave(self, permit: Permit) -> bool:
@@ -216,34 +218,32 @@ class Governor:
                 return
             waiter = queue.next_waiter()
             waiter.permit = permit
+            queue.given += 1
             waiter.event.set()
             most -= 1
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
-        bucket = queue.bucket if queue.tokens is None else None  # who leases tokens has them paced
-        queue.rate = None
-        if bucket is not None and self.policy.is_even and queue.granted >= pacing.UNPACED_FIRST:
-            work = self._work_left(queue.account.name, queue.category)
-            trip_s = min(queue.trip_s, bucket.window_s * pacing.TRIP_SHARE)
-            seconds_left = bucket.reset_at - self.time.latest(now) - trip_s
-            queue.rate = pacing.rate(bucket.available, work, seconds_left, bucket.window_s)
+        work = self._work_left(queue.account.name, queue.category) if queue.bucket is not None else 0
+        queue.rate = pacing.rate_of(queue, work, self.time.latest(now)) if self.policy.is_even else None
         queue.is_paced = queue.rate is not None
 
-    def _pump(self, own: PermitQueue) -> None:
-        """Something became free at `own`: serve queues that are not paced, wake the attendants of others.
+    def _pump(self, own: PermitQueue, now: float) -> None:
+        """Something became free at `own`: serve queues that are not paced and may be, wake the attendants of others.
 
-        Newcomers at `own` itself are left to its attendant: mostly the worker that made room takes it again at once,
-        which is cheaper than to wake another one that would do the same.
+        Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
         """
         for queue in self._queues:
+            if self._obstacles.waits_for_reset(queue, own, now):
+                continue  # of fifty, each would say so again for every answer
             if queue.is_paced:
                 if queue.obstacle and queue.waiting:
                     queue.wake()
-            elif queue.waiters or queue.settlers or (queue.newcomers and queue is not own):
-                self._serve(queue, queue.waiting)
-            elif queue.newcomers:
-                queue.wake()
+            elif self.concurrency.has_room and queue.waiting:
+                if queue.waiters or queue.settlers or queue is not own:
+                    self._serve(queue, queue.waiting)
+                else:
+                    queue.wake()
         if len(self._queues) > 1:
             self._queues.append(self._queues.pop(0))
 
@@ -253,7 +253,7 @@ class Governor:
         self._release(permit, now)
         charges.give_back(permit)
         charges.saw(permit, None, now, self.time)
-        self._pump(permit.queue)
+        self._pump(permit.queue, now)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """The request got no answer. Budget comes back only where provably nothing left."""
@@ -267,7 +267,7 @@ class Governor:
         if not failure.is_answer:
             self.concurrency.suffered(now)
         self.unanswered(failure)
-        self._pump(permit.queue)
+        self._pump(permit.queue, now)
 
     def unanswered(self, failure: Failure) -> None:
         """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
@@ -312,7 +312,7 @@ class Governor:
                 self._obstacles.pause_until(paused_until, BUSY_WHY)
                 if self.peers is not None:  # to them it is told as a pause of each account
                     account.pause_all(paused_until, BUSY_WHY)
-        self._pump(queue)
+        self._pump(queue, now)
 
     @property
     def served(self) -> tuple[int, int]:

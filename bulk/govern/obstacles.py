@@ -99,6 +99,14 @@ class Obstacles:
         queue.obstacle_kind = _CONCURRENCY
         return self._concurrency.obstacle
 
+    def waits_for_reset(self, queue: PermitQueue, own: PermitQueue, now: float) -> bool:
+        """Return whether all of its budget is used, and nothing at another queue, `own`, can change that before its
+        attendant looks again."""
+        bucket, until = queue.bucket, queue.obstacle_until
+        if bucket is None or bucket is own.bucket or queue.tokens is not None or until is None or now >= until:
+            return False
+        return queue.obstacle_kind is _BUDGET and bucket.free <= bucket.reserve
+
     def _held(self, queue: PermitQueue, is_settling: bool) -> str:
         """Return why nothing at all is let out, by a person's word or for want of anybody's."""
         if self.is_over:
