@@ -70,6 +70,9 @@ KINDS: dict[str, tuple[Callable[[int], Any], Callable[[int], dict[str, Any]]]] =
 }
 
 
+AVERAGED = {"readme.get": "result.size", "webhook.list": "len(result)"}
+
+
 def finished(operation: str, items: int) -> Iterator[Record]:
     result, item = KINDS[operation]
     for number in range(items):
@@ -134,7 +137,8 @@ def main() -> None:
             table = operation.replace(".", "_")
             query = f"SELECT count(*), count(DISTINCT result) FROM {table}"
             light = f"SELECT outcome, count(*) FROM {table} GROUP BY outcome"
-            for what, sql in (("sql, envelope", light), ("sql, results", query)):
+            column = f"SELECT avg({AVERAGED[operation]}) FROM {table}"
+            for what, sql in (("sql, envelope", light), ("sql, average", column), ("sql, results", query)):
                 began, cpu = time.perf_counter(), cpu_s()
                 with answering(view, sql) as lines:
                     rows = list(lines)[1:]

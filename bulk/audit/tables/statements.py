@@ -14,6 +14,11 @@ LINES = "lines"
 """The view of the lines of a run."""
 
 LEAST_BUFFER_BYTES = 4 * 1024 * 1024
+ROW_GROUP = 30_720
+"""Rows of one group of a Parquet file (count); each thread holds two groups in memory while it writes."""
+
+EVERY = 8
+"""Of many lines one of so many is looked at for what types don't foresee (count)."""
 
 _LINE = {
     "job": "VARCHAR",
@@ -100,17 +105,19 @@ def empty(columns: Mapping[str, str]) -> str:
 
 
 def of_structures(most: int) -> str:
-    """Return the SELECT of which structures results have, by job; of lines beyond `most` every fourth is looked at."""
+    """Return the SELECT of which structures results have, by job; of lines beyond `most` one of `EVERY` is looked at.
+
+    Results are compared with `null` as texts: their type would be known only after each is parsed once more.
+    """
     return (
         f"SELECT job, json_structure(result) AS structure, count(*) AS count FROM {LINES} "
-        f'WHERE result IS NOT NULL AND json_type(result) != \'NULL\' AND ("index" < {most} OR "index" % 4 = 0) '
-        "GROUP BY ALL"
+        f'WHERE ("index" < {most} OR "index" % {EVERY} = 0) AND CAST(result AS VARCHAR) != \'null\' GROUP BY ALL'
     )
 
 
 def copy(query: str, path: str) -> str:
     """Return what writes a SELECT into a Parquet file."""
-    return f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd)"
+    return f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP})"
 
 
 def _converted(value: str, shape: Shape) -> str:
