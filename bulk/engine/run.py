@@ -28,6 +28,7 @@ from bulk.engine.time_limit import TimeLimit
 from bulk.engine.tuning import quiet_collector
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.execute.combined_run import CombinedRun
+from bulk.execute.file_contents import FileContents
 from bulk.execute.hand_over import HandOver
 from bulk.execute.item_run import Shared
 from bulk.execute.item_runner import ItemRunner
@@ -298,8 +299,10 @@ class Run:
             around.planned,
         )
         sent = None if around.cache is None else SentWrites(around.cache, self._manifest.platform.base_url)
+        base_dir = self._manifest.path.parent
+        contents = FileContents(base_dir, around.disk)
         item_runner = self._item_runner = ItemRunner(
-            shared, self._manifest.path.parent, found, around.environ, self._began_at, sent
+            shared, base_dir, contents, found, around.environ, self._began_at, sent
         )
         return Workers(
             self.scheduler,

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bulk.bundle.item_files import load_files
 from bulk.bundle.secret_fields import load_secrets
-from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
+from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged
+from bulk.execute.file_contents import FileContents
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
@@ -35,7 +35,8 @@ class ItemRunner:
     """Brings items to their outcome, for all workers.
 
     Args:
-        base_dir: folder of the manifest; content files and secrets are read from there.
+        base_dir: folder of the manifest; secrets are read from there.
+        contents: reads the files that items name.
         environ: where `env:` secrets are.
         began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
         sent_writes: what was sent before, for operations that need not repeat it; None: that is not known.
@@ -49,12 +50,14 @@ class ItemRunner:
         self,
         shared: Shared,
         base_dir: Path,
+        contents: FileContents,
         resume_state: ResumeState,
         environ: Mapping[str, str],
         began_at: Callable[[], float],
         sent_writes: SentWrites | None = None,
     ) -> None:
         self.shared, self._sent_writes = shared, sent_writes
+        self._contents = contents
         self._base_dir, self._environ, self._began_at = base_dir, environ, functools.cache(began_at)
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self.doubt(resume_state.open_intents)
@@ -74,11 +77,10 @@ class ItemRunner:
         """
         tally = context.tally
         try:
-            item = self.complete(operation, entry)
+            item, digest = await self.complete(operation, entry)
             if self.shared.is_preview:
                 return await look(self.shared.sender, operation, item, context)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
-            digest = operation.sent_digest(item) if isinstance(operation, SkipsUnchanged) else b""
             if digest and lost_write is None and self._was_sent(operation, item, digest):
                 return unchanged(None, note="the same was sent before, and taken; nothing was sent")
             life = ItemRun(self.shared, operation, entry, item, context, lost_write)
@@ -125,18 +127,18 @@ class ItemRunner:
         if not tally.is_alone:
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
 
-    def complete(self, operation: AnyOperation, entry: Entry) -> Item:
-        """Return the item as it is sent: files and secrets inline, and what the plan fixes.
+    async def complete(self, operation: AnyOperation, entry: Entry) -> tuple[Item, bytes]:
+        """Return the item as it is sent, files and secrets inline, and what the plan fixes; and its digest, if any.
 
         Raises:
             FileError: a file or a secret can't be used.
         """
-        item = load_files(self._base_dir, operation, entry) if isinstance(operation, TakesFiles) else entry.item
+        item, digest = await self._contents.load(operation, entry)
         if isinstance(operation, HoldsSecrets):
             item = load_secrets(self._base_dir, operation, item, self._environ, remember)
         if isinstance(operation, PlannedOnce):
             item = operation.planned(item, self._began_at())
-        return item
+        return item, digest
 
     def is_in_doubt(self, entry: Entry) -> bool:
         """Return whether a write of this item was sent and its answer lost."""
