@@ -1,4 +1,4 @@
-"""Durations (`90s`, `15m`, `2h`, seconds) and shares (`50`, `5%`), the same in a manifest and on the command line.
+"""Durations (`90s`, `15m`, `2h`, `30d`, seconds) and shares (`50`, `5%`), one form in manifests and on the command line.
 
 A reader takes what YAML or the command line gave and raises ValueError with what was expected. Source: interface.md §2.
 """
@@ -51,7 +51,7 @@ def duration_s(given: Given) -> float:
     Raises:
         ValueError: it is no duration; the message says what was expected.
     """
-    expected = "expected a duration such as 90s, 15m, 2h, or seconds"
+    expected = "expected a duration such as 90s, 15m, 2h, 30d, or seconds"
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         raise ValueError(f"{expected}, got {kind_of(given)}")
     found = _DURATION.fullmatch(str(given).strip())

@@ -1,8 +1,9 @@
-"""The bars of audits and uploads: `python -m benchmarks.audits [REPOSITORIES] [BILLS] [PART…]`.
+"""The bars of audits and uploads: `python -m benchmarks.audits [REPOSITORIES] [PART…]`.
 
 Against a sandbox of its own: nights over a fleet of generated repositories (README and root listing each), without
 change, with changes, with a token of lesser rights; absent files; policies over a night; audits that overlap; audits
-that are killed at every step; bills of materials, twice. Prints what was counted and measured, a line each.
+that are killed at every step. Bills of materials are in `bills.py`, tables in `tables.py`. Prints what was counted and
+measured, a line each.
 """
 
 import json
@@ -22,7 +23,6 @@ from typing import Any
 
 from bulk.audit.history import History
 from tests.e2e.support.platform import Home, Ran, Served, served
-from tests.jobs.shared.sboms.bills import cyclonedx_json, graph, spdx_json
 
 POLICIES = Path(__file__).parents[2] / "jobs" / "examples" / "policies"
 OTHER = "sbx-other-token"
@@ -43,7 +43,9 @@ class Bench:
     def write(self, name: str, jobs: dict[str, Any], **audit: Any) -> None:
         """The manifest of an audit."""
         limits = {"concurrency": 64}
-        self.home.manifest(self.sandbox.base_url, jobs, f"{name}.yaml", audit=audit, limits=limits)
+        credential = {"token": "env:BULK_TOKEN", "identity": "auditor"}  # kept answers outlive each of its tokens
+        platform = {"base_url": self.sandbox.base_url, "credentials": {"default": credential}}
+        self.home.manifest("", jobs, f"{name}.yaml", platform=platform, audit=audit, limits=limits)
 
     def audit(self, name: str, *options: str) -> tuple[Ran, float, float]:
         """One night: what it said, seconds, CPU seconds."""
@@ -87,7 +89,7 @@ def _cpu_s() -> float:
 
 
 def nights(bench: Bench) -> None:
-    """Three nights over the fleet, each with another token of one user, and one without rights."""
+    """Nights over the fleet, each with another token of one identity."""
     bench.home.lines("fleet.jsonl", bench.items())
     jobs = {
         "readmes": {"operation": "readme.get", "items": "fleet.jsonl"},
@@ -97,7 +99,7 @@ def nights(bench: Bench) -> None:
     bench.say("first night", "fleet", bench.audit("fleet"))
     bench.say("second night, nothing changed", "fleet", bench.audit("fleet"))
     bench.home.token, token = OTHER, bench.home.token
-    bench.say("third night, another token of the same user", "fleet", bench.audit("fleet"))
+    bench.say("third night, another token of the same identity", "fleet", bench.audit("fleet"))
     bench.home.token = token
     bench.change(range(10))
     bench.say("10 repositories changed", "fleet", bench.audit("fleet"))
@@ -222,64 +224,9 @@ def kills(bench: Bench, times: int = 20) -> None:
     )
 
 
-def bills(bench: Bench, count: int) -> None:
-    """Bills of materials, uploaded twice."""
-    folder = bench.home.folder / "sboms"
-    folder.mkdir()
-    dice = random.Random(5)
-    lines = []
-    converted = 0.0
-    from bulk_jobs.shared.sboms.reading import read_bill
-    from bulk_jobs.shared.sboms.snapshot import manifests_of
-
-    made = [graph(int(2 ** dice.uniform(4, 10)), seed) for seed in range(60)]
-    texts = [(cyclonedx_json if number % 2 else spdx_json)(each) for number, each in enumerate(made)]
-    thousand = cyclonedx_json(graph(1_000, 1))
-    began = time.process_time()
-    for _ in range(20):
-        manifests_of(read_bill(thousand))
-    converted = (time.process_time() - began) / 20 * 1_000
-    for number in range(count):
-        (folder / f"{number}.json").write_bytes(texts[number % len(texts)])
-        lines.append(
-            {
-                "owner": "acme-fleet",
-                "repo": f"repo-{number % bench.repositories:05}",
-                "version": 0,
-                "sha": f"{number:040x}",
-                "ref": "refs/heads/main",
-                "job": {"id": "nightly", "correlator": f"job {number // bench.repositories}"},
-                "detector": {"name": "scan", "version": "1.0.0", "url": "https://scan.example.com"},
-                "sbom_file": f"sboms/{number}.json",
-            }
-        )
-    bench.home.lines("sboms.jsonl", lines)
-    bench.home.manifest(
-        bench.sandbox.base_url, {"sboms": {"operation": "snapshot.create", "items": "sboms.jsonl"}}, "sboms.yaml"
-    )
-    print(f"converting a bill of 1,000 components: {converted:.1f} ms of CPU")
-    for run in ("sboms-1", "sboms-2"):
-        before = len(bench.sandbox.requests(path="snapshots"))
-        began, cpu = time.perf_counter(), _cpu_s()
-        script = (
-            "import resource, sys; from bulk.cli import main; code = main(sys.argv[1:]); "
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr); sys.exit(code)"
-        )
-        command = [sys.executable, "-c", script, "run", "sboms.yaml", "--run-dir", run, "--progress", "none"]
-        ran = bench.home.run_any(command, timeout_s=3_000)
-        sent = len(bench.sandbox.requests(path="snapshots")) - before
-        peak = ran.err.split()[-1]
-        print(
-            f"{run}: {count:,} bills, exit {ran.exit_code}, {sent:,} sent, {time.perf_counter() - began:.1f} s, "
-            f"CPU {_cpu_s() - cpu:.1f} s, peak {peak} MB",
-            flush=True,
-        )
-
-
 def main() -> None:
     repositories = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
-    chosen = sys.argv[3:] or ["nights", "absent", "policies", "overlap", "kills", "bills"]
+    chosen = sys.argv[2:] or ["nights", "absent", "policies", "overlap", "kills"]
     seed = {
         "repositories": [
             {"organization": "acme-eng", "name": "vault", "private": True, "files": {"README.md": "x"}},
@@ -296,16 +243,12 @@ def main() -> None:
             Path(folder) / "sandbox",
             "--rate-limit",
             "core=10000000/3600",
-            "--rate-limit",
-            "dependency_snapshots=10000000/3600",
             seed=seed,
         ) as sandbox:
             bench = Bench(home, sandbox, repositories)
             for part in (nights, absent, policies, overlap, kills):
                 if part.__name__ in chosen:
                     part(bench)
-            if "bills" in chosen:
-                bills(bench, count)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """`sbom_file` as a user meets it: checked offline, sent once, and not again while nothing changed."""
 
+import contextlib
 import gzip
 import json
+import sqlite3
 
 import pytest
 
@@ -59,6 +61,10 @@ def test_what_was_taken_is_not_sent_again(home):
         assert "nothing was sent" in lines[0]["result"]["note"]
         home.write("sboms/2.json", cyclonedx_json(graph(20, 3)))
         assert [sent(), sent(skip_unchanged="never"), sent(resend_after=0.001)] == [1, 3, 3]
+        (known,) = home.folder.glob("cache/**/sent.db")
+        with contextlib.closing(sqlite3.connect(known, isolation_level=None)) as database:  # as if 2 days had passed
+            database.execute("UPDATE sent SET at = at - 2 * 86400")
+        assert [sent(resend_after="3d"), sent(resend_after="1d")] == [0, 3]
 
 
 def test_sizes_are_told_offline(home):

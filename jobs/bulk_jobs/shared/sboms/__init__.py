@@ -1,5 +1,5 @@
 """Software bills of materials, and the dependency snapshots that are made of them.
 
-`reading.py` tells which form a file has, `cyclonedx.py` and `spdx.py` read it into the words of `bill.py`, and
-`snapshot.py` makes the manifests of a snapshot.
+`reading.py` tells which form a file has, `cyclonedx.py` and `spdx.py` read it into a `bill.py` (JSON with
+`decoding.py`), and `snapshot.py` makes the manifests of a snapshot.
 """

@@ -1,6 +1,6 @@
-"""A bill of materials as all forms tell it: packages, who depends on whom, and what it is about. Words, no logic."""
+"""A bill of materials as all forms tell it: packages, who depends on whom, and what it is about. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -29,6 +29,20 @@ class Bill:
     depends_on: dict[str, list[str]] = field(default_factory=dict)
     roots: list[str] = field(default_factory=list)
     without_url: int = 0
+
+    def add(self, reference: str, url: str, *, is_development: bool = False) -> None:
+        """Take a component; one without a package URL is counted, and one without a reference goes by its URL."""
+        if not url:
+            self.without_url += 1
+            return
+        key = reference or url
+        self.packages[key] = url
+        if is_development:
+            self.development.add(key)
+
+    def link(self, reference: str, children: Iterable[str]) -> None:
+        """Note what a component depends on, beside what was noted of it before."""
+        self.depends_on.setdefault(reference, []).extend(children)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from bulk_jobs.shared.sboms.bill import Bill, BillFlaw
+from bulk_jobs.shared.sboms.decoding import decode
 
 NAMESPACE = "http://cyclonedx.org/schema/bom/"
 _NOT_AT_RUN_TIME = ("optional", "excluded")
@@ -48,10 +49,7 @@ def read_json(data: bytes) -> Bill:
     Raises:
         BillFlaw: a field that is needed has another type.
     """
-    try:
-        bom = _DECODER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BillFlaw(f"is no CycloneDX that can be read: {error}") from None
+    bom = decode(_DECODER, data, "CycloneDX")
     bill = Bill(created=bom.metadata.timestamp)
     root = bom.metadata.component
     if root is not None:
@@ -60,25 +58,15 @@ def read_json(data: bytes) -> Bill:
         _take(root.components, bill)
     _take(bom.components, bill)
     for dependency in bom.dependencies:
-        bill.depends_on.setdefault(dependency.ref, []).extend(dependency.depends_on)
+        bill.link(dependency.ref, dependency.depends_on)
     return bill
 
 
 def _take(components: Iterable[_Component], bill: Bill) -> None:
     for component in components:
-        _note(bill, component.bom_ref, component.purl, component.scope)
+        bill.add(component.bom_ref, component.purl, is_development=component.scope in _NOT_AT_RUN_TIME)
         if component.components:
             _take(component.components, bill)
-
-
-def _note(bill: Bill, reference: str, url: str, scope: str) -> None:
-    if not url:
-        bill.without_url += 1
-        return
-    key = reference or url
-    bill.packages[key] = url
-    if scope in _NOT_AT_RUN_TIME:
-        bill.development.add(key)
 
 
 def read_xml(data: bytes) -> Bill:
@@ -122,13 +110,14 @@ class _Xml:
                 bill.name = _text(element, "name")
                 bill.roots = [element.get("bom-ref", "") or _text(element, "purl")]
             elif inside[-1] == "components" and "tools" not in inside:
-                _note(bill, element.get("bom-ref", ""), _text(element, "purl"), _text(element, "scope"))
+                is_development = _text(element, "scope") in _NOT_AT_RUN_TIME
+                bill.add(element.get("bom-ref", ""), _text(element, "purl"), is_development=is_development)
             element.clear()
         elif name == "timestamp" and inside == ["bom", "metadata"]:
             bill.created = (element.text or "").strip()
         elif name == "dependency" and inside[-1] == "dependencies":
             children = [child.get("ref", "") for child in element if _local(child.tag) == "dependency"]
-            bill.depends_on.setdefault(element.get("ref", ""), []).extend(children)
+            bill.link(element.get("ref", ""), children)
             element.clear()
         elif name in ("services", "vulnerabilities", "properties", "externalReferences", "licenses", "hashes"):
             element.clear()

@@ -7,6 +7,7 @@ import zstandard
 
 from bulk_jobs.shared.sboms import cyclonedx, spdx
 from bulk_jobs.shared.sboms.bill import Bill, BillFlaw
+from bulk_jobs.shared.sboms.decoding import decode
 
 MOST_BYTES = 256 * 1024 * 1024
 """Largest bill after decompression (bytes); what grows beyond is refused."""
@@ -18,6 +19,9 @@ class _Head(msgspec.Struct, rename={"bom_format": "bomFormat", "spdx_version": "
     bom_format: str = ""
     spdx_version: str = ""
     context: msgspec.Raw = msgspec.Raw(b"")
+
+
+_HEAD = msgspec.json.Decoder(_Head)
 
 
 def read_bill(data: bytes) -> Bill:
@@ -32,10 +36,7 @@ def read_bill(data: bytes) -> Bill:
         return cyclonedx.read_xml(text)
     if first != b"{":
         raise BillFlaw("expected a bill of materials: CycloneDX as JSON or XML, or SPDX 2.2 or 2.3 as JSON")
-    try:
-        head = msgspec.json.decode(text, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BillFlaw(f"is no JSON that can be read: {error}") from None
+    head = decode(_HEAD, text, "JSON")
     if head.bom_format.casefold() == "cyclonedx":
         return cyclonedx.read_json(text)
     if head.spdx_version in ("SPDX-2.2", "SPDX-2.3"):

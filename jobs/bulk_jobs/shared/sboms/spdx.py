@@ -5,7 +5,8 @@ Source: the SPDX specification 2.3, relationships. SPDX 3 is another model, and 
 
 import msgspec
 
-from bulk_jobs.shared.sboms.bill import Bill, BillFlaw
+from bulk_jobs.shared.sboms.bill import Bill
+from bulk_jobs.shared.sboms.decoding import decode
 
 DOCUMENT = "SPDXRef-DOCUMENT"
 _FORWARD = frozenset({"DEPENDS_ON"})
@@ -61,10 +62,7 @@ def read_json(data: bytes) -> Bill:
     Raises:
         BillFlaw: a field that is needed has another type.
     """
-    try:
-        document = _DECODER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BillFlaw(f"is no SPDX that can be read: {error}") from None
+    document = decode(_DECODER, data, "SPDX")
     bill = Bill(name=document.name, created=document.creation_info.created, roots=list(document.document_describes))
     _take_relationships(document, bill)
     roots = set(bill.roots)
@@ -72,10 +70,8 @@ def read_json(data: bytes) -> Bill:
         url = next((ref.reference_locator for ref in package.external_refs if ref.reference_type == "purl"), "")
         if package.spdx_id in roots:
             bill.name = package.name or bill.name
-        elif url:
-            bill.packages[package.spdx_id] = url
         else:
-            bill.without_url += 1
+            bill.add(package.spdx_id, url)
     return bill
 
 
@@ -87,8 +83,8 @@ def _take_relationships(document: _Document, bill: Bill) -> None:
         elif kind == "DESCRIBED_BY" and each.related_spdx_element == DOCUMENT:
             bill.roots.append(each.spdx_element_id)
         elif kind in _FORWARD:
-            bill.depends_on.setdefault(each.spdx_element_id, []).append(each.related_spdx_element)
+            bill.link(each.spdx_element_id, (each.related_spdx_element,))
         elif kind in _BACKWARD:
-            bill.depends_on.setdefault(each.related_spdx_element, []).append(each.spdx_element_id)
+            bill.link(each.related_spdx_element, (each.spdx_element_id,))
             if kind in _DEVELOPMENT:
                 bill.development.add(each.spdx_element_id)
