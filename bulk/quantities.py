@@ -1,4 +1,4 @@
-"""Durations (`90s`, `15m`, `2h`, `30d`, seconds) and shares (`50`, `5%`), one form in manifests and on the command line.
+"""Durations (`90s`, `15m`, `2h`, `30d`, seconds) and shares (`50`, `5%`), the same in manifests and on command lines.
 
 A reader takes what YAML or the command line gave and raises ValueError with what was expected. Source: interface.md §2.
 """
