@@ -13,7 +13,7 @@ from bulk import quantities
 from bulk.errors import UsageError
 from bulk.flaws import Flaws, name_shown
 from bulk.manifest import credentials_section, platform_section
-from bulk.manifest.credential_specs import kind_of
+from bulk.manifest.credential_specs import TokenSpec, kind_of, spec_of
 from bulk.manifest.fields import Fields, one_of
 from bulk.manifest.manifest import Limits, Platform
 from bulk.manifest.wave_settings import waves_of
@@ -170,7 +170,8 @@ def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapp
     found.update(credentials_section.credentials_of(part.inner("credentials"), folder))
     if overrides.credentials_file is not None:
         found.update(credentials_section.credentials_in(Path(overrides.credentials_file), part.flaws))
-    if environ.get("BULK_TOKEN"):
+    named = spec_of(found["default"], TokenSpec)  # one that names the variable itself says whose the token is as well
+    if environ.get("BULK_TOKEN") and (named is None or named.source != DEFAULT_SOURCE):
         found["default"] = DEFAULT_SOURCE
     for name, source in overrides.credentials.items():
         try:

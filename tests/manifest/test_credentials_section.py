@@ -43,6 +43,18 @@ def test_what_maps_become(tmp_path: Path) -> None:
     assert spec_of(found["readers"], PoolSpec) == PoolSpec(("bot",))
 
 
+def test_a_token_of_the_environment_keeps_its_identity(tmp_path: Path) -> None:
+    """Where the manifest names `env:BULK_TOKEN` itself, setting it does not take the identity away; any other source
+    is beaten by it, and its identity with it."""
+    for source, identity in (("env:BULK_TOKEN", "robot"), ("env:OTHER", "")):
+        credentials = f"    default: {{token: '{source}', identity: robot}}\n"
+        (tmp_path / "m.yaml").write_text(HEAD + credentials + JOBS)
+        found = read_manifest(tmp_path / "m.yaml", Overrides(), {"BULK_TOKEN": "x"}).platform.credentials["default"]
+        spec = spec_of(found, TokenSpec)
+        assert (spec.identity if spec else "") == identity
+        assert (spec.source if spec else found) == "env:BULK_TOKEN"
+
+
 @pytest.mark.parametrize(
     ("credentials", "message"),
     [

@@ -1,0 +1,109 @@
+"""Bills of materials of 5 kB to 5 MB, uploaded under a budget, and the same again.
+
+    python -m benchmarks.audits.bills [COUNT] [--free]
+
+Against a sandbox of its own whose budget allows a sixth of them every 20 seconds (`--free`: all of them at once). Told:
+how long the upload took against the ideal time, which is when the last window of the budget opens; the largest size of
+the process (MB); how late its event loop was (ms); and what the second run sent.
+"""
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.measuring import ROOT
+from tests.e2e.support.platform import Home, Served, served
+from tests.jobs.shared.sboms.bills import cyclonedx_json, graph, spdx_json
+
+TEXTS, WINDOW_S, WINDOWS = 60, 20.0, 6
+REPOSITORIES = 1_000
+SMALLEST, LARGEST = 28, 27_000
+"""Packages of a bill of 5 kB and of one of 5 MB (count)."""
+
+
+def texts() -> Iterator[bytes]:
+    """Bills of all sizes: most are small, as in life, and one of sixty has 5 MB."""
+    dice = random.Random(5)
+    for number in range(TEXTS):
+        share = 1.0 if number == TEXTS - 1 else 0.6 * dice.random() ** 4
+        packages = int(SMALLEST * (LARGEST / SMALLEST) ** share)
+        yield (cyclonedx_json if number % 2 else spdx_json)(graph(packages, number))
+
+
+def write(home: Home, sandbox: Served, count: int) -> None:
+    """The manifest, its items and their files."""
+    (home.folder / "sboms").mkdir()
+    made = list(texts())
+    sizes = sorted(len(text) for text in made)
+    print(
+        f"{count:,} bills of {sizes[0] / 1e3:.0f} kB to {sizes[-1] / 1e6:.1f} MB, {sum(sizes) / 6e4:.0f} kB on average"
+    )
+    lines: list[dict[str, Any]] = []
+    for number in range(count):
+        (home.folder / "sboms" / f"{number}.json").write_bytes(made[number % TEXTS])
+        lines.append(
+            {
+                "owner": "acme-fleet",
+                "repo": f"repo-{number % REPOSITORIES:05}",
+                "version": 0,
+                "sha": f"{number + 1:040x}",
+                "ref": "refs/heads/main",
+                "job": {"id": "nightly", "correlator": f"job {number // REPOSITORIES}"},
+                "detector": {"name": "scan", "version": "1.0.0", "url": "https://scan.example.com"},
+                "sbom_file": f"sboms/{number}.json",
+            }
+        )
+    home.lines("sboms.jsonl", lines)
+    home.manifest(sandbox.base_url, {"sboms": {"operation": "snapshot.create", "items": "sboms.jsonl"}}, "sboms.yaml")
+
+
+def upload(home: Home, run: str) -> tuple[int, float, int, dict[str, float]]:
+    """One run: its exit code, seconds, the largest size of its process (MB), and what the probe saw."""
+    probe, out = ROOT / "benchmarks/harness/probe.py", home.folder / f"{run}.json"
+    command = [sys.executable, str(probe), str(out), "run", "sboms.yaml", "--run-dir", run, "--progress", "none"]
+    began = time.perf_counter()
+    with subprocess.Popen(command, cwd=home.folder, env=home.environment(), stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, time.perf_counter() - began, used.ru_maxrss // 1024, json.loads(out.read_text())
+
+
+def main() -> None:
+    """Upload twice, and tell."""
+    is_free = "--free" in sys.argv
+    given = [each for each in sys.argv[1:] if each != "--free"]
+    count = int(given[0]) if given else 10_000
+    a_window = math.ceil(count / WINDOWS)
+    budget = f"{10 * count}/3600" if is_free else f"{a_window}/{WINDOW_S:.0f}"
+    limit = f"dependency_snapshots={budget}"
+    seed = {"repositories": [{"organization": "acme-fleet", "count": REPOSITORIES}]}
+    with tempfile.TemporaryDirectory(prefix="bulk-bills-") as folder:
+        home = Home(Path(folder))
+        with served(Path(folder) / "sandbox", "--rate-limit", limit, seed=seed) as sandbox:
+            write(home, sandbox, count)
+            before = 0
+            for run in ("first run", "the same again"):
+                code, took, peak, late = upload(home, run.replace(" ", "-"))
+                lines = sandbox.requests(path="snapshots")[before:]
+                before += len(lines)
+                print(
+                    f"{run}: exit {code}, {len(lines):,} sent, {took:.1f} s, peak {peak} MB; the event loop was late "
+                    f"by {late['p99_ms']} ms (99%), {late['most_ms']:.0f} ms at most; its own thread held it for "
+                    f"{late['held_p99_ms']} ms (99%)",
+                    flush=True,
+                )
+                if lines and not is_free:
+                    ideal, sending = (math.ceil(count / a_window) - 1) * WINDOW_S, lines[-1]["at"] - lines[0]["at"]
+                    print(f"first to last request: {sending:.1f} s, {sending / ideal:.3f} of the ideal {ideal:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""JSON of bills, decoded by type."""
+
+from typing import TypeVar
+
+import msgspec
+
+from bulk_jobs.shared.sboms.bill import BillFlaw
+
+T = TypeVar("T")
+
+
+def decode(decoder: "msgspec.json.Decoder[T]", data: bytes, form: str) -> T:
+    """Return what `data` holds; `form`: what it should be, for the message.
+
+    Raises:
+        BillFlaw: it can't be read, or a field that is needed has another type.
+    """
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BillFlaw(f"is no {form} that can be read: {error}") from None
