@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 VENDORS = ("service", "github")
 DISPLAYS = ("auto", "rich", "plain", "json", "none")
-RUNS = Path("runs")
+RUNS, AUDITS = Path("runs"), Path("audits")
 """Where run directories are made when none is named."""
 
 

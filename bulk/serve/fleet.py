@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bulk.clock import Clock
 from bulk.control import client
@@ -48,12 +48,27 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class FleetRun:
     """One run: its name here, its place, and where it stands (`look` is None where it has no ledger that can be
-    read)."""
+    read).
+
+    Attributes:
+        audit: name of the audit that it is a night of; empty where it is none.
+    """
 
     name: str
     run_dir: Path
     listed: ListedRun
     look: Look | None
+    audit: str = ""
+
+
+class Nights(Protocol):
+    """Runs that lie elsewhere: those of audits."""
+
+    def pending(self) -> Iterator[tuple[str, str, Path]]:
+        """Yield those that are listed: name of the audit, name of the run here, run directory."""
+
+    def run_dir(self, name: str) -> Path | None:
+        """Return the run directory of that name; None where there is none."""
 
 
 class Fleet:
@@ -62,10 +77,11 @@ class Fleet:
     Args:
         folders: each is a run directory, or holds some.
         origin: name of the file that a run directory has before its ledger.
+        nights: runs of audits.
     """
 
-    def __init__(self, folders: Sequence[Path], origin: str, clock: Clock) -> None:
-        self._folders, self._origin, self._clock = tuple(folders), origin, clock
+    def __init__(self, folders: Sequence[Path], origin: str, clock: Clock, nights: Nights) -> None:
+        self._folders, self._origin, self._clock, self._nights = tuple(folders), origin, clock, nights
         self._ended: dict[Path, tuple[object, Look]] = {}
         self._live: dict[Path, tuple[float, Look]] = {}
         self._runs: dict[str, FleetRun] = {}
@@ -86,7 +102,7 @@ class Fleet:
         known = self._runs.get(name)
         if known is None:
             known = {run.name: run for run in self.runs()}.get(name)
-        return None if known is None else known.run_dir
+        return self._nights.run_dir(name) if known is None else known.run_dir
 
     def look(self, run_dir: Path) -> Look:
         """Return where the run in `run_dir` stands.
@@ -123,6 +139,10 @@ class Fleet:
                 run_dir = Path(listed.run_dir)
                 name = run_dir.resolve().name if run_dir == folder else run_dir.name
                 yield FleetRun(name if number == 1 else f"{number}:{name}", run_dir, listed, looks.get(run_dir))
+        for audit, name, place in self._nights.pending():
+            looks = {}
+            for listed in runs_below(place, self._origin, self._standing_into(looks)):
+                yield FleetRun(name, place, listed, looks.get(place), audit)
 
     def _standing_into(self, looks: dict[Path, Look]) -> Callable[[Path], Standing]:
         def standing_of(run_dir: Path) -> Standing:

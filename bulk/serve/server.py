@@ -1,9 +1,10 @@
 """The server of the page: what is answered where.
 
-    GET  /, /run/…, /budgets      the page itself: the same for everybody, without data
+    GET  /, /run/…, /audit/…, …   the page itself: the same for everybody, without data
     GET  /page.js, /page.css      its module and its style sheet; /icon.svg
     GET  /api/runs                the runs
     GET  /api/runs/NAME           one run; …/plots, …/items, …/items/JOB/INDEX
+    GET  /api/audits/…            audits (`audits/answers.py`)
     POST /api/runs/NAME/VERB      steering
     GET  /metrics                 OpenMetrics
 
@@ -34,6 +35,9 @@ from bulk.ledger.view import LedgerView
 from bulk.redaction import redact_json
 from bulk.report.render.json_data import as_data
 from bulk.serve import metrics
+from bulk.serve.audits.answers import AuditAnswers
+from bulk.serve.audits.audit_pages import AuditPages
+from bulk.serve.audits.histories import Histories
 from bulk.serve.fleet import Fleet
 from bulk.serve.guard import METRICS, Guard, add_headers, middleware
 from bulk.serve.items import Filter, Items, item
@@ -52,6 +56,16 @@ MOST_SHARED = 64
 THREADS = 4
 KEY_BYTES = 32
 SHUTDOWN_S = 1.0
+PAGES = (
+    "/",
+    "/run/{name}",
+    "/run/{name}/items",
+    "/run/{name}/items/{job}/{index}",
+    "/budgets",
+    "/audits",
+    "/audit/{name}",
+    "/audit/{name}/{list:violations|changes}",
+)
 _ASSETS = resources.files("bulk.serve").joinpath("assets")
 _REPORT_ASSETS = resources.files("bulk.report.render").joinpath("templates")
 
@@ -61,13 +75,14 @@ class Settings:
     """What a server is started with.
 
     Attributes:
-        folders: of runs. cache: folder for search indexes.
+        folders: of runs. audits: of histories of audits. cache: folder for search indexes.
         port: TCP port; 0: any free one.
         metrics_key: opens `/metrics` and nothing else; empty: one is made.
     """
 
     folders: Sequence[Path]
     cache: Path
+    audits: Sequence[Path] = ()
     port: int = 0
     is_read_only: bool = False
     metrics_key: str = ""
@@ -107,7 +122,9 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
         )
         items = Items(settings.cache, clock)
         try:
-            answers = Answers(Fleet(settings.folders, ORIGIN, clock), items, guard, clock)
+            histories = Histories(settings.audits, clock)
+            fleet = Fleet(settings.folders, ORIGIN, clock, histories)
+            answers = Answers(fleet, histories, items, guard, clock)
             runner = web.AppRunner(answers.application(), access_log=None, shutdown_timeout=SHUTDOWN_S)
             await runner.setup()
             try:
@@ -122,8 +139,11 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
 class Answers:
     """Answers what is asked, once the guard has let it in."""
 
-    def __init__(self, fleet: Fleet, items: Items, guard: Guard, clock: Clock) -> None:
+    def __init__(self, fleet: Fleet, histories: Histories, items: Items, guard: Guard, clock: Clock) -> None:
         self._fleet, self._items, self._guard, self._clock = fleet, items, guard, clock
+        self._audits = AuditAnswers(
+            histories, AuditPages(histories, fleet), functools.partial(self._told, is_dated=False)
+        )
         self._pages = RunPages(fleet, clock, is_read_only=guard.is_read_only)
         self._plots, self._latencies, self._steer = Plots(), Latencies(), Steer(_wait)
         self._threads = anyio.CapacityLimiter(THREADS)
@@ -134,8 +154,9 @@ class Answers:
         """Return it as aiohttp's."""
         app = web.Application(middlewares=[middleware(self._guard, refused), _telling], client_max_size=MOST_BODY_BYTES)
         app.on_response_prepare.append(add_headers)
-        for path in ("/", "/run/{name}", "/run/{name}/items", "/run/{name}/items/{job}/{index}", "/budgets"):
+        for path in PAGES:
             app.router.add_get(path, _shell)
+        app.router.add_routes(self._audits.routes())
         app.router.add_get("/page.js", _script)
         app.router.add_get("/page.css", _style)
         app.router.add_get("/icon.svg", _icon)
@@ -274,7 +295,7 @@ async def _shell(_: web.Request) -> web.Response:
 
 
 async def _script(_: web.Request) -> web.Response:
-    names = ("plot.js", "curves.js", "dom.js", "steering.js", "runs.js", "run.js", "items.js", "page.js")
+    names = ("plot.js", "curves.js", "dom.js", "steering.js", "runs.js", "run.js", "items.js", "audits.js", "page.js")
     return web.Response(body=_joined(*names), content_type="text/javascript", charset="utf-8")
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
+from tests.browser.audits import write_fleet, write_hostile_audit
 from tests.browser.fleet import Seen, Tabs
 from tests.browser.runs import FAILED, write_hostile, write_small
 from tests.e2e.support.platform import Home, served
@@ -26,18 +27,38 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 LOOKS = [(1280, "light"), (400, "dark")]
-PAGES = ["/", "/run/small", "/run/small/items?outcome=failed", "/run/small/items/codeowners/10", "/budgets"]
+PAGES = [
+    "/",
+    "/run/small",
+    "/run/small/items?outcome=failed",
+    "/run/small/items/codeowners/10",
+    "/budgets",
+    "/audits",
+    "/audit/fleet",
+    "/audit/fleet/violations",
+    "/audit/fleet/changes",
+]
+HOSTILE_PAGES = [
+    "/audit/hostile",
+    "/audit/hostile/violations",
+    "/audit/hostile/changes",
+    "/run/audit:hostile:hostile-1",
+    "/run/hostile",
+    "/run/hostile/items",
+]
 ITEMS = 220
 MOMENTS = 20
 
 
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
-    """A server over a small run and a hostile one."""
-    folder = tmp_path_factory.mktemp("fleet")
+    """A server over a small run and a hostile one, and over an audit of each kind."""
+    folder, audits = tmp_path_factory.mktemp("fleet"), tmp_path_factory.mktemp("audits")
     write_small(folder / "small")
     write_hostile(folder / "hostile")
-    with asking(folder, cache=tmp_path_factory.mktemp("cache")) as asker:
+    write_fleet(audits / "fleet")
+    write_hostile_audit(audits / "hostile")
+    with asking(folder, cache=tmp_path_factory.mktemp("cache"), audits=(audits,)) as asker:
         yield asker
 
 
@@ -74,7 +95,7 @@ def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Pat
             seen.agree("Pause")
             seen.page.locator(".pill", has_text="paused").wait_for()
             sent = len(sandbox.requests())
-            assert "paused" in seen.text("#waits")
+            seen.page.locator("#waits li", has_text="paused").wait_for()
             seen.page.wait_for_timeout(400)
             assert len(sandbox.requests()) == sent
             seen.agree("Resume")
@@ -186,6 +207,8 @@ def test_nothing_keeps_anybody_from_reading_it(tabs: Tabs, width: int, scheme: s
             seen.page.locator("#plots figure").nth(4).wait_for()
             seen.page.locator("#plots summary").first.click()
             seen.page.get_by_role("button", name="Resume").click()
+        elif path == "/audit/fleet":
+            seen.page.locator("#plots figure").nth(3).wait_for()
         elif "items?" in path:
             seen.page.locator("tbody tr").nth(10).wait_for()
         found = Axe().run(seen.page).response["violations"]
@@ -243,7 +266,7 @@ def test_hostile_names_are_words(tabs: Tabs) -> None:
     """A name that holds elements, scripts, controls and bidirectional marks is text on every page, and shows what it
     holds.
     """
-    for path in ("/run/hostile", "/run/hostile/items"):
+    for path in HOSTILE_PAGES:
         seen = tabs.open(path)
         seen.page.locator("tbody tr").first.wait_for()
         assert "<script>alert(1)</script>" in seen.text()
@@ -255,6 +278,34 @@ def test_hostile_names_are_words(tabs: Tabs) -> None:
     seen.page.locator("tbody a").first.click()
     seen.page.locator("pre").first.wait_for()
     assert "<script>alert(1)</script>" in seen.text("h1")
+
+
+def test_an_audit_is_followed_to_its_runs(tabs: Tabs) -> None:
+    """From the list to one audit, its policies over time, what they find, an earlier night, and that night's run."""
+    seen = tabs.open("/audits")
+    seen.page.get_by_role("link", name="fleet").click()
+    seen.page.locator("#plots figure").nth(3).wait_for()
+    assert seen.page.locator("#plots figure").first.locator("rect").count() >= 29
+    assert "1 waiver covers" in seen.text("#waivers")
+    seen.page.locator("#policies a", has_text="owners").click()
+    seen.page.locator("#found").wait_for()
+    seen.page.get_by_label("Search").fill("team-3/")
+    seen.page.locator("tbody tr").nth(30).wait_for(state="detached")
+    policies = seen.page.locator("tbody td[data-head=Policy]").all_inner_texts()
+    assert set(policies) == {"owners"}
+    assert "q=team-3" in seen.page.url
+    seen.page.get_by_label("Search").fill("")
+    seen.page.locator("select[name=policy]").select_option("")
+    seen.page.get_by_role("link", name="Next").click()
+    seen.page.locator("#found", has_text="101 to").wait_for()
+    seen.page.get_by_role("link", name="fleet").click()
+    seen.page.locator("#nights tbody tr").nth(1).locator("td[data-head=Changed] a").click()
+    seen.page.locator("h1", has_text="Changes of").wait_for()
+    assert "night=fleet-" in seen.page.url
+    assert seen.page.locator("tbody tr").count() >= 1
+    seen.page.go_back()
+    seen.page.get_by_role("link", name="The run of").click()
+    seen.page.locator("#failures").wait_for()
 
 
 def test_the_key_is_taken_out_of_the_address(tabs: Tabs) -> None:

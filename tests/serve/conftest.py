@@ -78,9 +78,9 @@ class Asker:
 
 
 @contextmanager
-def asking(*folders: Path, cache: Path, is_read_only: bool = False, metrics_key: str = "") -> Iterator[Asker]:
-    """A server, in a thread of its own."""
-    settings = Settings(folders, cache, is_read_only=is_read_only, metrics_key=metrics_key)
+def asking(*folders: Path, cache: Path, **options: Any) -> Iterator[Asker]:
+    """A server, in a thread of its own; `options`: of its settings."""
+    settings = Settings(folders, cache, **options)
     with (
         anyio.from_thread.start_blocking_portal() as portal,
         portal.wrap_async_context_manager(serving(settings, Clock())) as served,

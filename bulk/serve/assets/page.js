@@ -2,7 +2,7 @@
 
 const EVERY_MS = 1000, HIDDEN_MS = 10000, PLOTS_EVERY = 5, TYPED_MS = 250;
 const view = byId("view");
-const now = {page: null, isNew: true, turn: 0, state: "", timer: 0, asking: 0, problem: null};
+const now = {page: null, isNew: true, turn: 0, state: "", timer: 0, asking: 0, problem: null, drawn: null};
 
 function takeKey() {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
@@ -14,10 +14,18 @@ function takeKey() {
 function route() {
   const parts = location.pathname.split("/").slice(1).map(decodeURIComponent);
   if (parts[0] === "budgets") return {kind: "budgets"};
+  if (parts[0] === "audits") return {kind: "audits"};
+  if (parts[0] === "audit") return parts.length === 2 ? {kind: "audit", audit: parts[1]} : {kind: "auditList", audit: parts[1], list: parts[2]};
   if (parts[0] !== "run") return {kind: "runs"};
   if (parts.length === 2) return {kind: "run", name: parts[1]};
   if (parts.length === 3) return {kind: "items", name: parts[1]};
   return {kind: "item", name: parts[1], job: parts[3], index: parts[4]};
+}
+
+// The address in the navigation that a page belongs to.
+function section() {
+  const kind = route().kind;
+  return kind === "budgets" ? "/budgets" : kind.startsWith("audit") ? "/audits" : "/";
 }
 
 async function fetched(where, query) {
@@ -25,6 +33,9 @@ async function fetched(where, query) {
   switch (where.kind) {
     case "runs": return ask(`/runs?${new URLSearchParams([...query].filter(([name]) => ["q", "state"].includes(name)))}`);
     case "budgets": return ask("/budgets");
+    case "audits": return ask("/audits");
+    case "audit": return ask(`/audits/${encodeURIComponent(where.audit)}`);
+    case "auditList": return ask(`/audits/${encodeURIComponent(where.audit)}/${where.list}?${query}`);
     case "item": return ask(`${run}/items/${encodeURIComponent(where.job)}/${where.index}`);
     default: return ask(run);
   }
@@ -34,6 +45,9 @@ function made(where, data, query) {
   switch (where.kind) {
     case "runs": return runsView(data, query);
     case "budgets": return budgetsView(data);
+    case "audits": return auditsView(data);
+    case "audit": return auditView(data);
+    case "auditList": return auditListView(where, data, query);
     case "run": return runView(data);
     case "items": return itemsView(data, query);
     default: return itemView(where.name, data);
@@ -69,7 +83,11 @@ async function refresh() {
     now.page = {where, data, isMoved: now.page !== null};
     announce(now.page);
     show();
-    if (where.kind === "run" && now.turn++ % PLOTS_EVERY === 0) drawPlots(await ask(`/runs/${encodeURIComponent(where.name)}/plots`));
+    if (where.kind === "audit" && (now.drawn !== data || !view.querySelector("#plots figure"))) {
+      drawPlots(auditPlots(data));
+      now.drawn = data;
+    }
+    if (where.kind === "run" && now.turn++ % PLOTS_EVERY === 0) drawPlots(plots(await ask(`/runs/${encodeURIComponent(where.name)}/plots`)));
     if (where.kind === "items" && (list.key !== listKey(where.name, query) || (list.rows.length <= 100 && now.turn++ % PLOTS_EVERY === 0))) {
       await fetchItems(where.name, query, false);
       if (turn === now.asking) show();
@@ -117,7 +135,10 @@ function go(address) {
 
 function arrive() {
   Object.assign(now, {isNew: true, state: ""});
-  for (const link of document.querySelectorAll("nav a")) link.toggleAttribute("aria-current", link.pathname === location.pathname);
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.pathname === section()) link.setAttribute("aria-current", link.pathname === location.pathname ? "page" : "true");
+    else link.removeAttribute("aria-current");
+  }
   wake();
 }
 

@@ -71,11 +71,11 @@ function runView(page) {
 }
 
 // Draws the plots into their place; what is there already is drawn anew, so that an open table stays open.
-function drawPlots(drawn) {
+function drawPlots(all) {
   const place = byId("plots")?.querySelector(".plots");
   if (!place) return;
   const before = new Map([...place.children].map(each => [each.querySelector("figcaption")?.textContent, each]));
-  const made = plots(drawn).map(plot => {
+  const made = all.map(plot => {
     const there = before.get(plot.title);
     before.delete(plot.title);
     if (!there) return figure(plot);

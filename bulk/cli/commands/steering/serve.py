@@ -9,7 +9,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import RUNS
+from bulk.cli.options import AUDITS, RUNS
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +31,13 @@ SHORTEST_KEY = 16
     help="A run directory, or a folder of some. Repeatable. Default: runs.",
 )
 @click.option(
+    "--audits",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="The history of an audit, or a folder of some. Repeatable. Default: audits.",
+)
+@click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="TCP port; 0 takes any free one."
 )
 @click.option("--read-only", "is_read_only", is_flag=True, help="Nothing can be paused, stopped, set or run again.")
@@ -40,8 +47,10 @@ SHORTEST_KEY = 16
     type=click.Path(path_type=Path),
     help="Where the key of /metrics is kept; it is made where it is missing.",
 )
-def serve(folders: tuple[Path, ...], *, port: int, is_read_only: bool, metrics_key: Path | None) -> int:
-    """Serve a page that shows every run below DIR, and steers them.
+def serve(
+    folders: tuple[Path, ...], *, audits: tuple[Path, ...], port: int, is_read_only: bool, metrics_key: Path | None
+) -> int:
+    """Serve a page that shows every run and audit below DIR, and steers runs.
 
     It listens on loopback only. The first line on standard output is the address, with the key that opens it; each
     start has a new one. Runs are only read: this command may end at any time. Ctrl-C ends it.
@@ -51,11 +60,13 @@ def serve(folders: tuple[Path, ...], *, port: int, is_read_only: bool, metrics_k
     from bulk.platform.environment import room_for_connections
     from bulk.serve.server import Settings
 
-    for folder in folders:
-        if not folder.is_dir():
-            raise UsageError(f"--runs: {folder} is not a folder")
+    for name, named in (("--runs", folders), ("--audits", audits)):
+        for folder in named:
+            if not folder.is_dir():
+                raise UsageError(f"{name}: {folder} is not a folder")
     settings = Settings(
         folders=folders or (RUNS,),
+        audits=audits or (AUDITS,),
         cache=platformdirs.user_cache_path("bulk") / "serve",
         port=port,
         is_read_only=is_read_only,

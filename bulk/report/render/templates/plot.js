@@ -1,5 +1,6 @@
 // Draws plots as SVG, at the width that they have on the page. Every text becomes a text node.
-// A plot is {title, total, x(seconds) -> words, series, …}; the same figures stand in a table behind each.
+// A plot is {title, total (seconds), series, …}; the same figures stand in a table behind each. says: what a place on the
+// axis is called, where it counts other things than seconds.
 
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 180, LEFT = 52, RIGHT = 8, TOP = 8, BOTTOM = 26;
@@ -55,11 +56,11 @@ function frame(width, plot) {
     text.textContent = words;
     svg.append(text);
   }
-  const step = niceTime(plot.total / Math.max(2, width / 110));
-  for (let at = 0; at <= plot.total * 1.0001; at += step) {
+  const least = plot.total / Math.max(2, width / 110), step = plot.says ? Math.max(1, Math.ceil(least)) : niceTime(least);
+  for (let at = 0; at <= (plot.says ? plot.total - 1 : plot.total * 1.0001); at += step) {
     const x = area.x(at), anchor = at === 0 ? "start" : x > width - 30 ? "end" : "middle";
     const text = shape("text", {x, y: HEIGHT - 8, "text-anchor": anchor});
-    text.textContent = at === 0 ? "0" : duration(at);
+    text.textContent = plot.says ? plot.says(at) : at === 0 ? "0" : duration(at);
     svg.append(text);
   }
   for (const at of plot.breaks) {
@@ -84,7 +85,7 @@ function stacked(width, plot) {
     for (const series of plot.series) {
       const value = series.values[place];
       if (!value) continue;
-      const y = area.y(sum + value), says = `${number(value)}${plot.unit} ${series.name} at ${duration(start)}`;
+      const y = area.y(sum + value), says = `${number(value)}${plot.unit} ${series.name} at ${plot.says ? plot.says(start) : duration(start)}`;
       area.svg.append(shape("rect", {class: series.className, x, y, width: wide, height: Math.max(0.5, area.y(sum) - y)}, says));
       sum += value;
     }
