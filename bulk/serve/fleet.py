@@ -18,11 +18,15 @@ from bulk.errors import BulkError
 from bulk.ledger.database import LEDGER
 from bulk.ledger.view import LedgerView
 from bulk.report.run_list import ListedRun, runs_below
-from bulk.report.run_state import Standing, stand
+from bulk.report.run_state import Standing, next_command, stand
+from bulk.serve.run_data import RunData
+from bulk.serve.stored.shares import Shares
 from bulk.status import RunStatus
 
 FRESH_S = 0.4
 """A look at a run that goes on, or at all of them, serves whoever asks within this time (seconds)."""
+STORED = "store:"
+"""What names of runs in a store begin with."""
 _FILES = (LEDGER, f"{LEDGER}-wal", SOCKET)
 
 
@@ -61,6 +65,46 @@ class FleetRun:
     audit: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A run whose page is asked for.
+
+    Attributes:
+        name: here. place: where it is, for people. view: what there is to read of it.
+        next_command: what goes on with it in a terminal.
+        shares: who works on it, of a run in a store.
+    """
+
+    name: str
+    place: str
+    view: RunData
+    look: Look
+    next_command: str
+    shares: Shares | None = None
+
+    @property
+    def directory(self) -> Path | None:
+        """Its directory; None of a run in a store."""
+        return None if self.shares is not None else self.view.run_dir
+
+
+class Stored(Protocol):
+    """The runs of a store."""
+
+    @property
+    def trouble(self) -> str:
+        """Why it can't be reached; empty where it can."""
+
+    def runs(self) -> list[FleetRun]:
+        """Return all of them, as far as they are known by now."""
+
+    def opened(self, name: str) -> Opened | None:
+        """Return the run of that name; None where there is none."""
+
+    def forget(self) -> None:
+        """Look anew the next time."""
+
+
 class Nights(Protocol):
     """Runs that lie elsewhere: those of audits."""
 
@@ -77,11 +121,14 @@ class Fleet:
     Args:
         folders: each is a run directory, or holds some.
         origin: name of the file that a run directory has before its ledger.
-        nights: runs of audits.
+        nights: runs of audits. stored: those of a store.
     """
 
-    def __init__(self, folders: Sequence[Path], origin: str, clock: Clock, nights: Nights) -> None:
-        self._folders, self._origin, self._clock, self._nights = tuple(folders), origin, clock, nights
+    def __init__(
+        self, folders: Sequence[Path], origin: str, clock: Clock, nights: Nights, stored: Stored | None = None
+    ) -> None:
+        self._folders, self._origin, self._clock = tuple(folders), origin, clock
+        self._nights, self._stored = nights, stored
         self._ended: dict[Path, tuple[object, Look]] = {}
         self._live: dict[Path, tuple[float, Look]] = {}
         self._runs: dict[str, FleetRun] = {}
@@ -92,16 +139,38 @@ class Fleet:
         """Return all of them, the newest first."""
         with self._lock:
             if self._clock.monotonic() - self._looked_at >= FRESH_S:
-                found = {run.name: run for run in self._found()}
-                self._runs = dict(sorted(found.items(), key=lambda each: _age(each[1]), reverse=True))
+                self._runs = {run.name: run for run in self._found()}
                 self._looked_at = self._clock.monotonic()
-            return list(self._runs.values())
+            found = list(self._runs.values())
+        if self._stored is not None:
+            found += self._stored.runs()
+        return sorted(found, key=_age, reverse=True)
+
+    @property
+    def trouble(self) -> str:
+        """Why a part of the runs can't be told; empty where all can."""
+        return "" if self._stored is None else self._stored.trouble
+
+    def opened(self, name: str) -> Opened | None:
+        """Return the run of that name; None where there is none.
+
+        Raises:
+            BulkError: it can't be read.
+        """
+        if self._stored is not None and name.startswith(STORED):
+            return self._stored.opened(name)
+        run_dir = self.place_of(name)
+        if run_dir is None:
+            return None
+        look = self.look(run_dir)
+        return Opened(name, str(run_dir), LedgerView(run_dir), look, next_command(look.standing, run_dir))
 
     def place_of(self, name: str) -> Path | None:
         """Return the run directory of that name; None where there is no such run."""
         known = self._runs.get(name)
         if known is None:
-            known = {run.name: run for run in self.runs()}.get(name)
+            self.runs()
+            known = self._runs.get(name)
         return self._nights.run_dir(name) if known is None else known.run_dir
 
     def look(self, run_dir: Path) -> Look:
@@ -127,10 +196,12 @@ class Fleet:
             self._ended[run_dir] = (signature, found)
         return found
 
-    def forget(self, run_dir: Path) -> None:
+    def forget(self, run: Opened) -> None:
         """Look at the run anew the next time: somebody has just done something to it."""
-        self._live.pop(run_dir, None)
+        self._live.pop(run.view.run_dir, None)
         self._looked_at = float("-inf")
+        if self._stored is not None:
+            self._stored.forget()
 
     def _found(self) -> Iterator[FleetRun]:
         for number, folder in enumerate(self._folders, 1):

@@ -20,7 +20,8 @@ from bulk.clock import Clock
 from bulk.ledger.view import CUT_BYTES, Cut, LedgerView
 from bulk.report.tally import label_of_redacted
 from bulk.report.tally_rows import LineError
-from bulk.serve.search_index import SearchIndex, Wanted, place_of
+from bulk.serve.run_data import RunData
+from bulk.serve.search_index import SearchIndex, Wanted, place_of, searched_text
 from bulk.storage.private_files import open_private
 
 PAGE = 100
@@ -30,6 +31,8 @@ MOST_ITEM_BYTES = 1024 * 1024
 GROW_S, FIND_S = 0.25, 0.2
 """How long one answer takes in what is new, and searches (seconds); the page asks again for the rest."""
 MOST_LOOKS = 20
+SCANNED = 2_000
+"""Items that are looked at in one go where there is no index (count)."""
 _RESULT = b',"result":'
 _INDEX_NAME = re.compile(r"[0-9a-f]{32}")
 """What the folders of indexes are called; nothing else is ever removed."""
@@ -114,7 +117,7 @@ class Items:
         """Let go of the folder."""
         self._stack.close()
 
-    def page(self, view: LedgerView, wanted: Filter, after: str) -> ItemsPage:
+    def page(self, view: RunData, wanted: Filter, after: str) -> ItemsPage:
         """Return the page that comes after `after` (`ItemsPage.next`; empty: the first).
 
         Raises:
@@ -122,13 +125,13 @@ class Items:
         """
         names = [job[0] for job in view.identity().jobs]
         if wanted.text:
-            return self._searched(view, wanted, int(after or 0), names)
+            if isinstance(view, LedgerView):
+                return self._searched(view, wanted, int(after or 0), names)
+            return self._scanned(view, wanted, _key(after), names)
         count = _count(view, wanted, names)
         found: list[Cut] = []
         if count:
-            job, _, index = after.partition(":")
-            start = (int(job), int(index)) if after else (-1, -1)
-            found = view.page(start, PAGE + 1, job=wanted.job, outcome=wanted.outcome, code=wanted.code)
+            found = view.page(_key(after), PAGE + 1, job=wanted.job, outcome=wanted.outcome, code=wanted.code)
         rows = [_row(each, names) for each in found[:PAGE]]
         more = f"{found[PAGE - 1].job}:{found[PAGE - 1].place}" if len(found) > PAGE else ""
         return ItemsPage(rows=rows, next=more, indexed=None, count=count)
@@ -152,6 +155,22 @@ class Items:
                 if found.is_complete or len(rows) >= PAGE or left_s <= 0:
                     break
         return ItemsPage(rows=rows, next="" if found.is_complete else str(at), indexed=1.0, count=None)
+
+    def _scanned(self, view: RunData, wanted: Filter, after: tuple[int, int], names: list[str]) -> ItemsPage:
+        """As `_searched`, without an index: each answer looks at as many items as there is time for."""
+        needle, rows, until = wanted.text.lower().encode(), list[ItemRow](), self._clock.monotonic() + FIND_S
+        while True:
+            found = view.page(after, SCANNED, job=wanted.job, outcome=wanted.outcome, code=wanted.code)
+            for cut in found:
+                after = (cut.job, cut.place)
+                if needle in searched_text(cut.line):
+                    rows.append(_row(cut, names))
+                    if len(rows) >= PAGE:
+                        return ItemsPage(rows=rows, next=f"{after[0]}:{after[1]}", indexed=1.0, count=None)
+            if len(found) < SCANNED:
+                return ItemsPage(rows=rows, next="", indexed=1.0, count=None)
+            if self._clock.monotonic() > until:
+                return ItemsPage(rows=rows, next=f"{after[0]}:{after[1]}", indexed=1.0, count=None)
 
     def _index(self, view: LedgerView) -> tuple[SearchIndex, threading.Lock]:
         with self._lock:
@@ -177,7 +196,12 @@ class Items:
         return cache
 
 
-def item(view: LedgerView, job: str, index: int) -> bytes | None:
+def _key(after: str) -> tuple[int, int]:
+    job, _, index = after.partition(":")
+    return (int(job), int(index)) if after else (-1, -1)
+
+
+def item(view: RunData, job: str, index: int) -> bytes | None:
     """Return the line of one item as JSON, without its result where that is long; None where it has not ended.
 
     Raises:
@@ -200,7 +224,7 @@ def _without_result(line: bytes) -> bytes | None:
     return line[:end] + b',"result":"(too long for this page)"}' if end > 0 else None
 
 
-def _count(view: LedgerView, wanted: Filter, names: list[str]) -> int:
+def _count(view: RunData, wanted: Filter, names: list[str]) -> int:
     """Return how many items fit the filter, text left out."""
     return sum(
         items

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bulk.ledger.records import Minute
-from bulk.ledger.view import LedgerView
 from bulk.report.active_time import ActiveTime
 from bulk.report.curves import MOST_POINTS, Curves, curves
 from bulk.report.record import OUTCOMES, Timeline
 from bulk.report.run_state import Standing
 from bulk.report.timeline import MINUTE_S, Sample, outcomes_of, read_minutes
+from bulk.serve.run_data import RunData
 
 FINE_S = 1200
 MOST_KEPT = 8
@@ -30,7 +30,7 @@ class Plots:
         self._kept: OrderedDict[Path, dict[int, list[Sample]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, view: LedgerView, standing: Standing, now: float) -> Curves:
+    def of(self, view: RunData, standing: Standing, now: float) -> Curves:
         """Return the curves of the run until `now` (UTC epoch seconds).
 
         Raises:
@@ -43,7 +43,7 @@ class Plots:
         started_at = standing.epochs[0].started_at if standing.epochs else now
         return curves(samples, throughput(samples, time, names), time, started_at)
 
-    def _samples(self, view: LedgerView) -> list[Sample]:
+    def _samples(self, view: RunData) -> list[Sample]:
         kept = self._kept.setdefault(view.run_dir, {})
         self._kept.move_to_end(view.run_dir)
         while len(self._kept) > MOST_KEPT:

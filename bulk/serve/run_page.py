@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from bulk.clock import Clock
-from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode
 from bulk.report.render import status_data
 from bulk.report.render.status_data import StatusData
 from bulk.report.render.status_words import most_first
 from bulk.report.tally_rows import JobState, read_line
-from bulk.serve.fleet import Fleet, FleetRun
+from bulk.serve.fleet import Fleet, FleetRun, Opened
+from bulk.serve.run_data import RunData
+from bulk.serve.stored.shares import Shares
 from bulk.status import BucketStatus, RunStatus
 
 MOST_RUNS = 100
@@ -51,13 +52,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """The list: the first runs that fit, and how many there are (`total`) and fit (`fitting`)."""
+    """The list: the first runs that fit, and how many there are (`total`) and fit (`fitting`); `trouble`: why some are
+    missing."""
 
     runs: Sequence[Row]
     fitting: int
     total: int
     states: Mapping[str, int]
     is_read_only: bool
+    trouble: str
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +89,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         name: here. limits: those that can be set, as they are in force; empty where no process says them.
         is_silent: a process drives it and does not answer.
         started_at: of the run; ended_at: of its last process.
+        shares: who works on it, of a run in a store.
     """
 
     name: str
@@ -97,6 +101,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     is_read_only: bool
     started_at: float | None
     ended_at: float | None
+    shares: Shares | None = None
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +122,7 @@ class FirstMessages:
         self._said: OrderedDict[tuple[Path, float, str, str], str] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, view: LedgerView, job: str, code: str) -> str:
+    def of(self, view: RunData, job: str, code: str) -> str:
         """Return it; empty where there is none.
 
         Raises:
@@ -161,19 +166,22 @@ class RunPages:
             total=len(runs),
             states=states,
             is_read_only=self._is_read_only,
+            trouble=self._fleet.trouble,
         )
 
-    def of(self, name: str, run_dir: Path) -> RunPage:
+    def of(self, run: Opened) -> RunPage:
         """Return what there is to say about a run.
 
         Raises:
-            RunDirectoryError: its ledger can't be read.
+            BulkError: it can't be read.
         """
-        look, view = self._fleet.look(run_dir), LedgerView(run_dir)
-        status = status_data.data(view, now=self._clock.now(), live=look.live)
+        look, view = run.look, run.view
+        status = status_data.told(
+            look.standing, view.identity().base_url, run.place, run.next_command, self._clock.now()
+        )
         epochs = look.standing.epochs
         return RunPage(
-            name=name,
+            name=run.name,
             run=msgspec.structs.replace(status, status=_shortened(status.status)),
             failures=failures(view, look.standing.last, self._first),
             actions=[
@@ -185,6 +193,7 @@ class RunPages:
             is_read_only=self._is_read_only,
             started_at=epochs[0].started_at if epochs else None,
             ended_at=epochs[-1].ended_at if epochs else None,
+            shares=run.shares,
         )
 
     def budgets(self) -> list[Budget]:
@@ -227,7 +236,7 @@ def _shortened(status: RunStatus | None) -> RunStatus | None:
     return msgspec.structs.replace(status, waits=tuple(most_first(status.waits)[:MOST_WAITS]))
 
 
-def failures(view: LedgerView, last: RunStatus | None, first: FirstMessages) -> list[Failure]:
+def failures(view: RunData, last: RunStatus | None, first: FirstMessages) -> list[Failure]:
     """Return what went wrong, the most frequent first; of an item that a later one replaces nothing has."""
     found = [each for each in view.error_counts() if each[1] != ErrorCode.SUPERSEDED]
     if not found:
@@ -243,7 +252,7 @@ def failures(view: LedgerView, last: RunStatus | None, first: FirstMessages) -> 
     ]
 
 
-def _examples(view: LedgerView) -> dict[tuple[str, str], str]:
+def _examples(view: RunData) -> dict[tuple[str, str], str]:
     """Return what was said of the first item of each job and code, where the ledger keeps that."""
     names = {number: job[0] for number, job in enumerate(view.identity().jobs)}
     return {

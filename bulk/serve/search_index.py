@@ -241,6 +241,12 @@ def place_of(folder: Path) -> Path | None:
         return None
 
 
+def searched_text(line: bytes) -> bytes:
+    """Return what is searched of a line, in lower case; empty where it can't be read."""
+    found = _searched(line)
+    return b"" if found is None else _text_of(found)
+
+
 def _searched(line: bytes) -> _Searched | None:
     """Return what can be searched of a line; of what went well its head, as results may be megabytes."""
     end = line.find(_RESULT)

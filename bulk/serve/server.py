@@ -4,6 +4,7 @@
     GET  /page.js, /page.css      its module and its style sheet; /icon.svg
     GET  /api/runs                the runs
     GET  /api/runs/NAME           one run; …/plots, …/items, …/items/JOB/INDEX
+    GET  /api/budgets, /cluster   what runs spend; workers, shards and shared budgets of a store
     GET  /api/audits/…            audits (`audits/answers.py`)
     POST /api/runs/NAME/VERB      steering
     GET  /metrics                 OpenMetrics
@@ -18,11 +19,11 @@ import hashlib
 import secrets
 import socket
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -31,20 +32,22 @@ from aiohttp import web
 from bulk.clock import Clock
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.errors import BulkError
-from bulk.ledger.view import LedgerView
 from bulk.redaction import redact_json
 from bulk.report.render.json_data import as_data
 from bulk.serve import metrics
 from bulk.serve.audits.answers import AuditAnswers
 from bulk.serve.audits.audit_pages import AuditPages
 from bulk.serve.audits.histories import Histories
-from bulk.serve.fleet import Fleet
+from bulk.serve.fleet import STORED, Fleet, Opened
 from bulk.serve.guard import METRICS, Guard, add_headers, middleware
 from bulk.serve.items import Filter, Items, item
 from bulk.serve.metrics_source import Latencies, fleet_text
 from bulk.serve.plots import Plots
 from bulk.serve.run_page import RunPages
-from bulk.serve.steer import VERBS, NotDone, Steer
+from bulk.serve.steer import VERBS, Done, NotDone, Steer
+
+if TYPE_CHECKING:
+    from bulk.serve.stored.stored_runs import StoredRuns
 
 T = TypeVar("T")
 
@@ -53,7 +56,7 @@ MOST_BODY_BYTES = 16 * 1024
 SHARED_S = 0.3
 """So long an answer serves everybody who asks for the same (seconds)."""
 MOST_SHARED = 64
-THREADS = 4
+THREADS, STORE_THREADS = 4, 2
 KEY_BYTES = 32
 SHUTDOWN_S = 1.0
 PAGES = (
@@ -62,10 +65,13 @@ PAGES = (
     "/run/{name}/items",
     "/run/{name}/items/{job}/{index}",
     "/budgets",
+    "/workers",
     "/audits",
     "/audit/{name}",
     "/audit/{name}/{list:violations|changes}",
 )
+_WORKERS = b' <a href="/workers">Workers</a>'
+"""A link that only a page with a store has."""
 _ASSETS = resources.files("bulk.serve").joinpath("assets")
 _REPORT_ASSETS = resources.files("bulk.report.render").joinpath("templates")
 
@@ -76,13 +82,14 @@ class Settings:
 
     Attributes:
         folders: of runs. audits: of histories of audits. cache: folder for search indexes.
-        port: TCP port; 0: any free one.
+        store: address of a store; empty: none. port: TCP port; 0: any free one.
         metrics_key: opens `/metrics` and nothing else; empty: one is made.
     """
 
     folders: Sequence[Path]
     cache: Path
     audits: Sequence[Path] = ()
+    store: str = ""
     port: int = 0
     is_read_only: bool = False
     metrics_key: str = ""
@@ -120,11 +127,11 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
             metrics_key=settings.metrics_key or secrets.token_urlsafe(KEY_BYTES),
             is_read_only=settings.is_read_only,
         )
-        items = Items(settings.cache, clock)
+        items, stored = Items(settings.cache, clock), _stored(settings.store, clock)
         try:
             histories = Histories(settings.audits, clock)
-            fleet = Fleet(settings.folders, ORIGIN, clock, histories)
-            answers = Answers(fleet, histories, items, guard, clock)
+            fleet = Fleet(settings.folders, ORIGIN, clock, histories, stored)
+            answers = Answers(fleet, histories, stored, items, guard, clock)
             runner = web.AppRunner(answers.application(), access_log=None, shutdown_timeout=SHUTDOWN_S)
             await runner.setup()
             try:
@@ -134,19 +141,42 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
                 await runner.cleanup()
         finally:
             items.close()
+            if stored is not None:
+                stored.close()
+
+
+def _stored(text: str, clock: Clock) -> "StoredRuns | None":
+    if not text:
+        return None
+    from bulk.serve.stored.stored_runs import StoredRuns  # what it needs is an extra
+    from bulk.store import address
+
+    return StoredRuns(address.read(text), clock)
+
+
+class NoSuchRun(LookupError):
+    """There is none of that name."""
 
 
 class Answers:
     """Answers what is asked, once the guard has let it in."""
 
-    def __init__(self, fleet: Fleet, histories: Histories, items: Items, guard: Guard, clock: Clock) -> None:
-        self._fleet, self._items, self._guard, self._clock = fleet, items, guard, clock
+    def __init__(
+        self,
+        fleet: Fleet,
+        histories: Histories,
+        stored: "StoredRuns | None",
+        items: Items,
+        guard: Guard,
+        clock: Clock,
+    ) -> None:
+        self._fleet, self._stored, self._items, self._guard, self._clock = fleet, stored, items, guard, clock
         self._audits = AuditAnswers(
             histories, AuditPages(histories, fleet), functools.partial(self._told, is_dated=False)
         )
         self._pages = RunPages(fleet, clock, is_read_only=guard.is_read_only)
         self._plots, self._latencies, self._steer = Plots(), Latencies(), Steer(_wait)
-        self._threads = anyio.CapacityLimiter(THREADS)
+        self._threads, self._store_threads = anyio.CapacityLimiter(THREADS), anyio.CapacityLimiter(STORE_THREADS)
         self._shared: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._sharing: dict[str, anyio.Lock] = {}
 
@@ -155,13 +185,14 @@ class Answers:
         app = web.Application(middlewares=[middleware(self._guard, refused), _telling], client_max_size=MOST_BODY_BYTES)
         app.on_response_prepare.append(add_headers)
         for path in PAGES:
-            app.router.add_get(path, _shell)
+            app.router.add_get(path, self._shell)
         app.router.add_routes(self._audits.routes())
         app.router.add_get("/page.js", _script)
         app.router.add_get("/page.css", _style)
         app.router.add_get("/icon.svg", _icon)
         app.router.add_get("/api/runs", self._runs)
         app.router.add_get("/api/budgets", self._budgets)
+        app.router.add_get("/api/cluster", self._cluster)
         app.router.add_get("/api/runs/{name}", self._run)
         app.router.add_get("/api/runs/{name}/plots", self._curves)
         app.router.add_get("/api/runs/{name}/items", self._items_page)
@@ -169,6 +200,12 @@ class Answers:
         app.router.add_post("/api/runs/{name}/{verb}", self._do)
         app.router.add_get(METRICS, self._metrics)
         return app
+
+    async def _shell(self, _: web.Request) -> web.Response:
+        body = _joined("page.html")
+        if self._stored is None:
+            body = body.replace(_WORKERS, b"")
+        return web.Response(body=body, content_type="text/html", charset="utf-8")
 
     async def _runs(self, request: web.Request) -> web.Response:
         query, state = request.query.get("q", ""), request.query.get("state", "")
@@ -178,20 +215,20 @@ class Answers:
         return await self._told(request, self._pages.budgets)
 
     async def _run(self, request: web.Request) -> web.Response:
-        name, place = await self._place(request)
-        return await self._told(request, lambda: self._pages.of(name, place))
+        name = request.match_info["name"]
+        return await self._told(request, lambda: self._pages.of(self._opened(name)))
 
     async def _curves(self, request: web.Request) -> web.Response:
-        _, place = await self._place(request)
-        return await self._told(
-            request,
-            lambda: self._plots.of(LedgerView(place), self._fleet.look(place).standing, self._clock.now()),
-            is_dated=False,
-        )
+        name = request.match_info["name"]
+
+        def made() -> Any:
+            run = self._opened(name)
+            return self._plots.of(run.view, run.look.standing, self._clock.now())
+
+        return await self._told(request, made, is_dated=False)
 
     async def _items_page(self, request: web.Request) -> web.Response:
-        _, place = await self._place(request)
-        asked = request.query
+        name, asked = request.match_info["name"], request.query
         wanted = Filter(
             job=asked.get("job", ""),
             outcome=asked.get("outcome", ""),
@@ -200,21 +237,21 @@ class Answers:
         )
         after = asked.get("after", "")
         try:
-            return await self._told(request, lambda: self._items.page(LedgerView(place), wanted, after), is_dated=False)
+            return await self._told(
+                request, lambda: self._items.page(self._opened(name).view, wanted, after), is_dated=False
+            )
         except ValueError:
             return refused(400, "there is no such page")
 
     async def _item(self, request: web.Request) -> web.Response:
-        _, place = await self._place(request)
-        job, index = request.match_info["job"], request.match_info["index"]
+        name, job, index = (request.match_info[part] for part in ("name", "job", "index"))
         if not index.isdecimal() or len(index) > 12:
             return refused(404, "there is no such item")
-        line = await self._blocking(lambda: item(LedgerView(place), job, int(index)))
+        line = await self._blocking(lambda: item(self._opened(name).view, job, int(index)), self._threads_of(name))
         return refused(404, "that item has not ended, or is none of the run") if line is None else _json(request, line)
 
     async def _do(self, request: web.Request) -> web.Response:
-        _, place = await self._place(request)
-        verb = request.match_info["verb"]
+        name, verb = request.match_info["name"], request.match_info["verb"]
         if verb not in VERBS:
             return refused(404, "there is no such verb")
         try:
@@ -222,23 +259,37 @@ class Answers:
         except msgspec.MsgspecError:
             return refused(400, "that is no JSON object")
         try:
-            done = await self._blocking(lambda: self._steer.do(place, verb, args, self._clock.now()))
+            done = await self._blocking(lambda: self._steered(name, verb, args), self._threads_of(name))
         except NotDone as reason:
             return refused(409, str(reason), reason.command)
-        self._fleet.forget(place)
         self._shared.clear()
         return _json(request, msgspec.json.encode(done))
 
-    async def _metrics(self, _: web.Request) -> web.Response:
-        text = await self._blocking(lambda: fleet_text(self._fleet.runs(), self._clock.now(), self._latencies))
-        return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
+    def _steered(self, name: str, verb: str, args: Mapping[str, Any]) -> Done:
+        run = self._opened(name)
+        try:
+            if run.directory is not None:
+                return self._steer.do(run.directory, verb, args, self._clock.now())
+            assert self._stored is not None, "it has opened the run"
+            return self._stored.do(name, verb, args)
+        finally:
+            self._fleet.forget(run)
 
-    async def _place(self, request: web.Request) -> tuple[str, Path]:
-        name = request.match_info["name"]
-        place = await self._blocking(lambda: self._fleet.place_of(name))
-        if place is None:
-            raise web.HTTPNotFound(text="there is no such run")
-        return name, place
+    def _opened(self, name: str) -> Opened:
+        run = self._fleet.opened(name)
+        if run is None:
+            raise NoSuchRun(name)
+        return run
+
+    async def _cluster(self, request: web.Request) -> web.Response:
+        stored = self._stored
+        if stored is None:
+            return refused(404, "this page has no store: bulk serve --store STORE")
+        return await self._told(request, stored.cluster)
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        text = await self._blocking(lambda: fleet_text(self._fleet, self._clock.now(), self._latencies))
+        return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def _told(self, request: web.Request, look: Callable[[], Any], *, is_dated: bool = True) -> web.Response:
         """Answer with what `look` returns, as JSON. `is_dated`: its moments are told as everywhere."""
@@ -248,7 +299,8 @@ class Answers:
             async with lock:
                 made_at, body = self._shared.get(asked, (float("-inf"), b""))
                 if self._clock.monotonic() - made_at > SHARED_S:
-                    body = await self._blocking(lambda: _encoded(look(), is_dated=is_dated))
+                    limiter = self._threads_of(request.match_info.get("name", ""))
+                    body = await self._blocking(lambda: _encoded(look(), is_dated=is_dated), limiter)
                     self._shared[asked] = self._clock.monotonic(), body
                     while len(self._shared) > MOST_SHARED:
                         self._shared.popitem(last=False)
@@ -257,8 +309,12 @@ class Answers:
                 self._sharing.pop(asked, None)
         return _json(request, body)
 
-    async def _blocking(self, work: Callable[[], T]) -> T:
-        return await anyio.to_thread.run_sync(work, limiter=self._threads)
+    async def _blocking(self, work: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
+        return await anyio.to_thread.run_sync(work, limiter=limiter or self._threads)
+
+    def _threads_of(self, name: str) -> anyio.CapacityLimiter:
+        """A store that does not answer holds nobody up who asks for something else."""
+        return self._store_threads if name.startswith(STORED) else self._threads
 
 
 def refused(status: int, why: str, command: str = "") -> web.Response:
@@ -274,6 +330,8 @@ async def _telling(request: web.Request, handler: Callable[[web.Request], Any]) 
         answer: web.StreamResponse = await handler(request)
     except web.HTTPException as error:
         return refused(error.status, {404: "there is nothing here"}.get(error.status, error.reason))
+    except NoSuchRun:
+        return refused(404, "there is no such run")
     except BulkError as error:
         return refused(503, str(error))
     return answer
@@ -290,12 +348,19 @@ def _json(request: web.Request, body: bytes) -> web.Response:
     return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
 
 
-async def _shell(_: web.Request) -> web.Response:
-    return web.Response(body=_joined("page.html"), content_type="text/html", charset="utf-8")
-
-
 async def _script(_: web.Request) -> web.Response:
-    names = ("plot.js", "curves.js", "dom.js", "steering.js", "runs.js", "run.js", "items.js", "audits.js", "page.js")
+    names = (
+        "plot.js",
+        "curves.js",
+        "dom.js",
+        "steering.js",
+        "runs.js",
+        "run.js",
+        "items.js",
+        "audits.js",
+        "workers.js",
+        "page.js",
+    )
     return web.Response(body=_joined(*names), content_type="text/javascript", charset="utf-8")
 
 

@@ -88,7 +88,7 @@ class Steer:
         """
         self._children = [child for child in self._children if child.poll() is None]
         if verb == "retry":
-            return self._start("retry", run_dir, _decoded(args, Chosen).options(), now)
+            return self._start("retry", run_dir, chosen_of(args).options(), now)
         if verb == "resume" and not is_held(run_dir):
             return self._start("resume", run_dir, [], now)
         if verb == "set":
@@ -158,8 +158,13 @@ def _settings(args: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _decoded(args: Mapping[str, Any], kind: type[Chosen]) -> Chosen:
+def chosen_of(args: Mapping[str, Any]) -> Chosen:
+    """Return which items are meant.
+
+    Raises:
+        NotDone: that is not to be understood.
+    """
     try:
-        return msgspec.convert(args, kind)
+        return msgspec.convert(args, Chosen)
     except msgspec.ValidationError as error:
         raise NotDone(str(error)) from None

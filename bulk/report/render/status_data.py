@@ -104,11 +104,17 @@ def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> Stat
     Raises:
         RunDirectoryError: the run directory can't be read.
     """
-    standing, identity = stand(view, now, live), view.identity()
+    standing = stand(view, now, live)
+    return told(standing, view.identity().base_url, str(view.run_dir), next_command(standing, view.run_dir), now)
+
+
+def told(standing: Standing, base_url: str, place: str, command: str, now: float) -> StatusData:
+    """Return where a run stands whose standing is known. `place`: its directory, or where else it is; `command`: what
+    goes on with it."""
     return StatusData(
         name=standing.name,
-        base_url=identity.base_url,
-        run_dir=str(view.run_dir),
+        base_url=base_url,
+        run_dir=place,
         state=standing.state,
         exit_code=None if standing.is_live else standing.exit_code,
         why=standing.why,
@@ -130,7 +136,7 @@ def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> Stat
         epoch=_epoch(standing),
         is_stale=is_stale(standing, now),
         status=_status(standing),
-        next_command=next_command(standing, view.run_dir),
+        next_command=command,
     )
 
 

@@ -14,6 +14,7 @@ function takeKey() {
 function route() {
   const parts = location.pathname.split("/").slice(1).map(decodeURIComponent);
   if (parts[0] === "budgets") return {kind: "budgets"};
+  if (parts[0] === "workers") return {kind: "workers"};
   if (parts[0] === "audits") return {kind: "audits"};
   if (parts[0] === "audit") return parts.length === 2 ? {kind: "audit", audit: parts[1]} : {kind: "auditList", audit: parts[1], list: parts[2]};
   if (parts[0] !== "run") return {kind: "runs"};
@@ -25,7 +26,7 @@ function route() {
 // The address in the navigation that a page belongs to.
 function section() {
   const kind = route().kind;
-  return kind === "budgets" ? "/budgets" : kind.startsWith("audit") ? "/audits" : "/";
+  return kind === "budgets" || kind === "workers" ? `/${kind}` : kind.startsWith("audit") ? "/audits" : "/";
 }
 
 async function fetched(where, query) {
@@ -33,6 +34,7 @@ async function fetched(where, query) {
   switch (where.kind) {
     case "runs": return ask(`/runs?${new URLSearchParams([...query].filter(([name]) => ["q", "state"].includes(name)))}`);
     case "budgets": return ask("/budgets");
+    case "workers": return ask("/cluster");
     case "audits": return ask("/audits");
     case "audit": return ask(`/audits/${encodeURIComponent(where.audit)}`);
     case "auditList": return ask(`/audits/${encodeURIComponent(where.audit)}/${where.list}?${query}`);
@@ -45,6 +47,7 @@ function made(where, data, query) {
   switch (where.kind) {
     case "runs": return runsView(data, query);
     case "budgets": return budgetsView(data);
+    case "workers": return workersView(data);
     case "audits": return auditsView(data);
     case "audit": return auditView(data);
     case "auditList": return auditListView(where, data, query);

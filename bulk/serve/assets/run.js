@@ -39,7 +39,7 @@ function jobsSection(page) {
 
 function failuresSection(page) {
   if (!page.failures.length) return null;
-  const canRetry = !page.is_read_only && page.run.state === "complete";
+  const canRetry = !page.is_read_only && !page.shares && page.run.state === "complete";
   const rows = page.failures.map(({job, code, items, message}) => {
     const where = new URLSearchParams({job, code});
     return [text(code), text(job), count(items), text(message || "–"), [h("a", {href: `${runPath(page.name)}/items?${where}`, "aria-label": `Show the ${several(items, "item")} with ${code} in ${shown(job)}`}, "Show"), ...(canRetry ? [" ", h("button", {type: "button", "data-step": "retry", "data-job": job, "data-code": code, "data-items": items}, "Retry these")] : [])]];
@@ -62,7 +62,7 @@ function runView(page) {
     h("div", {class: "head"}, h("div", {}, h("h1", {tabindex: "-1"}, text(run.name)), h("div", {class: "facts"}, h("span", {}, text(run.run_dir)), h("span", {}, text(run.base_url)))), pill(run.state, run.exit_code)),
     h("section", {id: "standing"}, bar(run.outcomes, run.items), facts(page), run.why ? h("p", {class: "warn"}, text(run.why)) : null, ...notes.map(words => h("p", {class: "warn"}, words)), buttons(page)),
     run.next_command && run.state !== "running" ? h("section", {class: "go"}, h("h2", {}, "Next command"), command(run.next_command)) : null,
-    waitsSection(page), failuresSection(page), jobsSection(page),
+    waitsSection(page), failuresSection(page), jobsSection(page), sharesSection(page),
     buckets.length ? h("section", {id: "budgets"}, h("h2", {}, "Budgets"), budgetTable(buckets.map(bucket => ({name: several ? `${bucket.credential}/${bucket.category}` : bucket.category, bucket})))) : null,
     h("section", {id: "plots", "data-keep": true}, h("h2", {}, "Plots"), h("div", {class: "plots"})),
     actionsSection(page),

@@ -37,17 +37,17 @@ function confirm({title, says, fields = [], yes, isDanger = false, path, args}) 
 const steps = {
   pause: (page, path) => confirm({
     title: `Pause ${shown(page.run.name)}?`, yes: "Pause", path: `${path}/pause`, args: () => ({}),
-    says: ["Nothing new is sent until it is resumed. What is in flight ends first. The process stays, and its time limit goes on."],
+    says: [page.shares ? "No worker sends anything new until it is resumed; what is in flight ends first." : "Nothing new is sent until it is resumed. What is in flight ends first. The process stays, and its time limit goes on."],
   }),
   resume: (page, path) => confirm({
     title: `Resume ${shown(page.run.name)}?`, yes: "Resume", path: `${path}/resume`, args: () => ({}),
-    says: [page.run.state === "paused" || page.run.state === "pausing" ? "It goes on where it was paused." : `A new process goes on with it: ${several(page.run.left, "item")} are left. Nothing is done twice.`],
+    says: [page.shares ? "Workers go on with it. Nothing is done twice." : page.run.state === "paused" || page.run.state === "pausing" ? "It goes on where it was paused." : `A new process goes on with it: ${several(page.run.left, "item")} are left. Nothing is done twice.`],
   }),
   stop: (page, path) => confirm({
     title: `Stop ${shown(page.run.name)}?`, yes: "Stop", isDanger: true, path: `${path}/stop`,
-    args: form => form.elements.now.checked ? {now: true} : {},
-    fields: [h("label", {class: "check"}, h("input", {type: "checkbox", name: "now"}), "Don't wait for what is in flight; the next process settles it")],
-    says: ["What is in flight ends first, then its process ends with exit code 3. It can be resumed."],
+    args: form => form.elements.now?.checked ? {now: true} : {},
+    fields: page.shares ? [] : [h("label", {class: "check"}, h("input", {type: "checkbox", name: "now"}), "Don't wait for what is in flight; the next process settles it")],
+    says: [page.shares ? "What is in flight ends first, then its workers leave it. It can be resumed." : "What is in flight ends first, then its process ends with exit code 3. It can be resumed."],
   }),
   set: (page, path) => {
     const before = Object.fromEntries(Object.keys(LIMITS).map(name => [name, String(page.limits[name] ?? "none")]));
@@ -65,7 +65,7 @@ const steps = {
     const words = Object.values(chosen).filter(Boolean).map(shown).join(", ");
     confirm({
       title: "Run them again?", yes: `Retry ${count(items)}`, path: `${path}/retry`, args: () => chosen,
-      says: [`${several(items, "item")}${words ? ` (${words})` : " that did not succeed"} of ${shown(page.run.name)} are run again by a new process. What is unknown is looked at first; new lines replace the old ones.`],
+      says: [`${several(items, "item")}${words ? ` (${words})` : " that did not succeed"} of ${shown(page.run.name)} are run again by ${page.shares ? "workers" : "a new process"}. What is unknown is looked at first; new lines replace the old ones.`],
     });
   },
 };
@@ -77,7 +77,7 @@ function buttons(page) {
   const made = [];
   if (state === "running" || state === "checking") made.push(button("pause", "Pause"));
   if (["paused", "pausing", "stopped", "lost"].includes(state)) made.push(button("resume", "Resume", "main"));
-  if (isLive && state !== "draining") made.push(button("set", "Limits"));
+  if (isLive && state !== "draining" && !page.shares) made.push(button("set", "Limits"));
   if (isLive) made.push(button("stop", "Stop", "danger"));
   const wrong = wrongOf(page.run);
   if (state === "complete" && wrong) made.push(button("retry", `Retry ${count(wrong)}`, "main"));

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bulk.cli import event_loop, output
+from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
 from bulk.cli.options import AUDITS, RUNS
 from bulk.errors import UsageError
@@ -38,6 +39,9 @@ SHORTEST_KEY = 16
     help="The history of an audit, or a folder of some. Repeatable. Default: audits.",
 )
 @click.option(
+    "--store", metavar=stored.STORE, help="Also the runs and workers of this store, as for `bulk runs --store`."
+)
+@click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="TCP port; 0 takes any free one."
 )
 @click.option("--read-only", "is_read_only", is_flag=True, help="Nothing can be paused, stopped, set or run again.")
@@ -48,7 +52,13 @@ SHORTEST_KEY = 16
     help="Where the key of /metrics is kept; it is made where it is missing.",
 )
 def serve(
-    folders: tuple[Path, ...], *, audits: tuple[Path, ...], port: int, is_read_only: bool, metrics_key: Path | None
+    folders: tuple[Path, ...],
+    *,
+    audits: tuple[Path, ...],
+    store: str | None,
+    port: int,
+    is_read_only: bool,
+    metrics_key: Path | None,
 ) -> int:
     """Serve a page that shows every run and audit below DIR, and steers runs.
 
@@ -64,9 +74,13 @@ def serve(
         for folder in named:
             if not folder.is_dir():
                 raise UsageError(f"{name}: {folder} is not a folder")
+    if store is not None:
+        with stored.opened(store, "serve"):  # says at once what is wrong with it
+            pass
     settings = Settings(
         folders=folders or (RUNS,),
         audits=audits or (AUDITS,),
+        store=store or "",
         cache=platformdirs.user_cache_path("bulk") / "serve",
         port=port,
         is_read_only=is_read_only,

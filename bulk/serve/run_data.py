@@ -1,0 +1,43 @@
+"""What the page reads of a run, wherever the run is: in a directory, or in a store."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from bulk.ledger.records import Action, Minute, RunIdentity
+from bulk.ledger.view import Cut
+
+
+class RunData(Protocol):
+    """A run, read only; `LedgerView` is one."""
+
+    @property
+    def run_dir(self) -> Path:
+        """Its directory; of a run in a store its name."""
+
+    def began_at(self) -> float:
+        """When it was begun (UTC epoch seconds)."""
+
+    def identity(self) -> RunIdentity:
+        """Whose run it is; `jobs` in their order."""
+
+    def error_counts(self) -> list[tuple[str, str, int]]:
+        """Job, code and items of each kind of failure (count)."""
+
+    def sums(self) -> Sequence[tuple[int, str, str, int]]:
+        """Job number, outcome, code and items (count)."""
+
+    def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
+        """Figures by time, in order; `since`: those from that minute on."""
+
+    def actions(self) -> list[Action]:
+        """What people did to it, in order."""
+
+    def tallies(self) -> Mapping[int, Any] | None:
+        """What was kept of each job for the report; None where nothing was."""
+
+    def page(self, after: tuple[int, int], most: int, *, job: str = "", outcome: str = "", code: str = "") -> list[Cut]:
+        """Return items behind a job number and an index, at most so many, in that order."""
+
+    def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
+        """Return whole lines."""

@@ -1,0 +1,194 @@
+"""The machines of a store: its workers and what they do, the shards of its runs, and the budgets that all share."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from bulk.cluster.budgets import decoded
+from bulk.serve.stored.shares import RunShards, Shares, Work, Worker
+from bulk.status import RunStatus
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+from bulk.store.runs import Participant
+
+_SQL = statements.load("overview")
+
+SILENT_S = 30.0
+"""A worker that holds shards and was not heard of for so long is `silent` (seconds)."""
+
+
+class Takeover(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard that more than one worker has held; `holders`: how many times it was taken (count)."""
+
+    run: str
+    shard: int
+    holders: int
+    items: int
+    is_done: bool
+    worker: str
+    until: float | None
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests that a worker may send of a budget, and has not given account of (count)."""
+
+    worker: str
+    tokens: int
+
+
+class SharedBudget(msgspec.Struct, frozen=True, kw_only=True):
+    """A budget that all workers spend; `free`: requests that may still be lent in this window (count)."""
+
+    platform: str
+    credential: str
+    category: str
+    limit: int
+    free: int
+    reserve: int
+    reset_at: float
+    sent: int
+    held: Sequence[Held]
+
+
+class SharedAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """A credential as all workers see it: `paused_until`: nothing is sent with it before, because of `why`."""
+
+    platform: str
+    credential: str
+    trust: str
+    why: str
+    paused_at: float | None
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it; `at`: by the store's clock."""
+
+    at: float
+    workers: Sequence[Worker]
+    runs: Sequence[RunShards]
+    takeovers: Sequence[Takeover]
+    accounts: Sequence[SharedAccount]
+    budgets: Sequence[SharedBudget]
+
+
+class ClusterData:
+    """Reads it.
+
+    Raises:
+        BulkError: the store can't be reached (of every method).
+    """
+
+    def __init__(self, store: StoreConnection) -> None:
+        self._store = store
+
+    def of_run(self, name: str, participants: Sequence[Participant], at: float) -> Shares:
+        """Return the shards of a run and its workers, those that hold some first; `at`: the store's time."""
+        with self._store.using() as connection:
+            found = [_shards(row) for row in connection.execute(_SQL["shards"], {"run": name})]
+        workers = [
+            Worker(
+                name=each.worker,
+                engine=each.engine,
+                state=_state(at - each.seen_at, is_working=each.exit_code is None and each.shards > 0),
+                began_at=each.seen_at,
+                seen_at=each.seen_at,
+                silent_s=max(0.0, at - each.seen_at),
+                work=(_work(name, each.shards, each.exit_code, each.why, each.status),),
+            )
+            for each in participants
+        ]
+        workers.sort(key=lambda worker: (-worker.work[0].shards, worker.silent_s))
+        return Shares(shards=found[0] if found else None, workers=workers[:100])
+
+    def all(self) -> Cluster:
+        """Return the whole store's."""
+        with self._store.using() as connection:
+            row = connection.execute(_SQL["now"]).fetchone()
+            at = float(row[0]) if row else 0.0
+            shards = [_shards(row) for row in connection.execute(_SQL["shards"], {"run": ""})]
+            again = [Takeover(**dict(zip(Takeover.__struct_fields__, row, strict=True)))
+                     for row in connection.execute(_SQL["taken_again"])]  # fmt: skip
+            workers = connection.execute(_SQL["workers"]).fetchall()
+            work: dict[int, list[Work]] = {}
+            for worker, run, exit_code, why, status, _, held in connection.execute(_SQL["work"]):
+                work.setdefault(worker, []).append(_work(run, held, exit_code, why, status))
+            accounts = connection.execute(_SQL["accounts"]).fetchall()
+            buckets = connection.execute(_SQL["buckets"]).fetchall()
+        names = {number: name for number, name, *_ in workers}
+        return Cluster(
+            at=at,
+            workers=[_worker(row, work.get(row[0], []), at) for row in workers],
+            runs=shards,
+            takeovers=again,
+            accounts=[
+                SharedAccount(platform=platform, credential=_short(name), trust=trust, why=why, paused_at=paused)
+                for platform, name, trust, why, paused in accounts
+            ],
+            budgets=[_budget(row, names) for row in buckets],
+        )
+
+
+def _shards(row: tuple[object, ...]) -> RunShards:
+    return msgspec.convert(dict(zip(RunShards.__struct_fields__, row, strict=True)), RunShards)
+
+
+def _work(run: str, shards: int, exit_code: int | None, why: str, status: bytes | None) -> Work:
+    said = None
+    if status is not None and exit_code is None:
+        try:
+            said = msgspec.json.decode(status, type=RunStatus, strict=False)
+        except msgspec.MsgspecError:
+            said = None
+    return Work(
+        run=run,
+        shards=shards,
+        exit_code=exit_code,
+        why=why,
+        per_second=said.per_second if said else 0.0,
+        in_flight=said.in_flight if said else 0,
+    )
+
+
+def _worker(row: tuple[int, str, str, float, float], work: Sequence[Work], at: float) -> Worker:
+    _, name, engine, began_at, seen_at = row
+    silent_s = max(0.0, at - seen_at)
+    going = [each for each in work if each.shards and each.exit_code is None]
+    return Worker(
+        name=name,
+        engine=engine,
+        state=_state(silent_s, is_working=bool(going)),
+        began_at=began_at,
+        seen_at=seen_at,
+        silent_s=silent_s,
+        work=going or work[:1],
+    )
+
+
+def _state(silent_s: float, *, is_working: bool) -> str:
+    return "idle" if not is_working else "silent" if silent_s > SILENT_S else "working"
+
+
+def _budget(row: tuple[str, str, str, bytes], names: Mapping[int, str]) -> SharedBudget:
+    platform, credential, category, state = row
+    shared = decoded(state)
+    return SharedBudget(
+        platform=platform,
+        credential=_short(credential),
+        category=category,
+        limit=shared.bucket.limit,
+        free=shared.bucket.free,
+        reserve=shared.bucket.reserve,
+        reset_at=shared.bucket.reset_at,
+        sent=shared.bucket.sent,
+        held=[
+            Held(worker=names.get(number, f"worker {number}"), tokens=hold.tokens)
+            for number, hold in shared.holds.items()
+            if hold.tokens
+        ],
+    )
+
+
+def _short(credential: str) -> str:
+    """The name, and the beginning of what tells two tokens of one name apart."""
+    name, _, tag = credential.partition(" ")
+    return f"{name} {tag[:4]}" if tag else name

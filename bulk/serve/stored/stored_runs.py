@@ -1,0 +1,183 @@
+"""The runs of a store: listed, opened, steered.
+
+What is listed is read by a thread of its own about once a second while somebody looks, so that a store that is slow or
+out of reach never holds the page up: then the list is that of before, and `trouble` says why.
+"""
+
+import getpass
+import shlex
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bulk.clock import Clock
+from bulk.errors import BulkError, UsageError
+from bulk.model import SUCCESSFUL, OutcomeKind
+from bulk.report.run_list import ListedRun
+from bulk.serve.fleet import STORED, FleetRun, Look, Opened
+from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of
+from bulk.serve.stored.cluster_data import Cluster, ClusterData
+from bulk.serve.stored.standing import standing_of
+from bulk.serve.stored.stored_view import StoredView
+from bulk.store import runs
+from bulk.store.address import StoreAddress
+from bulk.store.connections import StoreConnection
+from bulk.store.runs import StoredRun
+from bulk.store.schema import refuse_other
+
+FRESH_S, WAIT_S, AGAIN_S = 1.0, 0.7, 5.0
+"""A list serves so long; so long is waited for a newer one; a store that was out of reach is asked again after that."""
+_VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
+_RETRIED = frozenset(kind for kind in OutcomeKind if kind not in SUCCESSFUL)
+
+
+class StoredRuns:
+    """The runs of one store. `close` ends its connections."""
+
+    def __init__(self, address: StoreAddress, clock: Clock) -> None:
+        self._clock = clock
+        self._listing = StoreConnection(address, "serve")
+        self._store = StoreConnection(address, "serve")
+        self._lock = threading.Lock()
+        self._found: dict[str, FleetRun] = {}
+        self._next_at = float("-inf")
+        self._reading: threading.Thread | None = None
+        self._trouble = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why the store can't be reached; empty where it can."""
+        return self._trouble
+
+    @property
+    def address(self) -> str:
+        """The store's, as it was named."""
+        return str(self._store.address)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._listing.close()
+        self._store.close()
+
+    def runs(self) -> list[FleetRun]:
+        """Return all of them, as far as they are known by now."""
+        with self._lock:
+            if self._reading is None and self._clock.monotonic() >= self._next_at:
+                self._reading = threading.Thread(target=self._read, name="store", daemon=True)
+                self._reading.start()
+            reading = self._reading
+        if reading is not None:
+            reading.join(WAIT_S)
+        return list(self._found.values())
+
+    def forget(self) -> None:
+        """Look anew the next time: somebody has just done something to a run."""
+        self._next_at = float("-inf")
+
+    def opened(self, name: str) -> Opened | None:
+        """Return the run of that name; None where there is none.
+
+        Raises:
+            BulkError: the store can't be reached.
+        """
+        run = self._find(name)
+        if run is None:
+            return None
+        view = StoredView(self._store, run)
+        parts = runs.participants(self._store, run.id)
+        standing = standing_of(run, parts, view.error_counts(), self._clock.now())
+        return Opened(
+            name=name,
+            place=f"{self.address}, {run.name}",
+            view=view,
+            look=Look(standing),
+            next_command=self._next_command(run),
+            shares=self._cluster().of_run(run.name, parts, run.at),
+        )
+
+    def cluster(self) -> Cluster:
+        """Return the workers, shards and budgets of the whole store.
+
+        Raises:
+            BulkError: the store can't be reached.
+        """
+        return self._cluster().all()
+
+    def do(self, name: str, verb: str, args: Mapping[str, Any]) -> Done:
+        """Do what a person asks for, and return where the run stands then.
+
+        Raises:
+            NotDone: it was refused.
+        """
+        run = self._find(name)
+        if run is None:
+            raise NotDone("there is no such run any more")
+        try:
+            if verb == "retry":
+                return self._retry(run, chosen_of(args))
+            if verb not in _VERBS:
+                raise NotDone("a run in a store keeps the limits that it was submitted with")
+            whose = f"{getpass.getuser()}@{socket.gethostname()} ({WHO})"
+            state = runs.steer(self._store, run, _VERBS[verb], whose, _why(verb))
+        except BulkError as error:
+            raise NotDone(str(error)) from None
+        return Done(state=state)
+
+    def _retry(self, run: StoredRun, chosen: Chosen) -> Done:
+        if chosen.job or chosen.code:
+            raise NotDone("in a store all items that ended alike are run again: choose an outcome only")
+        chosen.options()  # refuses what can't be run again
+        kinds = frozenset((OutcomeKind(chosen.outcome),)) if chosen.outcome else _RETRIED
+        runs.reopen(self._store, run, kinds)
+        return Done(state="running")
+
+    def _cluster(self) -> ClusterData:
+        return ClusterData(self._store)
+
+    def _find(self, name: str) -> StoredRun | None:
+        try:
+            return runs.find(self._store, name.removeprefix(STORED))
+        except UsageError:
+            return None
+
+    def _read(self) -> None:
+        try:
+            refuse_other(self._listing)
+            self._found = {run.name: run for run in map(self._listed, runs.list_all(self._listing))}
+            self._trouble, pause_s = "", FRESH_S
+        except (BulkError, ValueError) as error:
+            self._trouble, pause_s = str(error), AGAIN_S
+        with self._lock:
+            self._next_at = self._clock.monotonic() + pause_s
+            self._reading = None
+
+    def _listed(self, run: StoredRun) -> FleetRun:
+        parts = runs.participants(self._listing, run.id) if run.state not in (runs.COMPLETE, runs.STOPPED) else []
+        errors = StoredView(self._listing, run).error_counts()
+        standing = standing_of(run, parts, errors, self._clock.now())
+        listed = ListedRun(
+            run_dir=f"{self.address}, {run.name}",
+            name=standing.name,
+            state=standing.state,
+            items=standing.items,
+            outcomes=standing.outcomes,
+            started_at=run.began_at,
+            ended_at=run.ended_at,
+            exit_code=None if standing.is_live else standing.exit_code,
+            why=run.why,
+        )
+        return FleetRun(f"{STORED}{run.name}", Path(run.name), listed, Look(standing))
+
+    def _next_command(self, run: StoredRun) -> str:
+        store = shlex.quote(self.address)
+        if run.state == runs.COMPLETE:
+            return f"bulk export {shlex.quote(run.name)} --store {store}"
+        if run.state == runs.RUNNING and not run.workers:
+            return f"bulk worker --store {store}"
+        return f"bulk resume {shlex.quote(run.name)} --store {store}" if run.state != runs.RUNNING else ""
+
+
+def _why(verb: str) -> str:
+    return {"pause": "it was paused from the page", "stop": "it was stopped from the page"}.get(verb, "")

@@ -1,0 +1,101 @@
+"""One run in a store as the page reads it: `RunData`, from the tables of the store."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import msgspec
+
+from bulk.ledger.records import Action, Minute, RunIdentity
+from bulk.ledger.view import CUT_BYTES, Cut
+from bulk.report.timeline import merged
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+from bulk.store.runs import StoredRun
+from bulk.store.view import StoreView
+
+_SQL = statements.load("overview")
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Lines of one page that are in memory at most."""
+
+
+class StoredView:
+    """It, on a connection that others use too."""
+
+    def __init__(self, store: StoreConnection, run: StoredRun) -> None:
+        self._store, self._run = store, run
+        self._lines = StoreView(store, run.id)
+
+    @property
+    def run_dir(self) -> Path:
+        """Its name stands for its directory; the number keeps it apart from one of the same name before."""
+        return Path("store:", self._run.name, str(self._run.id))
+
+    def began_at(self) -> float:
+        """When it was submitted (UTC epoch seconds)."""
+        return self._run.began_at
+
+    def identity(self) -> RunIdentity:
+        """Whose run it is."""
+        return self._run.identity
+
+    def error_counts(self) -> list[tuple[str, str, int]]:
+        """From the sums that are kept with each commit."""
+        return self._lines.error_counts()
+
+    def sums(self) -> Sequence[tuple[int, str, str, int]]:
+        """Job number, outcome, code and items (count)."""
+        with self._store.using() as connection:
+            return connection.execute(_SQL["sums"], (self._run.id,)).fetchall()
+
+    def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
+        """Figures by time, of all workers together."""
+        with self._store.using() as connection:
+            found = connection.execute(_SQL["timeline"], (self._run.id, since)).fetchall()
+        minutes = merged([Minute(*row) for row in found])
+        return minutes[-1:] if newest else minutes
+
+    def actions(self) -> list[Action]:
+        """What people did to it, in order."""
+        with self._store.using() as connection:
+            found = connection.execute(_SQL["actions"], (self._run.id,)).fetchall()
+        return [
+            Action(at=at, who=who, verb=verb, args=msgspec.json.decode(args), result=result)
+            for at, who, verb, args, result in found
+        ]
+
+    def tallies(self) -> Mapping[int, object] | None:
+        """Return nothing: a store keeps none."""
+        return None
+
+    def page(self, after: tuple[int, int], most: int, *, job: str = "", outcome: str = "", code: str = "") -> list[Cut]:
+        """Return items behind a job number and an index, at most so many, in that order."""
+        names = [each[0] for each in self._run.identity.jobs]
+        if job and job not in names:
+            return []
+        values = {
+            "run": self._run.id,
+            "after_job": after[0],
+            "after": after[1],
+            "job": names.index(job) if job else None,
+            "outcome": outcome,
+            "code": code,
+            "most": most,
+        }
+        with self._store.using() as connection:
+            found = connection.execute(_SQL["page"], values).fetchall()
+        return list(self._cut(found))
+
+    def _cut(self, found: Sequence[tuple[int, int]]) -> Iterator[Cut]:
+        for job, rows in groupby(found, itemgetter(0)):
+            indexes = [index for _, index in rows]
+            lines = self.lines_of(job, indexes, MOST_BYTES)
+            for index in indexes:
+                if index in lines:
+                    yield Cut(job, index, lines[index][:CUT_BYTES], len(lines[index]))
+
+    def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
+        """Return whole lines."""
+        return self._lines.lines_of(job, indexes, most_bytes)

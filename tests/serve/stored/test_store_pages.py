@@ -1,0 +1,153 @@
+"""Runs of a store on the page: what is told, filtered, searched and steered, against the store itself."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bulk.cluster.budgets import encoded
+from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.budgets.shared_bucket import Hold, SharedBucket
+from bulk.model import ErrorCode, OutcomeKind
+from bulk.store import runs
+from tests.ledger.samples import STATUS, identity, record
+from tests.report.ledgers import bucket
+from tests.serve.conftest import Asker, asking
+from tests.store.places import StorePlace, connection_to, ranges
+
+DONE, GONE, REFUSED = 150, 20, 5
+
+
+@pytest.fixture(scope="module")
+def place(shared_store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorePlace]:
+    """A run of two jobs in three shards: one was taken over from a dead worker, one is held, one is free."""
+    whose = identity(jobs=(("readmes", "readme.get", 200), ("codeowners", "contents.put", 100)))
+    shards = ranges(((0, 0, 100), (0, 100, 200), (1, 0, 100)))
+    made = StorePlace(shared_store, tmp_path_factory.mktemp("place"), shards=shards, whose=whose)
+    dead = made.opened(0)
+    dead.commit([record(index) for index in range(60)], STATUS)
+    ledger = made.opened(0, 1)
+    group = [record(index) for index in range(60, DONE)]
+    group += [record(index, OutcomeKind.FAILED) for index in range(DONE, DONE + GONE)]
+    group += [
+        record(index, OutcomeKind.FAILED, code=ErrorCode.FORBIDDEN)
+        for index in range(DONE + GONE, DONE + GONE + REFUSED)
+    ]
+    at_work = msgspec.structs.replace(
+        STATUS, state="running", per_second=12.5, in_flight=3, concurrency=8, requests=200, buckets=(bucket(used=77),)
+    )
+    ledger.commit(group, at_work)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def asker(place: StorePlace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    """Who asks a server of that store."""
+    folder = tmp_path_factory.mktemp("runs")
+    with asking(folder, cache=folder / "cache", store=place.text) as asker:
+        yield asker
+
+
+def test_a_run_of_a_store_is_among_the_others(asker: Asker, place: StorePlace) -> None:
+    """In the list and on its page it says what the store says, as if it were one process."""
+    (row,) = [row for row in asker.get("/runs").data["runs"] if row["name"] == f"store:{place.name}"]
+    assert (row["state"], row["items"], row["outcomes"]["failed"]) == ("running", 300, GONE + REFUSED)
+    page = asker.get(f"/runs/store:{place.name}").data
+    run = page["run"]
+    assert (run["state"], run["left"], run["outcomes"]["succeeded"]) == ("running", 125, DONE)
+    assert {(each["code"], each["items"]) for each in page["failures"]} == {("not_found", GONE), ("forbidden", REFUSED)}
+    assert (run["status"]["per_second"], run["status"]["in_flight"], run["status"]["requests"]) == (12.5, 3, 200)
+    assert run["status"]["finish_at"] > run["status"]["at"]
+    assert [each["used"] for each in run["status"]["buckets"]] == [77]
+    shards = page["shares"]["shards"]
+    assert (shards["shards"], shards["leased"], shards["taken_again"]) == (3, 2, 1)
+    assert [(each["state"], each["work"][0]["shards"]) for each in page["shares"]["workers"]] == [
+        ("working", 2),
+        ("idle", 0),
+    ]
+    assert asker.get(f"/runs/store:{place.name}/plots").status == 200
+    assert asker.get("/runs/store:nobody").status == 404
+    text = asker.send("GET", "/metrics", {"Authorization": f"Bearer {asker.served.metrics_key}"}).body.decode()
+    assert f'bulk_items_total{{run="store:{place.name}",job="readmes",outcome="failed"}} {GONE + REFUSED}' in text
+
+
+def test_items_of_a_store_are_filtered_and_searched(asker: Asker, place: StorePlace) -> None:
+    """In pages that together are all; a search without an index looks at every item."""
+    path = f"/runs/store:{place.name}/items"
+
+    def every(query: str) -> list[dict[str, Any]]:
+        rows, after = list[dict[str, Any]](), ""
+        while True:
+            page = asker.get(f"{path}?{query}&after={after}").data
+            rows += page["rows"]
+            after = page["next"]
+            if not after:
+                return rows
+
+    rows = every("")
+    assert [row["index"] for row in rows] == list(range(DONE + GONE + REFUSED))
+    assert Counter(row["outcome"] for row in rows) == {"succeeded": DONE, "failed": GONE + REFUSED}
+    refused = every("code=forbidden")
+    assert [row["index"] for row in refused] == list(range(DONE + GONE, DONE + GONE + REFUSED))
+    assert asker.get(f"{path}?code=forbidden").data["count"] == REFUSED
+    assert [row["label"] for row in every("q=ACME%2FR17")] == ["acme/r17", *(f"acme/r{n}" for n in range(170, 175))]
+    assert every("job=codeowners") == every("job=nobody") == []
+    assert asker.get(f"{path}?after=x").status == 400
+    line = asker.get(f"{path}/readmes/{DONE}").data
+    assert (line["item"]["repo"], line["error"]["code"]) == (f"r{DONE}", "not_found")
+    assert asker.get(f"{path}/readmes/199").status == 404
+
+
+def test_the_cluster_is_told(asker: Asker, place: StorePlace) -> None:
+    """Who works, what is held, what was taken over, what is lent of a budget; of a token nothing but its name."""
+    shared = SharedBucket(Bucket(5000, 4200, 4_000_000_000.0, 3600.0, sent=700))
+    worker = place.sql("SELECT owner FROM shard WHERE run = %s AND owner IS NOT NULL", place.run)[0][0]
+    shared.holds[worker] = Hold(1, 25, 4_000_000_000.0)
+    place.sql("INSERT INTO account (platform, credential, token_tag) VALUES ('p', 'default 0123456789ab', '')")
+    place.sql("INSERT INTO bucket VALUES ('p', 'default 0123456789ab', 'core', %s)", encoded(shared))
+    found = asker.get("/cluster").data
+    (row,) = [row for row in found["runs"] if row["run"] == place.name]
+    assert (row["shards"], row["done"], row["leased"], row["lapsed"]) == (3, 0, 2, 0)
+    assert {(each["shard"], each["holders"]) for each in found["takeovers"] if each["run"] == place.name} == {(0, 2)}
+    (budget,) = found["budgets"]
+    assert (budget["credential"], budget["free"], budget["held"]) == (
+        "default 0123",
+        4200,
+        [{"worker": "worker", "tokens": 25}],
+    )
+    assert [each["state"] for each in found["workers"]].count("working") == 1
+    assert "0123456789ab" not in str(found)
+
+
+def test_a_run_of_a_store_is_steered(asker: Asker, place: StorePlace) -> None:
+    """Each goes through the store's control, and stands in its actions; what can't be is refused with a reason."""
+    path = f"/runs/store:{place.name}"
+    assert asker.post(f"{path}/pause", {}).data["state"] == "pausing"
+    with connection_to(place.text) as store:
+        assert runs.find(store, place.name).state == "pausing"
+    refused = asker.post(f"{path}/retry", {"code": "forbidden"})
+    assert (refused.status, "choose an outcome" in refused.data["error"]) == (409, True)
+    assert asker.post(f"{path}/retry", {}).status == 409, "workers are at work on it"
+    assert asker.post(f"{path}/set", {"concurrency": 2}).status == 409
+    assert asker.post(f"{path}/resume", {}).data["state"] == "running"
+    done = asker.get(path).data["actions"]
+    assert [each["verb"] for each in done] == ["pause", "resume"]
+    assert all(each["who"].endswith(" (web)") for each in done)
+
+
+def test_a_store_that_is_away_holds_nobody_up(place: StorePlace, tmp_path: Path) -> None:
+    """The list comes at once and says why the store's part is missing; local runs are there; pages of it say why."""
+    nowhere = "postgresql://nobody@127.0.0.1:9/none"
+    with asking(tmp_path, cache=tmp_path / "cache", store=nowhere) as asker:
+        listed = asker.get("/runs").data
+        assert "can't be reached" in listed["trouble"]
+        gone = asker.get("/cluster")
+        assert (gone.status, "can't be reached" in gone.data["error"]) == (503, True)
+        assert asker.get("/runs/store:x").status == 503
+    with asking(tmp_path, cache=tmp_path / "cache") as plain:
+        assert plain.get("/cluster").status == 404
+        assert b"/workers" not in plain.send("GET", "/").body
