@@ -16,7 +16,7 @@ from tests.browser.runs import HOSTILE, write_hostile, write_small
 from tests.report.ledgers import START
 
 DAY_S = 86_400.0
-NIGHTS, KEPT = 45, 30
+NIGHTS, KEPT = 24, 18
 """Nights of the fleet's audit, and how many of them have their findings (counts)."""
 
 POLICIES = (("hooks-use-https", "error", 40), ("owners", "warning", 120), ("names-are-lower-case", "note", 15))
@@ -25,8 +25,8 @@ WAIVER = "The receiver moves behind TLS in January. (ops@example.com, until 2027
 
 
 def write_fleet(folder: Path) -> Path:
-    """Forty-five nights: violations that come and go, waivers, drift, one night that was not compared, one that is new
-    in each; the findings of thirty are kept, and the run of the last one."""
+    """Nights in which violations come and go, with waivers and drift; one was not compared. The findings of
+    the last ones are kept, and the run of the last one."""
     folder.mkdir(parents=True)
     dice, history = random.Random(3), History(folder, folder.name)
     before: dict[str, Violation] = {}

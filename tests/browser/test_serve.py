@@ -18,8 +18,10 @@ from bulk.ledger.view import LedgerView
 from tests.browser.audits import write_fleet, write_hostile_audit
 from tests.browser.fleet import Seen, Tabs
 from tests.browser.runs import FAILED, write_hostile, write_small
+from tests.browser.stored import NAME, write_stored
 from tests.e2e.support.platform import Home, served
 from tests.serve.conftest import Asker, asking
+from tests.store.postgres import new_store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -35,8 +37,10 @@ PAGES = [
     "/budgets",
     "/audits",
     "/audit/fleet",
-    "/audit/fleet/violations",
-    "/audit/fleet/changes",
+    "/audit/fleet/violations?q=service-0001",
+    "/audit/fleet/changes?q=service-000",
+    "/workers",
+    f"/run/store:{NAME}",
 ]
 HOSTILE_PAGES = [
     "/audit/hostile",
@@ -51,15 +55,18 @@ MOMENTS = 20
 
 
 @pytest.fixture(scope="module")
-def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
-    """A server over a small run and a hostile one, and over an audit of each kind."""
+def asker(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    """A server over a small run and a hostile one, over an audit of each kind, and over a store."""
     folder, audits = tmp_path_factory.mktemp("fleet"), tmp_path_factory.mktemp("audits")
     write_small(folder / "small")
     write_hostile(folder / "hostile")
     write_fleet(audits / "fleet")
     write_hostile_audit(audits / "hostile")
-    with asking(folder, cache=tmp_path_factory.mktemp("cache"), audits=(audits,)) as asker:
+    store = new_store(postgres)
+    stored = write_stored(store, tmp_path_factory.mktemp("stored"))
+    with asking(folder, cache=tmp_path_factory.mktemp("cache"), audits=(audits,), store=store) as asker:
         yield asker
+    stored.close()
 
 
 @pytest.fixture
@@ -154,7 +161,7 @@ def _retry(seen: Seen, home: Home) -> None:
 def test_runs_are_found_and_opened(tabs: Tabs) -> None:
     """The list can be searched; a click opens a run, and the browser's way back leads to the same search."""
     seen = tabs.open()
-    assert seen.page.locator("tbody tr").count() == 2
+    seen.page.locator("tbody tr").nth(2).wait_for()
     seen.page.get_by_label("Search").fill("SMALL")
     seen.page.locator("tbody tr").nth(1).wait_for(state="detached")
     assert seen.page.url == f"{tabs.served.url}/?q=SMALL"
@@ -285,7 +292,7 @@ def test_an_audit_is_followed_to_its_runs(tabs: Tabs) -> None:
     seen = tabs.open("/audits")
     seen.page.get_by_role("link", name="fleet").click()
     seen.page.locator("#plots figure").nth(3).wait_for()
-    assert seen.page.locator("#plots figure").first.locator("rect").count() >= 29
+    assert seen.page.locator("#plots figure").first.locator("rect").count() >= 17
     assert "1 waiver covers" in seen.text("#waivers")
     seen.page.locator("#policies a", has_text="owners").click()
     seen.page.locator("#found").wait_for()
@@ -306,6 +313,26 @@ def test_an_audit_is_followed_to_its_runs(tabs: Tabs) -> None:
     seen.page.go_back()
     seen.page.get_by_role("link", name="The run of").click()
     seen.page.locator("#failures").wait_for()
+
+
+def test_a_run_of_a_store_is_steered_by_a_click(tabs: Tabs) -> None:
+    """From the workers to what they do, paused and resumed as a run of this machine; it says what it fails by."""
+    seen = tabs.open("/workers")
+    assert "1 worker at work" in seen.text("#workers")
+    assert "shard 0" in seen.text("#takeovers")
+    seen.page.locator("#shards a").click()
+    seen.page.locator("#shares").wait_for()
+    assert "0 of 3 shards done, 2 held" in seen.text("#shares")
+    seen.page.get_by_role("link", name="Show the 29 items").click()
+    seen.page.locator("tbody tr").nth(28).wait_for()
+    seen.page.get_by_label("Search").fill("R177")
+    seen.page.locator("#found", has_text="1 item found").wait_for()
+    seen.page.go_back()
+    seen.agree("Pause")
+    seen.page.locator(".pill", has_text="pausing").wait_for()
+    seen.agree("Resume")
+    seen.page.locator(".head .pill", has_text="running").wait_for()
+    assert "(web)" in seen.text("#actions")
 
 
 def test_the_key_is_taken_out_of_the_address(tabs: Tabs) -> None:

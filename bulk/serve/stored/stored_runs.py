@@ -90,7 +90,7 @@ class StoredRuns:
         standing = standing_of(run, parts, view.error_counts(), self._clock.now())
         return Opened(
             name=name,
-            place=f"{self.address}, {run.name}",
+            place=f"{run.name} in {self.address}",
             view=view,
             look=Look(standing),
             next_command=self._next_command(run),
@@ -158,7 +158,7 @@ class StoredRuns:
         errors = StoredView(self._listing, run).error_counts()
         standing = standing_of(run, parts, errors, self._clock.now())
         listed = ListedRun(
-            run_dir=f"{self.address}, {run.name}",
+            run_dir=f"{run.name} in {self.address}",
             name=standing.name,
             state=standing.state,
             items=standing.items,

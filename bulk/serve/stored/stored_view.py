@@ -9,7 +9,8 @@ import msgspec
 
 from bulk.ledger.records import Action, Minute, RunIdentity
 from bulk.ledger.view import CUT_BYTES, Cut
-from bulk.report.timeline import merged
+from bulk.report.timeline import read_minutes
+from bulk.serve.stored.together import together
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
 from bulk.store.runs import StoredRun
@@ -54,8 +55,13 @@ class StoredView:
         """Figures by time, of all workers together."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["timeline"], (self._run.id, since)).fetchall()
-        minutes = merged([Minute(*row) for row in found])
-        return minutes[-1:] if newest else minutes
+        workers: dict[int, list[Minute]] = {}
+        for worker, minute, data in found:
+            workers.setdefault(worker, []).append(Minute(minute, data))
+        minutes = together([read_minutes(each) for each in workers.values()]) if len(workers) > 1 else None
+        only = next(iter(workers.values()), [])
+        told = only if minutes is None else minutes
+        return told[-1:] if newest else told
 
     def actions(self) -> list[Action]:
         """What people did to it, in order."""

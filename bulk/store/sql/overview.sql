@@ -4,7 +4,7 @@ FROM count c JOIN word w ON w.number = c.outcome LEFT JOIN word e ON e.number = 
 WHERE c.run = %s GROUP BY c.job, w.word, e.word
 
 -- name: timeline
-SELECT minute, data FROM minute WHERE run = %s AND minute >= %s ORDER BY minute, worker
+SELECT worker, minute, data FROM minute WHERE run = %s AND minute >= %s ORDER BY worker, minute
 
 -- name: actions
 SELECT at, who, verb, args, result FROM action WHERE run = %s ORDER BY at

@@ -13,6 +13,7 @@ from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Hold, SharedBucket
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.store import runs
+from tests.browser.stored import keep_leases
 from tests.ledger.samples import STATUS, identity, record
 from tests.report.ledgers import bucket
 from tests.serve.conftest import Asker, asking
@@ -40,6 +41,7 @@ def place(shared_store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         STATUS, state="running", per_second=12.5, in_flight=3, concurrency=8, requests=200, buckets=(bucket(used=77),)
     )
     ledger.commit(group, at_work)
+    keep_leases(made)
     yield made
     made.close()
 
