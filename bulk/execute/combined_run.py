@@ -58,7 +58,7 @@ class CombinedRun:
         written: Request | None = None
         assert isinstance(operation, Combinable), "only such items are taken together"
         try:
-            items = [(await self._item_runner.complete(operation, entry))[0] for entry in entries]
+            items = [await self._item_runner.complete(operation, entry) for entry in entries]
             steps = operation.steps_combined(items)
             request = advance(steps, None, list)
             while isinstance(request, Request):

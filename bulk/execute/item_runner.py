@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bulk.bundle.secret_fields import load_secrets
-from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged
+from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
 from bulk.execute.file_contents import FileContents
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.preview import look
@@ -77,7 +77,10 @@ class ItemRunner:
         """
         tally = context.tally
         try:
-            item, digest = await self.complete(operation, entry)
+            item, digest = entry.item, b""
+            if isinstance(operation, TakesFiles | SkipsUnchanged):
+                item, digest = await self._contents.load(operation, entry)
+            item = self._completed(operation, item)
             if self.shared.is_preview:
                 return await look(self.shared.sender, operation, item, context)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
@@ -127,18 +130,21 @@ class ItemRunner:
         if not tally.is_alone:
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
 
-    async def complete(self, operation: AnyOperation, entry: Entry) -> tuple[Item, bytes]:
-        """Return the item as it is sent, files and secrets inline, and what the plan fixes; and its digest, if any.
+    async def complete(self, operation: AnyOperation, entry: Entry) -> Item:
+        """Return the item as it is sent: files and secrets inline, and what the plan fixes.
 
         Raises:
             FileError: a file or a secret can't be used.
         """
-        item, digest = await self._contents.load(operation, entry)
+        item, _ = await self._contents.load(operation, entry)
+        return self._completed(operation, item)
+
+    def _completed(self, operation: AnyOperation, item: Item) -> Item:
         if isinstance(operation, HoldsSecrets):
             item = load_secrets(self._base_dir, operation, item, self._environ, remember)
         if isinstance(operation, PlannedOnce):
             item = operation.planned(item, self._began_at())
-        return item, digest
+        return item
 
     def is_in_doubt(self, entry: Entry) -> bool:
         """Return whether a write of this item was sent and its answer lost."""

@@ -13,8 +13,8 @@ from tests.e2e.support.measured import measure
 from tests.e2e.support.platform import BULK
 
 COMMANDS = [
-    "run", "plan", "approve", "check", "status", "report", "runs", "watch", "serve", "pause", "resume", "stop", "set",
-    "retry", "diff", "audit", "schedule", "tables", "sql", "undo", "verify", "operations", "rate-limit", "credentials",
+    "run", "plan", "rehearse", "approve", "check", "status", "report", "runs", "watch", "serve", "pause", "resume",
+    "stop", "set", "retry", "diff", "audit", "schedule", "tables", "sql", "undo", "verify", "operations", "rate-limit", "credentials",
     "login", "init", "examples", "store", "worker", "submit", "export", "forget", "sandbox", "demo", "completion",
 ]  # fmt: skip
 PARTS = {"audit": ("night",), "credentials": ("check",), "store": ("init",)}

@@ -23,7 +23,7 @@ def lines(
     yield f"looked at {counted(items, 'item')}: {counted(requests, 'request')}, {count(free)} of them 304 (free)"
     rows = [["job", *VERDICTS]]
     rows += [[safe(name, 60), *(count(counts.get(verdict, 0)) for verdict in VERDICTS)] for name, counts in looked]
-    for cells in aligned(rows, 0, names=1, right=range(1, len(VERDICTS) + 1)):
+    for cells in aligned(rows, 0, names=0, right=range(1, len(VERDICTS) + 1)):
         yield line_of(cells)
     blind = [safe(name, 60) for name, _, is_seen in jobs if not is_seen]
     if blind:

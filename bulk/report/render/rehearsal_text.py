@@ -32,7 +32,7 @@ def lines(found: Any) -> Iterator[str]:
         ]
         for job in course.jobs
     ]
-    for cells in aligned(rows, 0, names=1, right=range(1, 4)):
+    for cells in aligned(rows, 0, names=0, right=range(1, 4)):
         yield line_of(cells)
     requests = ", ".join(f"{safe(category, 40)} {count(sent)}" for category, sent in sorted(course.requests.items()))
     yield f"requests: {requests or 'none'}"

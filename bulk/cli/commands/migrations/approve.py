@@ -14,7 +14,7 @@ from bulk.errors import UsageError
 @click.argument("plan", metavar="FILE|RUN", type=click.Path(path_type=Path))
 @click.option("--wave", metavar="N", type=click.IntRange(min=1), help="Open the waves of RUN up to this one.")
 def approve(plan: Path, *, wave: int | None) -> int:
-    """Agree to the plan in FILE, which `bulk plan --live` wrote, or to the next wave of RUN.
+    """Agree to the plan in FILE, or to the next wave of RUN.
 
     Who agreed, by the name of the system, and when are written into it. `bulk run FILE` then does exactly that.
     """

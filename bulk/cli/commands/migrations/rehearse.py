@@ -63,7 +63,7 @@ def rehearse(
     offline: bool,
     overrides: "Overrides",
 ) -> int:
-    """Run MANIFEST in virtual time, and say when each job ends and what decides it.
+    """Run MANIFEST in virtual time, and say when each job ends.
 
     The scheduler and the limits are the real ones, the platform is a model. Nothing but GET /rate_limit is sent.
     """

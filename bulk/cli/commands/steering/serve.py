@@ -60,9 +60,9 @@ def serve(
     is_read_only: bool,
     metrics_key: Path | None,
 ) -> int:
-    """Serve a page that shows every run and audit below DIR, and steers runs.
+    """Serve a page of the runs and audits below DIR.
 
-    It listens on loopback only. The first line on standard output is the address, with the key that opens it; each
+    Runs are steered there. It listens on loopback only. The first line on standard output is the address, with the key that opens it; each
     start has a new one. Runs are only read: this command may end at any time. Ctrl-C ends it.
     """
     import platformdirs
