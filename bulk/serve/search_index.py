@@ -157,10 +157,14 @@ class SearchIndex:
         if not self._meta.rows:
             return Found([], 0, True)
         until, hits, at = self._monotonic() + seconds, list[Hit](), after
-        with self._mapped() as (text, rows):
+        with self._mapped() as (text, table, rows):
             starts = rows[::_ROW_NUMBERS]
             is_rare = wanted.items < RARE_SHARE * self._meta.rows
-            looked_through = (_rare if is_rare else _common)(text, rows, sought, wanted, after)
+            looked_through = (
+                _rare(text, table, rows, sought, wanted, after)
+                if is_rare
+                else _common(text, rows, sought, wanted, after)
+            )
             with contextlib.closing(looked_through):
                 for looked, (row, is_hit) in enumerate(looked_through):
                     if is_hit:
@@ -175,7 +179,8 @@ class SearchIndex:
         return Found(hits, at, at >= self._meta.text_bytes)
 
     @contextlib.contextmanager
-    def _mapped(self) -> Iterator[tuple[mmap.mmap, memoryview]]:
+    def _mapped(self) -> Iterator[tuple[mmap.mmap, mmap.mmap, memoryview]]:
+        """The text; the rows, as bytes and as numbers."""
         with contextlib.ExitStack() as stack:
             files = []
             for name, size in (("text", self._meta.text_bytes), ("rows", self._meta.rows * 8 * _ROW_NUMBERS)):
@@ -183,7 +188,7 @@ class SearchIndex:
                 stack.callback(os.close, fd)
                 files.append(stack.enter_context(mmap.mmap(fd, size, access=mmap.ACCESS_READ)))
             raw = stack.enter_context(memoryview(files[1]))
-            yield files[0], stack.enter_context(raw.cast("Q"))
+            yield files[0], files[1], stack.enter_context(raw.cast("Q"))
 
     def _add(self, start: int, lines: bytes) -> None:
         text, rows, position = bytearray(), bytearray(), start
@@ -283,22 +288,41 @@ def _common(text: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, af
         starts.release()
 
 
-def _rare(text: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, after: int) -> Looked:
+def _rare(text: mmap.mmap, table: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, after: int) -> Looked:
     """Yield the rows that are wanted, and whether each holds it; and the last of each block, so that time is looked at.
 
     For where few are wanted.
     """
     mask, value = wanted.mask()
-    starts, keys = rows[::_ROW_NUMBERS], rows[2::_ROW_NUMBERS]
+    starts = rows[::_ROW_NUMBERS]
     size = len(starts)
     try:
         for first in range(bisect_right(starts, after - 1) if after else 0, size, BLOCK_ROWS):
-            block = keys[first : first + BLOCK_ROWS].tolist()
-            for row in [row for row, key in enumerate(block, first) if key & mask == value]:
+            behind = min(size, first + BLOCK_ROWS)
+            marks = _marks(table, first, behind, mask, value)
+            place = marks.find(1)
+            while place >= 0:
+                row = first + place
                 end = starts[row + 1] if row + 1 < size else len(text)
                 yield row, text.find(sought, starts[row], end) >= 0
-            if first + len(block) < size:
-                yield first + len(block) - 1, False
+                place = marks.find(1, place + 1)
+            if behind < size:
+                yield behind - 1, False
     finally:
         starts.release()
-        keys.release()
+
+
+def _marks(table: mmap.mmap, first: int, behind: int, mask: int, value: int) -> bytes:
+    """Return a byte for each of these rows: 1 where the bits of `mask` in its third number are those of `value`.
+
+    No row is looked at by itself: a column of bytes is one slice, and two columns meet as two large numbers.
+    """
+    width, marks = 8 * _ROW_NUMBERS, b"\1" * (behind - first)
+    for place in range(8):
+        bits, wished = mask >> 8 * place & 0xFF, value >> 8 * place & 0xFF
+        if bits:
+            column = table[first * width + width - 8 + place : behind * width : width]
+            found = column.translate(bytes(byte & bits == wished for byte in range(256)))
+            both = int.from_bytes(marks, "little") & int.from_bytes(found, "little")
+            marks = both.to_bytes(len(marks), "little")
+    return marks
