@@ -1,6 +1,7 @@
 """A run in the foreground: its progress while it goes, its report at the end, and the command that goes on with it."""
 
 import contextlib
+import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 STARTED_BY = "BULK_STARTED_BY"
 """The variable in which a program that starts a command says what it is."""
+_STARTER = re.compile(r"[a-zA-Z]+(, wave [0-9]+ [a-z]+)?")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,9 +63,10 @@ def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
 
 
 def started_by(environ: Mapping[str, str]) -> str:
-    """Return what had the command started, in one word, for the table of actions: `cli` where nothing says so."""
-    word = environ.get(STARTED_BY, "")
-    return word if word.isascii() and word.isalpha() else "cli"
+    """Return what had the command started, in a word or as `web, wave 2 opened`, for the table of actions: `cli` where
+    nothing says so."""
+    words = environ.get(STARTED_BY, "")
+    return words if _STARTER.fullmatch(words) else "cli"
 
 
 def run(

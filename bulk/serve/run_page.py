@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from bulk.clock import Clock
+from bulk.engine.migrations.gates import ClosedGate, closed_gate
 from bulk.model import ErrorCode
 from bulk.report.render import status_data
 from bulk.report.render.status_data import StatusData
@@ -89,7 +90,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         name: here. limits: those that can be set, as they are in force; empty where no process says them.
         is_silent: a process drives it and does not answer.
         started_at: of the run; ended_at: of its last process.
-        shares: who works on it, of a run in a store.
+        shares: who works on it, of a run in a store. gate: of a wave, where one keeps it from going on.
     """
 
     name: str
@@ -102,6 +103,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float | None
     ended_at: float | None
     shares: Shares | None = None
+    gate: ClosedGate | None = None
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,6 +196,7 @@ class RunPages:
             started_at=epochs[0].started_at if epochs else None,
             ended_at=epochs[-1].ended_at if epochs else None,
             shares=run.shares,
+            gate=closed_gate(status.why) if status.state == "stopped" else None,
         )
 
     def budgets(self) -> list[Budget]:

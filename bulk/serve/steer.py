@@ -16,12 +16,14 @@ from typing import Any
 import msgspec
 
 from bulk.control import client
+from bulk.engine.migrations.gates import closed_gate, decide
+from bulk.errors import BulkError
 from bulk.ledger.directory import is_held
 from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
 from bulk.report.run_state import next_command, stand
 from bulk.serve.fleet import view_of
 
-VERBS = ("pause", "resume", "stop", "set", "retry")
+VERBS = ("pause", "resume", "stop", "set", "retry", "gate")
 SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
 RETRIED = tuple(str(kind) for kind in OutcomeKind if kind not in SUCCESSFUL)
 STARTING_LOOKS, LOOK_S = 300, 0.05
@@ -89,6 +91,8 @@ class Steer:
         self._children = [child for child in self._children if child.poll() is None]
         if verb == "retry":
             return self._start("retry", run_dir, chosen_of(args).options(), now)
+        if verb == "gate":
+            return self._open(run_dir, args, now)
         if verb == "resume" and not is_held(run_dir):
             return self._start("resume", run_dir, [], now)
         if verb == "set":
@@ -107,7 +111,24 @@ class Steer:
             raise NotDone(answer.error)
         return Done(state=answer.state, in_force=answer.in_force)
 
-    def _start(self, verb: str, run_dir: Path, options: list[str], now: float) -> Done:
+    def _open(self, run_dir: Path, args: Mapping[str, Any], now: float) -> Done:
+        """Open the wave that the run waits for, or accept the one that is over its budget, and go on."""
+        view = view_of(run_dir)
+        standing = None if view is None else stand(view, now)
+        gate = closed_gate(standing.why) if standing is not None and standing.state == "stopped" else None
+        if gate is None or args != {"wave": gate.wave}:
+            raise NotDone("it does not wait for that wave any more")
+        try:
+            if gate.is_over:
+                decide(run_dir, accepted=frozenset((gate.wave,)))
+            else:
+                decide(run_dir, opened=gate.wave)
+        except BulkError as error:
+            raise NotDone(str(error)) from None
+        what = f"{WHO}, wave {gate.wave} {'accepted' if gate.is_over else 'opened'}"
+        return self._start("resume", run_dir, [], now, what)
+
+    def _start(self, verb: str, run_dir: Path, options: list[str], now: float, by: str = WHO) -> Done:
         for _ in range(STARTING_LOOKS):  # one that has just ended writes its reports first
             if not is_held(run_dir):
                 break
@@ -124,7 +145,7 @@ class Steer:
                 stdout=subprocess.DEVNULL,
                 stderr=said,
                 start_new_session=True,
-                env={**os.environ, "BULK_STARTED_BY": WHO},
+                env={**os.environ, "BULK_STARTED_BY": by},
             )
             state = "checking"
             for _ in range(STARTING_LOOKS):

@@ -4,6 +4,7 @@ A wave is judged when each of its items has an outcome that is durable. Budgets 
 come, so that a wave that is over one stops at once; what was counted before a kill counts too.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,32 @@ def decide(run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozens
             file.write(msgspec.json.encode(decided) + b"\n")
     except OSError as error:
         raise unusable(run_dir, error) from error
+
+
+class ClosedGate(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run has ended before a wave, or within it.
+
+    Attributes:
+        wave, of: which wave of how many (numbers). job: whose.
+        is_over: it is over a budget of `limits.errors`; else it waits to be opened.
+    """
+
+    wave: int
+    of: int
+    job: str
+    is_over: bool
+
+
+_CLOSED = re.compile(r"wave (\d{1,3}) of (\d{1,3}) of (\S+) (waits to be opened|stopped): ")
+
+
+def closed_gate(why: str) -> ClosedGate | None:
+    """Return the gate that the reason of an end is about (`WaveBudgets` words it); None where it is about none."""
+    found = _CLOSED.match(why)
+    if found is None:
+        return None
+    wave, of, job, what = found.groups()
+    return ClosedGate(wave=int(wave), of=int(of), job=job, is_over=what == "stopped")
 
 
 @dataclass(slots=True)

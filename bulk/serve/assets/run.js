@@ -17,6 +17,17 @@ function facts(page) {
   return h("div", {class: "facts"}, ...found.map(each => h("span", {}, ...(Array.isArray(each) ? each : [each]))));
 }
 
+function gateSection(page) {
+  const gate = page.gate;
+  if (!gate) return null;
+  const place = shown(page.run.run_dir), done = gate.is_over ? "Look at what fails below, first." : `Wave ${gate.wave - 1} is done: look at what came of it, first.`;
+  return h("section", {class: "go", id: "gate"}, h("h2", {}, `Wave ${gate.wave} of ${gate.of} of `, text(gate.job)),
+    h("p", {}, gate.is_over ? "It has more errors than its budget allows, so nothing more of it was sent. " : "It waits to be opened. ", done),
+    gate.is_over ? null : h("div", {}, command(`bulk approve ${quoted(place)} --wave ${gate.wave} && bulk resume ${quoted(place)}`)));
+}
+
+const quoted = words => /^[\w@%+=:,./-]+$/u.test(words) ? words : `'${words.replaceAll("'", "'\"'\"'")}'`;
+
 function waitsSection(page) {
   const {run} = page, waits = run.status?.waits ?? [];
   if (!["running", "pausing", "paused", "draining", "checking"].includes(run.state)) return null;
@@ -60,8 +71,9 @@ function runView(page) {
   else if (run.is_stale && run.state !== "lost") notes.push("Its last word is old.");
   return [
     h("div", {class: "head"}, h("div", {}, h("h1", {tabindex: "-1"}, text(run.name)), h("div", {class: "facts"}, h("span", {}, text(run.run_dir)), h("span", {}, text(run.base_url)))), pill(run.state, run.exit_code)),
-    h("section", {id: "standing"}, bar(run.outcomes, run.items), facts(page), run.why ? h("p", {class: "warn"}, text(run.why)) : null, ...notes.map(words => h("p", {class: "warn"}, words)), buttons(page)),
-    run.next_command && run.state !== "running" ? h("section", {class: "go"}, h("h2", {}, "Next command"), command(run.next_command)) : null,
+    h("section", {id: "standing"}, bar(run.outcomes, run.items), facts(page), run.why && !(page.gate && !page.gate.is_over) ? h("p", {class: "warn"}, text(run.why)) : null, ...notes.map(words => h("p", {class: "warn"}, words)), buttons(page)),
+    gateSection(page),
+    run.next_command && !page.gate && run.state !== "running" ? h("section", {class: "go"}, h("h2", {}, "Next command"), command(run.next_command)) : null,
     waitsSection(page), failuresSection(page), jobsSection(page), sharesSection(page),
     buckets.length ? h("section", {id: "budgets"}, h("h2", {}, "Budgets"), budgetTable(buckets.map(bucket => ({name: several ? `${bucket.credential}/${bucket.category}` : bucket.category, bucket})))) : null,
     h("section", {id: "plots", "data-keep": true}, h("h2", {}, "Plots"), h("div", {class: "plots"})),

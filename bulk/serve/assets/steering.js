@@ -43,6 +43,10 @@ const steps = {
     title: `Resume ${shown(page.run.name)}?`, yes: "Resume", path: `${path}/resume`, args: () => ({}),
     says: [page.shares ? "Workers go on with it. Nothing is done twice." : page.run.state === "paused" || page.run.state === "pausing" ? "It goes on where it was paused." : `A new process goes on with it: ${several(page.run.left, "item")} are left. Nothing is done twice.`],
   }),
+  gate: (page, path) => confirm({
+    title: page.gate.is_over ? `Go on with wave ${page.gate.wave} all the same?` : `Open wave ${page.gate.wave}?`, yes: page.gate.is_over ? `Accept wave ${page.gate.wave}` : `Open wave ${page.gate.wave}`, path: `${path}/gate`, args: () => ({wave: page.gate.wave}),
+    says: [page.gate.is_over ? `It has more errors than its budget allows: ${shown(page.run.why)}. From now on its errors are not counted against it.` : `The waves of ${shown(page.run.name)} up to number ${page.gate.wave} may begin.`, "A new process goes on with the run."],
+  }),
   stop: (page, path) => confirm({
     title: `Stop ${shown(page.run.name)}?`, yes: "Stop", isDanger: true, path: `${path}/stop`,
     args: form => form.elements.now?.checked ? {now: true} : {},
@@ -76,7 +80,8 @@ function buttons(page) {
   const button = (step, words, className = "") => h("button", {type: "button", class: className, "data-step": step, "data-key": step}, words);
   const made = [];
   if (state === "running" || state === "checking") made.push(button("pause", "Pause"));
-  if (["paused", "pausing", "stopped", "lost"].includes(state)) made.push(button("resume", "Resume", "main"));
+  if (page.gate) made.push(button("gate", page.gate.is_over ? `Accept wave ${page.gate.wave}` : `Open wave ${page.gate.wave}`, "main"));
+  else if (["paused", "pausing", "stopped", "lost"].includes(state)) made.push(button("resume", "Resume", "main"));
   if (isLive && state !== "draining" && !page.shares) made.push(button("set", "Limits"));
   if (isLive) made.push(button("stop", "Stop", "danger"));
   const wrong = wrongOf(page.run);
