@@ -12,7 +12,12 @@ import pytest
 
 from bulk.report import exploration
 from tests.browser import runs
+from tests.browser.audits import write_fleet, write_hostile_audit
+from tests.browser.fleet import Tabs
 from tests.browser.pages import Opened, Pages
+from tests.browser.stored import write_stored
+from tests.serve.conftest import Asker, asking
+from tests.store.postgres import new_store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -71,3 +76,26 @@ def cut_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The small one, as if a page could hold 20 items."""
     monkeypatch.setattr(exploration, "MOST_ITEMS", 20)
     return runs.write_small(tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def asker(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    """A server over a small run and a hostile one, over an audit of each kind, and over a store."""
+    folder, audits = tmp_path_factory.mktemp("fleet"), tmp_path_factory.mktemp("audits")
+    runs.write_small(folder / "small")
+    runs.write_hostile(folder / "hostile")
+    write_fleet(audits / "fleet")
+    write_hostile_audit(audits / "hostile")
+    store = new_store(postgres)
+    stored = write_stored(store, tmp_path_factory.mktemp("stored"))
+    with asking(folder, cache=tmp_path_factory.mktemp("cache"), audits=(audits,), store=store) as asker:
+        yield asker
+    stored.close()
+
+
+@pytest.fixture
+def tabs(browser: Browser, asker: Asker) -> Iterator[Tabs]:
+    """Opens its pages."""
+    opened = Tabs(browser, asker.served)
+    yield opened
+    opened.close()

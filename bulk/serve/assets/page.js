@@ -2,6 +2,7 @@
 
 const EVERY_MS = 1000, HIDDEN_MS = 10000, PLOTS_EVERY = 5, TYPED_MS = 250;
 const view = byId("view");
+let typed = 0;
 const now = {page: null, isNew: true, turn: 0, state: "", timer: 0, asking: 0, problem: null, drawn: null};
 
 function takeKey() {
@@ -137,6 +138,7 @@ function go(address) {
 }
 
 function arrive() {
+  clearTimeout(typed);  // what was typed belongs to the page before
   Object.assign(now, {isNew: true, state: ""});
   for (const link of document.querySelectorAll("nav a")) {
     if (link.pathname === section()) link.setAttribute("aria-current", link.pathname === location.pathname ? "page" : "true");
@@ -180,7 +182,6 @@ function filtered(form) {
   wake();
 }
 
-let typed = 0;
 for (const kind of ["input", "change"]) {
   document.addEventListener(kind, event => {
     const form = event.target.closest("form[data-filter]");
