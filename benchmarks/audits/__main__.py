@@ -104,8 +104,8 @@ def nights(bench: Bench) -> None:
         ("first night", writer, range(0)),
         ("second night, another token, nothing changed", OTHERS[0], range(0)),
         ("third night, another token, 10 repositories changed", OTHERS[1], range(10)),
-        ("fourth night, the same token, 100 repositories changed", OTHERS[1], range(100, 200)),
-        ("fifth night, the same token, nothing changed", OTHERS[1], range(0)),
+        ("fourth night, the first token, 100 repositories changed", writer, range(100, 200)),
+        ("fifth night, the first token, nothing changed", writer, range(0)),
     ):
         bench.home.token = writer
         if changed:

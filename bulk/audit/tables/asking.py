@@ -1,16 +1,15 @@
-"""Starts the process that holds DuckDB, gives it a task, and makes errors of what it could not do."""
+"""Gives a task to the process that holds DuckDB, and makes errors of what it could not do."""
 
+import contextlib
 import importlib.util
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import orjson
 
+from bulk.audit.tables import processes
 from bulk.audit.tables.child import Task
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
 
@@ -20,7 +19,6 @@ TIME_LIMIT_S = 60.0
 WRITE_LIMIT_S = 3_600.0
 """How long tables may take to be written (seconds)."""
 
-_CHILD = "bulk.audit.tables.child"
 _NOT_IN_PATHS = "*?[]{}"
 
 
@@ -69,40 +67,36 @@ def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]
         RunDirectoryError: the disk is full, or a file can't be read or written. RunStopped: memory is short.
     """
     require_duckdb()
-    command = [sys.executable, "-m", _CHILD]
-    is_late = threading.Event()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        assert child.stderr is not None
+    process = processes.take()
+    is_late, is_done, last = threading.Event(), False, ""
 
-        def end() -> None:
-            is_late.set()
-            child.kill()
+    def end() -> None:
+        is_late.set()
+        process.kill()
 
-        timer = threading.Timer(seconds, end)
-        timer.daemon = True
-        timer.start()
-        try:
-            child.stdin.write(msgspec.json.encode(task))
-            child.stdin.close()
-            last = ""
-            for line in child.stdout:
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            for line in process.lines(task):
                 found = orjson.loads(line)
                 if "done" in found:
+                    is_done = True
                     return
                 if "error" in found:
                     raise _error(**found["error"])
                 last = found.get("query", last)
                 yield found
-            said = child.stderr.read().decode("utf-8", "replace").strip().splitlines()
-        finally:
-            timer.cancel()
-            child.kill()
-        if is_late.is_set():
-            raise QueryFlaw(last, f"took longer than {seconds:.0f} s, and was ended")
-        child.wait()
-        raise RunStopped(f"the process for tables ended with {child.returncode}: {said[-1] if said else 'no message'}")
+    finally:
+        timer.cancel()
+        if is_done:
+            processes.give_back(process)
+        else:
+            code, said = process.end()
+    if is_late.is_set():
+        raise QueryFlaw(last, f"took longer than {seconds:.0f} s, and was ended")
+    raise RunStopped(f"the process for tables ended with {code}: {said}")
 
 
 def run(task: Task) -> None:

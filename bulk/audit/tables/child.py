@@ -1,8 +1,8 @@
 """The process that holds DuckDB: its memory is not the engine's, and it can be ended whatever it does.
 
-It reads one task as JSON from standard input and writes lines of JSON: the rows of what was asked, and at the end
-`done` or `error`. Queries of users run only after everything is locked: no other file can be read, none can be written,
-no setting changed back. Started by `asking.py` with `python -m bulk.audit.tables.child`.
+It reads tasks from standard input, a line of JSON each, and writes lines of JSON: the rows of what was asked, and at
+the end of each task `done` or `error`. Queries of users run only after everything is locked: no other file can be read,
+none can be written, no setting changed back. Started by `processes.py` with `python -m bulk.audit.tables.child`.
 """
 
 import sys
@@ -63,32 +63,35 @@ class Refused(Exception):
     """A query is not one SELECT."""
 
 
-def main(source: BinaryIO, target: BinaryIO) -> int:
-    """Do the task."""
+def main(source: BinaryIO, target: BinaryIO) -> None:
+    """Do tasks until there are no more; each begins with nothing of the one before."""
+    for line in source:
+        do(msgspec.json.decode(line, type=Task), target)
+        target.flush()
+
+
+def do(task: Task, target: BinaryIO) -> None:
+    """Do one task."""
     import duckdb
 
-    task = msgspec.json.decode(source.read(), type=Task)
     where = ""
     try:
-        connection = duckdb.connect(task.database or ":memory:", config=SETTINGS)
-        for statement in task.statements:
-            connection.execute(statement)
-        if task.queries:
-            lock(connection, task.allowed)
-        for query in task.queries:
-            where = query.name
-            target.writelines(
-                orjson.dumps(line, _plain, orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
-                for line in _answer(connection, query)
-            )
-            target.flush()
-        connection.close()
+        with duckdb.connect(task.database or ":memory:", config=SETTINGS) as connection:
+            for statement in task.statements:
+                connection.execute(statement)
+            if task.queries:
+                lock(connection, task.allowed)
+            for query in task.queries:
+                where = query.name
+                target.writelines(
+                    orjson.dumps(line, _plain, orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
+                    for line in _answer(connection, query)
+                )
+                target.flush()
+        target.write(b'{"done":true}\n')
     except (duckdb.Error, Refused) as error:
         kind = "refused" if isinstance(error, Refused) else type(error).__name__
         target.write(orjson.dumps({"error": {"kind": kind, "message": str(error), "query": where}}) + b"\n")
-        return 1
-    target.write(b'{"done":true}\n')
-    return 0
 
 
 def lock(connection: "duckdb.DuckDBPyConnection", allowed: tuple[str, ...]) -> None:
@@ -142,4 +145,4 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.stdin.buffer, sys.stdout.buffer))
+    main(sys.stdin.buffer, sys.stdout.buffer)
