@@ -116,11 +116,12 @@ def test_a_moment_is_told_in_one_way() -> None:
 
 
 def test_what_is_looked_at_keeps_to_its_schema(home: Home, sandbox: Served) -> None:
-    """check, plan, rate-limit, operations and one operation, as they are printed."""
+    """check, plan, rate-limit, credentials check, operations and one operation, as they are printed."""
     keeps_to("check", home.run("check", "manifest.yaml", "--json").out)
     planned = keeps_to("plan", home.run("plan", "manifest.yaml", "--json").out)
     assert planned["buckets"]
     keeps_to("rate-limit", home.run("rate-limit", "--json", "--base-url", sandbox.base_url).out)
+    keeps_to("credentials", home.run("credentials", "check", "manifest.yaml", "--json").out)
     listed = keeps_to("operations", home.run("operations", "--json").out)
     for name in ("contents.put", "webhook.create", "snapshot.create", "rate-limit.get"):
         assert name in {each["name"] for each in listed}

@@ -20,6 +20,7 @@ from bulk.cli.catalog.documentation import OperationDocumentation, Summary
 from bulk.cli.commands.cluster.stored_status import StoredStatus
 from bulk.cli.error_data import ErrorsData
 from bulk.control.protocol import InForce
+from bulk.engine.credentials.credential_check import CredentialRow
 from bulk.ledger.digests.verification import Verification
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.report.diff.diff_record import Change
@@ -212,6 +213,7 @@ class Output:
 
 OUTPUTS: Mapping[str, Output] = {
     "check": Output("bulk check --json", (CheckData,)),
+    "credentials": Output("bulk credentials check --json", (list[CredentialRow],)),
     "diff": Output("A line of bulk diff --json: the summary first, then the changes", (DiffSummary, Change)),
     "events": Output("A line of bulk watch --events", (ItemEvent, ActionEvent, AgainEvent, EndEvent)),
     "errors": Output("What any command prints with --json where it could not do its work", (ErrorsData,)),

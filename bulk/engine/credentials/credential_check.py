@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from bulk.clock import Clock
 from bulk.engine.credentials.kept_answers import ASK_USER, SCOPES
 from bulk.engine.engine_room import ASK_LIMITS
@@ -23,6 +25,7 @@ from bulk.platform.classification import date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
 
 YES, UNKNOWN = "yes", "can't be known"
+PUBLIC_ONLY = f"{UNKNOWN}: without the scope repo, public repositories only"
 EXPIRATION = "github-authentication-token-expiration"
 NOW_S = 300.0
 """An end so near the present is none: tokens without one show the present moment there (seconds)."""
@@ -37,12 +40,12 @@ WIDER: Mapping[str, tuple[str, ...]] = {
 _LEVELS = ("read", "write", "admin")
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialRow:
+class CredentialRow(msgspec.Struct, frozen=True):
     """One credential and one operation that uses it.
 
     Attributes:
-        may: `yes`, `no: …` with what is lacking, or `can't be known`.
+        credential: its name; of a member of a pool `POOL/MEMBER`.
+        may: `yes`, `no: …` with what is lacking, or `can't be known`, which a reason may follow.
         payer: whose budget pays. ends_at: when the token ends (UTC epoch seconds); None: never, or not known.
         left: requests left by category (count), where the platform tells.
     """
@@ -93,7 +96,7 @@ async def check_credentials(
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
                 token = await _ask(member, single.read(), transport, single.ends_at)
                 label = member if member == name else f"{name}/{member}"
-                rows += [_row(label, job, _judged(job.operation.access, token), token) for job in _distinct(jobs)]
+                rows += [_row(label, job, _judged(job, token), token) for job in _distinct(jobs)]
     return rows
 
 
@@ -141,7 +144,8 @@ def _end(reply: Reply) -> float | None:
     return None if now is not None and abs(end - now) < NOW_S else end
 
 
-def _judged(access: Access | None, token: _Token) -> str:
+def _judged(job: Job, token: _Token) -> str:
+    access = job.operation.access
     if access is None or (token.scopes is None and access.permission is not None):
         return UNKNOWN
     if token.scopes is None:
@@ -150,6 +154,8 @@ def _judged(access: Access | None, token: _Token) -> str:
         return "no: needs a site administrator"
     held = token.scopes | {narrow for wide in token.scopes for narrow in WIDER.get(wide, ())}
     if access.scopes and not held & frozenset(access.scopes):
+        if job.operation.is_read and access.scopes == ("repo",):
+            return PUBLIC_ONLY
         return f"no: needs {' or '.join(access.scopes)}"
     return YES
 

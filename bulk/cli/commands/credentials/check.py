@@ -37,19 +37,7 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     made = credentials_of(found, os.environ, clock)
     rows = event_loop.run(lambda: check_credentials(found, made, clock))
     if as_json:
-        output.out_json(
-            [
-                {
-                    "credential": row.credential,
-                    "operation": row.operation,
-                    "may": row.may,
-                    "payer": row.payer,
-                    "ends_at": None if row.ends_at is None else iso_utc(row.ends_at),
-                    "left": dict(row.left),
-                }
-                for row in rows
-            ]
-        )
+        output.out_json(rows)
     else:
         head = ["credential", "operation", "may", "payer", "ends", "core left"]
         output.out_table(
