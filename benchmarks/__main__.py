@@ -32,6 +32,7 @@ CLAIMS = (
     "stages",
     "ledger",
     "compared.store",
+    "compared.workers",
     "start_up",
     "serve",
 )

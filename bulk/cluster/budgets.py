@@ -6,12 +6,13 @@ token, not to a run: two runs with one token share it.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 import msgspec
+from psycopg import Connection
 
 from bulk.errors import BulkError
 from bulk.govern.accounts import Account, Trust
@@ -19,7 +20,7 @@ from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimited
 from bulk.govern.governor import Governor
 from bulk.govern.peers import SendDeadline
-from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.installations import InstallationSource
 from bulk.platform.classification import Limits
 from bulk.redaction import redact
 from bulk.store import statements
@@ -30,6 +31,12 @@ _SQL = statements.load("budgets")
 POLLER_S = 10.0
 """A poller that has asked nothing for so long is no poller any more (seconds)."""
 
+MOST_ACCOUNTS = 1 << 20
+"""Of one worker (count)."""
+
+UNKNOWN_PAYER = "unknown"
+"""Who pays for tokens of which the platform does not say it."""
+
 FROZEN_S = 60.0
 """So long others believe that a token was refused (seconds)."""
 
@@ -39,14 +46,19 @@ NEAR_S = 0.1
 T = TypeVar("T")
 
 
-def account_key(credential: Credential) -> str:
-    """Return what stands for a credential in the store. Of two workers whose tokens differ, the budgets differ; where a
-    source renews its token, the name alone counts."""
-    token = credential.read()
-    if credential.renews_after_s is not None or credential.ends_at is not None:
-        return credential.name
-    tag = hashlib.blake2b(token.reveal().encode(), digest_size=12, person=b"bulk account").hexdigest()
-    return f"{credential.name} {tag}"
+def account_key(account: Account) -> str:
+    """Return what stands for an account in the store. Of two workers whose tokens differ, the budgets differ; where a
+    source renews its token, the name alone counts. An installation of an App is the same whatever it is called."""
+    source = account.source
+    if isinstance(source, InstallationSource):
+        return f"installation {source.installation.id}"
+    if source.renews_after_s is not None or source.ends_at is not None:
+        return account.name
+    return f"{account.name} {_tag(account.token.reveal())}"
+
+
+def _tag(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12, person=b"bulk account").hexdigest()
 
 
 class StorePeers:
@@ -54,7 +66,6 @@ class StorePeers:
 
     Args:
         store: a connection of its own.
-        keys: of the accounts, by the names of the credentials.
         reserve: for a window of that many requests, how many to leave to others.
         patience_s: how long a request may be under way (seconds).
     """
@@ -63,13 +74,16 @@ class StorePeers:
         self,
         store: StoreConnection,
         platform: str,
-        keys: Mapping[str, str],
         worker: int,
         reserve: Callable[[int], int],
         patience_s: float,
         now: Callable[[], float],
     ) -> None:
-        self._store, self._platform, self._keys, self._worker = store, platform, keys, worker
+        self._store, self._platform, self._worker = store, platform, worker
+        self._keys: dict[str, str] = {}
+        self._payers: dict[str, str] = {}
+        self._holders: dict[str, int] = {}
+        self._there: set[str] = set()
         self._reserve, self._patience_s, self._now = reserve, patience_s, now
         self.deadline = SendDeadline(0.0)
         self._one_by_one = anyio.CapacityLimiter(1)
@@ -77,9 +91,26 @@ class StorePeers:
         self._wanted = anyio.Event()
         self._known_until: dict[str, float] = {}
         self._known_words: dict[str, float] = {}
-        with store.using() as connection:
-            for key in keys.values():
-                connection.execute(_SQL["add_account"], (platform, key, key.encode()))
+
+    def know(self, accounts: Iterable[Account], payers: Mapping[str, Sequence[Account]]) -> None:
+        """See `Peers`."""
+        self._keys = {account.name: account_key(account) for account in accounts}
+        self._payers = dict(self._keys)
+        for payer, mine in payers.items():
+            if len(mine) > 1:
+                names = [account.name for account in mine]
+                whose = _tag(" ".join(sorted(self._keys[name] for name in names))) if payer == UNKNOWN_PAYER else payer
+                self._payers |= dict.fromkeys(names, f"payer {whose}")
+        # each account gives account of what it holds itself, also where several are of one payer
+        self._holders = {name: self._worker * MOST_ACCOUNTS + place for place, name in enumerate(self._keys)}
+
+    def _row(self, connection: Connection, account: str) -> tuple[str, str]:
+        """Return platform and payer of an account, both of which have a row then."""
+        key, payer = self._keys[account], self._payers[account]
+        for each in {key, payer} - self._there:
+            connection.execute(_SQL["add_account"], (self._platform, each, each.encode()))
+            self._there.add(each)
+        return self._platform, payer
 
     async def _ask(self, question: Callable[[], T]) -> T | None:
         """Return what the store says; None where it is out of reach."""
@@ -92,36 +123,38 @@ class StorePeers:
         self, account: str, category: str, wish: Wish, now: float, late: float
     ) -> tuple[Lease, Bucket | None] | None:
         """See `Peers`."""
-        return await self._ask(lambda: self._lease((self._platform, self._keys[account], category), wish, now, late))
+        return await self._ask(lambda: self._lease(account, category, wish, now, late))
 
-    def _lease(self, row: tuple[str, str, str], wish: Wish, now: float, late: float) -> tuple[Lease, Bucket | None]:
+    def _lease(self, account: str, category: str, wish: Wish, now: float, late: float) -> tuple[Lease, Bucket | None]:
         with self._store.transaction() as connection:
+            row = (*self._row(connection, account), category)
             found = connection.execute(_SQL["lock_bucket"], row).fetchone()
             if found is None:
                 return (unlimited(wish) if wish.is_unlimited else Lease()), None
             shared, at = decoded(found[0]), found[1]
             shared.write_off(at, self._patience_s)
-            lease = shared.lease(self._worker, wish, now, late, at)
+            lease = shared.lease(self._holders[account], wish, now, late, at)
             connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
         return lease, shared.bucket
 
     async def marks(self, account: str) -> Mapping[str, int] | None:
         """See `Peers`."""
-        return await self._ask(lambda: self._marks(self._keys[account]))
+        return await self._ask(lambda: self._marks(account))
 
-    def _marks(self, key: str) -> Mapping[str, int] | None:
+    def _marks(self, account: str) -> Mapping[str, int] | None:
         with self._store.transaction() as connection:
-            values = (self._worker, POLLER_S, self._platform, key, self._worker)
+            row = self._row(connection, account)
+            values = (self._worker, POLLER_S, self._platform, self._keys[account], self._worker)
             if connection.execute(_SQL["poll"], values).fetchone() is None:
                 return None
-            found = connection.execute(_SQL["lock_buckets"], (self._platform, key)).fetchall()
+            found = connection.execute(_SQL["lock_buckets"], row).fetchall()
         return {category: decoded(state).bucket.mark for category, state in found}
 
     async def told(
         self, account: str, limits: Mapping[str, Limits], marks: Mapping[str, int], now: float, late: float
     ) -> None:
         """See `Peers`."""
-        await self._ask(lambda: self._told(self._keys[account], limits, marks, now, late))
+        await self._ask(lambda: self._told(self._payers[account], limits, marks, now, late))
 
     def _told(self, key: str, limits: Mapping[str, Limits], marks: Mapping[str, int], now: float, late: float) -> None:
         with self._store.transaction() as connection:
@@ -141,6 +174,8 @@ class StorePeers:
     def changed(self, account: Account) -> None:
         """See `Peers`."""
         is_frozen = account.trust is Trust.FROZEN
+        if account.name not in self._keys or (account.is_minted and is_frozen):
+            return  # of an installation each worker makes tokens of its own
         if not is_frozen and abs(account.paused_until - self._known_until.get(account.name, 0.0)) < NEAR_S:
             return
         self._changed[account.name] = account
@@ -156,14 +191,22 @@ class StorePeers:
                 self._known_until[account.name] = account.paused_until
                 now = self._now()
                 paused_s, quiet_s = account.paused_until - now, account.quiet_until - now
-                trust = account.trust.value
-                if account.trust is Trust.FROZEN:
+                trust = account.trust
+                if trust is Trust.FROZEN:
                     paused_s = max(paused_s, FROZEN_S)
-                word = (trust, redact(account.paused_why), paused_s, quiet_s, self._platform, self._keys[account.name])
-                await self._ask(lambda word=word: self._tell(word))  # type: ignore[misc]
+                word = (
+                    trust.value,
+                    redact(account.paused_why),
+                    paused_s,
+                    quiet_s,
+                    self._platform,
+                    self._keys[account.name],
+                )
+                await self._ask(lambda name=account.name, word=word: self._tell(name, word))  # type: ignore[misc]
 
-    def _tell(self, word: tuple[str, str, float, float, str, str]) -> None:
+    def _tell(self, name: str, word: tuple[str, str, float, float, str, str]) -> None:
         with self._store.transaction() as connection:
+            self._row(connection, name)
             told = connection.execute(_SQL["tell"], word).fetchone()
             if told is not None:
                 self._known_words[word[-1]] = told[0]
@@ -172,7 +215,8 @@ class StorePeers:
     async def hear(self, governor: Governor) -> None:
         """Take over what others have told of the accounts, once each."""
         found = await self._ask(self._heard)
-        now, names = self._now(), {key: name for name, key in self._keys.items()}
+        now = self._now()
+        names = {key: name for name, key in self._keys.items()}
         for key, word, trust, why, paused_s, quiet_s in found or ():
             account = governor.accounts.get(names.get(key, ""))
             if account is None or self._known_words.get(key) == word:

@@ -23,7 +23,7 @@ import psycopg
 
 from bulk.clock import Clock
 from bulk.cluster.board import StoreBoard
-from bulk.cluster.budgets import StorePeers, account_key
+from bulk.cluster.budgets import StorePeers
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.keeping import Keeper, ShardLedger
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
@@ -37,7 +37,7 @@ from bulk.execute.writes.late_writes import LateWrites
 from bulk.execute.writes.recent_creations import RecentCreations
 from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.exit_codes import ExitCode
-from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.app_credential import AnyCredential
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
 from bulk.storage.private_files import DIRECTORY_MODE
@@ -193,12 +193,10 @@ class Worker:
             stack.callback(shutil.rmtree, workspace, ignore_errors=True)
             prepared, credentials = await self._prepared(store, run, workspace)
             manifest = prepared.checked.manifest
-            keys = {name: account_key(one) for name, one in credentials.items()}
             limits = manifest.limits
             peers = StorePeers(
                 stack.enter_context(self.connection("worker budgets")),
                 manifest.platform.base_url,
-                keys,
                 leases.worker,
                 limits.reserve.of,
                 limits.request_timeout_s + GRACE_S,
@@ -211,7 +209,7 @@ class Worker:
     async def _perform(
         self,
         prepared: Prepared,
-        credentials: Mapping[str, Credential],
+        credentials: Mapping[str, AnyCredential],
         leases: Leases,
         peers: StorePeers,
         board: StoreBoard,
@@ -258,7 +256,7 @@ class Worker:
 
     async def _prepared(
         self, store: StoreConnection, run: runs.StoredRun, workspace: Path
-    ) -> tuple[Prepared, dict[str, Credential]]:
+    ) -> tuple[Prepared, Mapping[str, AnyCredential]]:
         """Download what was submitted, with its check.
 
         Raises:
@@ -278,14 +276,7 @@ class Worker:
             raise UsageError("what was downloaded is not what was submitted: this worker reads it otherwise")
         own = replace(manifest.platform, credentials=self._settings.credentials)
         credentials = credentials_of(replace(manifest, platform=own), self._settings.environ, self._clock)
-        needed = {job.credential for job in manifest.jobs}
-        found: dict[str, Credential] = {}
-        for name in sorted(needed):
-            one = credentials[name]
-            if not isinstance(one, Credential):
-                raise UsageError(f"credential {name!r} is an App or a pool, which a run of a store can't use")
-            found[name] = one
-        return prepared, found
+        return prepared, credentials
 
 
 def _heard(connection: psycopg.Connection) -> set[str]:

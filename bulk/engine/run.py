@@ -47,6 +47,7 @@ from bulk.platform.cache.sent_writes import SentWrites
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline
 from bulk.schedule.remaining import work_left
+from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.status import Display, RunStatus
 
 __all__ = ["Ended", "Run", "Surroundings"]
@@ -139,6 +140,8 @@ class Run:
         assert self._item_runner is not None, "it has begun"
         for job, indexes in joined.items.items():
             self._progress[job].take_on(indexes)
+            if isinstance(self.scheduler, RoutedScheduler):
+                self.scheduler.take_on(job, indexes)
         self._item_runner.doubt(joined.open_intents)
         self.scheduler.join(joined.parts)
 

@@ -67,9 +67,9 @@ class WorkerCrew:
         while True:
             left = {queue: self._scheduler.left_in(queue) for queue in queues if not queue.is_closed}
             active = [queue for queue, items in left.items() if items]
-            if not active or self._scheduler.is_stopped:
+            if self._scheduler.is_stopped or not (active or self._scheduler.board.expects_more):
                 return
-            share = min(self._concurrency, max(FEWEST, FOR_EACH * self._concurrency // len(active)))
+            share = min(self._concurrency, max(FEWEST, FOR_EACH * self._concurrency // max(1, len(active))))
             for queue in active:
                 key = (queue.credential, queue.category)
                 wanted = 1 if queue.refusal else min(share, left[queue])

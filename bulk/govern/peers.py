@@ -3,7 +3,7 @@
 Where a process is alone with its credentials, as far as it knows, there are no peers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,6 +55,9 @@ class Peers(Protocol):
     """
 
     deadline: SendDeadline
+
+    def know(self, accounts: Iterable["Account"], payers: Mapping[str, Sequence["Account"]]) -> None:
+        """Learn which accounts there are, before anything else is asked, and which of them one payer pays for."""
 
     async def lease(
         self, account: str, category: str, wish: Wish, now: float, late: float

@@ -43,10 +43,10 @@ class LaneWindow:
             if len(found) == self._most:
                 tier.cursors.append(Cursor(cursor.job, cursor.after + len(found), cursor.part))
 
-    def all_of(self, job: int) -> Iterator[Lane]:
-        """Yield every lane of a job, the longest first."""
+    def all_of(self, job: int, part: tuple[int, int] | None = None) -> Iterator[Lane]:
+        """Yield every lane of a job, the longest first. `part`: see `Cursor`."""
         after = 0
-        while found := self._index.lanes(job, after=after, count=self._most):
+        while found := self._index.lanes(job, after=after, count=self._most, part=part):
             after += len(found)
             for lane in found:
                 holds = self._index.holds(lane.key) if self._may_meet else frozenset[int]()

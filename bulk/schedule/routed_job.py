@@ -8,7 +8,7 @@ way, whose order nobody relies on: what was put by for an account may lie behind
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bulk.manifest.manifest import Entry
 from bulk.schedule.queues import Stream
@@ -50,6 +50,14 @@ class RoutedJob:
     def note_done(self, index: int) -> None:
         """That item has an outcome."""
         self.left[self._account_of[index]] -= 1
+
+    def take_on(self, indexes: Iterable[int]) -> None:
+        """These items are to be done, which were not before."""
+        for index in indexes:
+            account = self._account_of[index]
+            self.left[account] += 1
+            self._is_taken[index] = 0
+            self._next[account] = min(self._next[account], index)
 
     def stream(self, account: int) -> Stream:
         """Return the items of one account."""

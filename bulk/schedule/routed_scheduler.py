@@ -1,6 +1,6 @@
 """A scheduler some of whose jobs have their items apart by account: those of an App, by the owner of each item."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import anyio
 
@@ -19,7 +19,8 @@ class RoutedScheduler(Scheduler):
 
     Attributes:
         routed: such jobs, by number.
-        account_ended: is set, and another one takes its place, when an account has no items left or can't go on.
+        account_ended: is set, and another one takes its place, when an account has no items left, or more, or can't
+            go on.
     """
 
     def __init__(
@@ -109,6 +110,16 @@ class RoutedScheduler(Scheduler):
         for queue in self._queues_of.get(number, ())[1:]:  # the first one has been seen to
             queue.jobs -= 1
 
+    def take_on(self, number: int, indexes: Iterable[int]) -> None:
+        """These items of a job join; see `JobProgress.take_on`. Before `join`."""
+        if number in self.routed:
+            self.routed[number].take_on(indexes)
+
+    def join(self, parts: Iterable[Part]) -> None:
+        """Offer what this process has taken on."""
+        super().join(parts)
+        self._tell()
+
     def _offer(self, part: Part) -> None:
         number = part.job
         if number not in self.routed:
@@ -116,17 +127,23 @@ class RoutedScheduler(Scheduler):
             return
         routed, priority, stream = self.routed[number], self.priorities[number], self._streams(number)
         if stream is None:
-            self._place_all(number)
+            for first in part.lanes_of or (number,):
+                self._place_all(first, part.lanes)
         for account, queue in enumerate(self._queues_of[number]):
-            if stream is not None and not self.is_skipped[number]:
+            if stream is not None and not self.is_skipped[number] and not self._is_fed(number, account):
                 feed = Feed(number, routed.stream(account), self.progress[number].next_offered)
                 self._feeds[number, account] = feed
                 queue.tiers[priority].add(feed)
             queue.wake(routed.left[account])
 
-    def _place_all(self, number: int) -> None:
-        """Put every lane of a job where it belongs: a window of them might be of owners who are drained."""
-        for lane in self._window.all_of(number):
+    def _is_fed(self, number: int, account: int) -> bool:
+        """Return whether an account's items of a job are offered already: what has joined comes with them."""
+        feed = self._feeds.get((number, account))
+        return feed is not None and not feed.is_at_end
+
+    def _place_all(self, number: int, part: tuple[int, int] | None) -> None:
+        """Put every lane of a part where it belongs: a window of them might be of owners who are drained."""
+        for lane in self._window.all_of(number, part):
             self._place(lane)
 
     def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:

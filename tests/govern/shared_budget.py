@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -53,6 +53,9 @@ class Member:
     def __init__(self, store: Store, number: int) -> None:
         self.store, self.number = store, number
         self.deadline = SendDeadline(1e18)
+
+    def know(self, accounts: Iterable[Account], payers: Mapping[str, Sequence[Account]]) -> None:
+        """See `Peers`: there is one account."""
 
     async def lease(
         self, account: str, category: str, wish: Wish, now: float, late: float

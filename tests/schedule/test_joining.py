@@ -1,9 +1,13 @@
 """Items that join a running scheduler, as those of a worker do."""
 
+from array import array
+
 from bulk.manifest.manifest import Job
 from bulk.model import succeeded
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.queues import Part
+from bulk.schedule.routed_job import RoutedJob
+from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
 from tests.schedule.test_scheduler import ListIndex, ListStream, Write, take
 
@@ -90,3 +94,38 @@ def test_a_job_whose_needs_failed_is_skipped_for_what_joined() -> None:
     task = one.next_task()
     assert task is not None
     assert task.job.number == 1
+
+
+def of_each(one: RoutedScheduler) -> dict[str, list[int]]:
+    """By account what is offered now; each ends at once."""
+    found: dict[str, list[int]] = {}
+    for queue in one.queues.values():
+        while (work := one.take(queue)) is not None:
+            found.setdefault(queue.credential, []).append(work.entry.index)
+            one.ended(work, DONE, 1)
+    return found
+
+
+def test_items_of_an_app_join_by_owner() -> None:
+    """What joins goes to its account, of streams in any order and of lanes; an account that had nothing left has."""
+    for rows in ([], [(0, index, index) for index in range(12)]):
+        progress, board = [JobProgress(12, bytearray(2))], SharedBoard()
+        progress[0].leave_all()
+
+        def stream(_: int, is_laned: bool = bool(rows)) -> ListStream | None:
+            return None if is_laned else ListStream(0, 12)
+
+        one = RoutedScheduler([Job(0, "a", Write())], progress, stream, ListIndex(rows), 8, board)
+        owners = array("I", [index % 2 for index in range(12)])
+        one.route(0, RoutedJob(["app@x", "app@y"], owners, lambda: ListStream(0, 12)))
+        one.begin()
+        assert of_each(one) == {}
+        for mine in ([8, 9, 10], [2, 5], [0]):
+            progress[0].take_on(mine)
+            one.take_on(0, mine)
+            event = one.account_ended
+            one.join([Part(0, lanes_of=(0,), lanes=(1, 0))] if rows else [Part(0, mine[0], mine[-1] + 1)])
+            assert event.is_set()
+            wanted = {name: [n for n in mine if n % 2 == odd] for odd, name in enumerate(("app@x", "app@y"))}
+            assert of_each(one) == {name: indexes for name, indexes in wanted.items() if indexes}
+            assert [one.left_in(queue) for queue in one.own_queues] == [0, 0]

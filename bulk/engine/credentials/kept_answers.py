@@ -48,6 +48,9 @@ async def recognise(
         payer = payer or credential.identity or ("unknown" if account.name in pooled else "")
         if payer:
             payers.setdefault(payer, []).append(account)
+    if governor.peers is not None:  # what they share is by payer
+        governor.peers.know(governor.accounts.values(), payers)
+        return
     for accounts in payers.values():
         categories = {category for account in accounts for category in account.queues}
         join_payers(

@@ -34,7 +34,14 @@ if TYPE_CHECKING:
         metavar="[NAME=]SOURCE",
         multiple=True,
         help="Where a token is: env:NAME, file:PATH or command:PROGRAM. Repeatable. Default: env:BULK_TOKEN.",
-    )
+    ),
+    click.option(
+        "--credentials",
+        "credentials_file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="A YAML file with the part `credentials`: tokens, Apps, logins, pools.",
+    ),
 )
 def worker(
     *, store: str, base_urls: tuple[str, ...], folder: Path | None, lease_s: float, overrides: "Overrides"
@@ -48,13 +55,12 @@ def worker(
     with stored.opened(store, "worker"):
         pass
     from bulk.cluster.worker import Worker, WorkerSettings
-    from bulk.manifest.platform_section import base_url, credential_source
+    from bulk.manifest.platform_section import base_url
     from bulk.store import address
 
     try:
         platforms = [base_url(text, allow_insecure_http=False) for text in base_urls]
-        given = overrides.credentials or {"default": "env:BULK_TOKEN"}
-        credentials = {name: credential_source(source, Path.cwd()) for name, source in given.items()}
+        credentials = _sources(overrides)
     except ValueError as error:
         raise UsageError(f"bulk worker: {error}") from None
     if logging.getLogger().level > logging.INFO:
@@ -66,3 +72,23 @@ def worker(
         output.say(f"worker {one.name} waits for runs in {store}")
         event_loop.run(one.run)
     return 0
+
+
+def _sources(overrides: "Overrides") -> dict[str, str]:
+    """Return source by name: those of the file, and before these the ones of the command line.
+
+    Raises:
+        ManifestError: the file can't be used. ValueError: a source is none.
+    """
+    from bulk.flaws import Flaws
+    from bulk.manifest.credentials_section import credentials_in
+    from bulk.manifest.platform_section import credential_source
+    from bulk.manifest.settings import DEFAULT_SOURCE
+
+    found: dict[str, str] = {}
+    if overrides.credentials_file is not None:
+        flaws = Flaws()
+        found = credentials_in(Path(overrides.credentials_file), flaws)
+        flaws.raise_if_any()
+    found |= {name: credential_source(source, Path.cwd()) for name, source in overrides.credentials.items()}
+    return found or {"default": DEFAULT_SOURCE}
