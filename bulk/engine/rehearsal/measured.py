@@ -1,13 +1,15 @@
 """What earlier runs tell of a platform: how long an answer takes, for each operation, and how much was lost."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
 import orjson
 
+from bulk.engine.rehearsal.model_platform import COMMIT_S
 from bulk.ledger.view import LedgerView
 from bulk.operation import UnknownOperation, find
 from bulk.report.fold import fold
@@ -15,6 +17,12 @@ from bulk.report.fold import fold
 MOST_LINES = 20_000
 """Items of a job that are looked at (count): more tell nothing new."""
 LEAST_S = 0.0005
+OPENING_S = 0.5
+"""So long after the first one of a job, items still wait for connections to be made (seconds)."""
+ENOUGH = 10
+"""From so many later items on, the first ones are left out (count)."""
+EXTREME = 0.1
+"""Share of the items at either end that tell of something else: a wait for a budget, a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +30,15 @@ class Measured:
     """What was learnt.
 
     Attributes:
-        request_s: how long an answer takes, by operation (seconds, median).
+        request_s: how long an answer takes, by operation (seconds, mean). spread: its standard deviation, of the mean.
+        per_second: requests of the fastest job (count a second); None: none was seen.
         lost: share of the requests whose answer was lost.
         items, runs: what it was learnt from (counts).
     """
 
     request_s: dict[str, float] = field(default_factory=dict)
+    spread: dict[str, float] = field(default_factory=dict)
+    per_second: float | None = None
     lost: float = 0.0
     items: int = 0
     runs: int = 0
@@ -40,7 +51,9 @@ def measured(run_dirs: Sequence[Path]) -> Measured:
         RunDirectoryError: one can't be read.
     """
     request_s: dict[str, list[float]] = {}
+    spreads: dict[str, list[float]] = {}
     items = requests = lost = 0
+    fastest = 0.0
     for run_dir in run_dirs:
         view = LedgerView(run_dir)
         report = fold(view)
@@ -51,13 +64,34 @@ def measured(run_dirs: Sequence[Path]) -> Measured:
                 most = find(job.operation).most_requests
             except UnknownOperation:
                 continue
-            took = []
+            fastest = max(fastest, job.per_second * most)
+            took: list[tuple[str, float]] = []
             for line in islice(view.lines(job=job.name), MOST_LINES):
                 row = orjson.loads(line)
                 if row["attempts"] == 1 and row["outcome"] == "succeeded":
-                    took.append(row["elapsed_ms"] / 1_000.0 / most)
+                    took.append((row["started_at"], row["elapsed_ms"] / 1_000.0))
             items += len(took)
             if took:
-                request_s.setdefault(job.operation, []).append(statistics.median(took))
-    learnt = {name: max(LEAST_S, statistics.median(each)) for name, each in request_s.items()}
-    return Measured(learnt, lost / requests if requests else 0.0, items, len(run_dirs))
+                mean_s, spread_s = _usual(took)
+                mean_s -= 0.0 if find(job.operation).is_read else COMMIT_S
+                request_s.setdefault(job.operation, []).append(max(LEAST_S, mean_s / most))
+                spreads.setdefault(job.operation, []).append(spread_s / max(LEAST_S, mean_s) * most**0.5)
+    return Measured(
+        {name: statistics.median(each) for name, each in request_s.items()},
+        {name: statistics.median(each) for name, each in spreads.items()},
+        fastest or None,
+        lost / requests if requests else 0.0,
+        items,
+        len(run_dirs),
+    )
+
+
+def _usual(took: Iterable[tuple[str, float]]) -> tuple[float, float]:
+    """Return how long an item takes that began at these times (seconds, mean and standard deviation), without the ones
+    that made connections and those that took unusually long."""
+    rows = sorted((datetime.fromisoformat(began).timestamp(), seconds) for began, seconds in took)
+    later = [seconds for began, seconds in rows if began > rows[0][0] + OPENING_S]
+    found = sorted(later if len(later) >= ENOUGH else [seconds for _, seconds in rows])
+    out = int(len(found) * EXTREME)
+    kept = found[out : len(found) - out]
+    return statistics.fmean(kept), statistics.pstdev(kept)

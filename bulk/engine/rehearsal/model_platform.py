@@ -16,8 +16,10 @@ from bulk.model import ErrorCode, Failure, FailureKind, Reply, Request
 LOST = "drop-after"
 UNAVAILABLE = "unavailable"
 FAULTS = (LOST, UNAVAILABLE)
+COMMIT_S = 0.004
+"""How long the disk takes to make a group durable (seconds)."""
 JITTER = 0.3
-"""How far latencies spread around their mean, of the mean."""
+"""How far latencies spread around their mean, of the mean, where that was not learnt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +75,17 @@ class Model:
 
     Attributes:
         budgets: by category; a category without one is not limited.
-        read_s, write_s: how long an answer takes, by operation (seconds).
+        answer_s: how long an answer takes, by operation (seconds). spread: its standard deviation, of the mean.
         default_s: for all else (seconds).
         commit_s: how long the disk takes to make a group durable (seconds).
         faults: shares of the requests, by kind: an answer that is lost after the effect, a 503.
     """
 
     budgets: Mapping[str, ModelBudget]
-    read_s: Mapping[str, float] = field(default_factory=dict)
-    write_s: Mapping[str, float] = field(default_factory=dict)
+    answer_s: Mapping[str, float] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
     default_s: float = 0.1
-    commit_s: float = 0.004
+    commit_s: float = COMMIT_S
     faults: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -131,7 +133,7 @@ class ModelWire:
             return self._limits(token)
         if request.path == "/user":  # whose the token is, nobody knows
             return Reply(status=404, headers={})
-        _, category, operation, kind, key = request.path.split("/", 4)
+        _, category, operation, _, key = request.path.split("/", 4)
         self.requests[category] = self.requests.get(category, 0) + 1
         fault = self._fault()
         now = clock.now()
@@ -145,8 +147,9 @@ class ModelWire:
             headers |= self._told(category, window, now)
             if not is_let:
                 return Reply(status=403, headers=headers, body={"message": "API rate limit exceeded"})
-        learnt = (model.write_s if kind == "write" else model.read_s).get(operation, model.default_s)
-        await clock.sleep(learnt * (1.0 + JITTER * (self._dice.expovariate(1.0) - 1.0)))
+        usual_s = model.answer_s.get(operation, model.default_s)
+        spread = min(1.0, model.spread.get(operation, JITTER))
+        await clock.sleep(usual_s * (1.0 + spread * (self._dice.expovariate(1.0) - 1.0)))
         if fault == LOST:
             self._applied.add(key)
             return Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="lost")
@@ -168,7 +171,7 @@ class ModelWire:
             return None
         window = self.windows.get((token, category))
         if window is None:
-            ends_at = None if budget.ends_in_s is None else now + budget.ends_in_s
+            ends_at = None if budget.ends_in_s is None else float(round(now + budget.ends_in_s))
             window = self.windows[token, category] = ModelWindow(budget, ends_at, budget.limit - budget.remaining)
         window.roll(now)
         return window

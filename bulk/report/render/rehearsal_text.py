@@ -6,6 +6,9 @@ from typing import Any
 from bulk.report.render.formatting import count, counted, duration
 from bulk.report.render.terminal import aligned, line_of, safe
 
+FASTER = 2.0
+"""So many times the highest rate that was seen is more than a trial's beginning explains."""
+
 
 def lines(found: Any) -> Iterator[str]:
     """Yield the lines of a `Rehearsed`."""
@@ -16,7 +19,12 @@ def lines(found: Any) -> Iterator[str]:
     yield f"ends after {duration(course.ends_s)}{span}"
     if course.exit_code:
         yield f"it would not end well (exit {course.exit_code}): {safe(course.why, 200)}"
-    if course.limit == "latency":
+    if course.limit == "latency" and found.seen is not None and course.per_second > FASTER * found.seen:
+        yield (
+            f"limit: perhaps the platform's own speed: {course.per_second:,.0f} requests a second are more than the "
+            f"{found.seen:,.0f} that earlier runs have seen, and the run may end later"
+        )
+    elif course.limit == "latency":
         yield "limit: the time that answers take, and what goes one at a time"
     else:
         spare = f", {counted(course.to_spare, 'request')} to spare in the last" if course.to_spare is not None else ""

@@ -3,12 +3,16 @@
 import base64
 import itertools
 import json
+import random
 import signal
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bulk.clock import Clock
 from tests.e2e.support.platform import Home, Ran, Served, served, wait_for
 
 FLEET = {"organization": "acme-fleet", "count": 200, "readme_bytes": 100}
@@ -39,7 +43,7 @@ def manifest(home: Home, sandbox: Served, count: int, wrong: set[int] = frozense
     """One job over `items`."""
     home.folder.mkdir(exist_ok=True)
     home.lines("items.jsonl", items(count, wrong))
-    limits = {"waves": [1, "5%", "25%", "rest"], **limits}
+    limits = {"waves": [1, "5%", "25%", "rest"], "settle": "1s", **limits}
     jobs = {"files": {"operation": "contents.put", "items": "items.jsonl"}}
     home.manifest(sandbox.base_url, jobs, limits=limits)
 
@@ -60,8 +64,8 @@ def puts(sandbox: Served) -> list[int]:
 
 @pytest.mark.timeout(240)
 def test_a_mistake_touches_one_item(tmp_path: Path, home: Home) -> None:
-    """A wrong value in every item: one was tried; a wrong value in a few: stopped in the wave that they are in, and it
-    goes on where that is accepted."""
+    """A wrong value in every item: one was tried; in 3% of them: stopped in the second wave, and it goes on where that
+    is accepted."""
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
         manifest(home, sandbox, 400, set(range(400)), errors={"not_found": 0})
         ran = home.run(*RUN)
@@ -70,15 +74,17 @@ def test_a_mistake_touches_one_item(tmp_path: Path, home: Home) -> None:
         assert home.run(*RUN).exit_code == 3
         assert len(home.results("run")) == 1
 
-        manifest(home, sandbox, 400, {5, 60}, errors={"not_found": "2%"})
+        mistakes = set(range(5, 400, 33))  # in 3% of the items
+        manifest(home, sandbox, 400, mistakes, errors={"not_found": "2%"})
         few = (*RUN[:3], "few", *RUN[4:])
         ran = home.run(*few)
         assert (ran.exit_code, "wave 2 of 4" in said(ran)) == (3, True), ran.err
         assert max(puts(sandbox)) < 21
-        ran = home.run(*few, "--accept-wave", "2")
+        accepted = [word for wave in "234" for word in ("--accept-wave", wave)]
+        ran = home.run(*few, *accepted)
         assert (ran.exit_code, len(home.results("few"))) == (1, 400), ran.err
         journal = puts(sandbox)
-        assert sorted(journal) == sorted(set(range(400)) - {5, 60})
+        assert sorted(journal) == sorted(set(range(400)) - mistakes)
         bounds = [1, 21, 121, 400]
         places = {number: place for place, number in enumerate(journal)}
         for first, second in itertools.pairwise(bounds):
@@ -118,6 +124,32 @@ def test_a_killed_wave_goes_on(tmp_path: Path, home: Home) -> None:
         journal = puts(sandbox)
         assert (sorted(journal), set(journal[:20])) == (list(range(200)), set(range(20)))
         assert set(journal[:80]) == set(range(80))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(500)
+def test_a_mistake_among_a_hundred_thousand(tmp_path: Path, home: Home, figure: Callable[[str], None]) -> None:
+    """In every item: one is touched, and it ends with 3 within 2 s of the first request; in 3%: in the second or third
+    wave."""
+    count, waves = 100_000, [1, "1%", "10%", "rest"]
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        manifest(home, sandbox, count, set(range(count)), waves=waves, errors={"not_found": 0})
+        ran = home.run(*RUN, timeout_s=200)
+        ended = Clock().now()
+        assert (ran.exit_code, len(home.results("run"))) == (3, 1), ran.err
+        sent = [line for line in sandbox.journal() if line["path"].rpartition("/")[2] == "f0.txt"]
+        took_s = ended - datetime.fromisoformat(sent[0]["at"]).timestamp()
+        figure(f"wrong in all {count:,} items: 1 touched, exit 3 after {took_s:.2f} s")
+        touched = {line["path"] for line in sandbox.journal() if "/contents/" in line["path"]}
+        assert (len(touched), took_s < 2.0) == (1, True)
+
+        mistakes = set(random.Random(3).sample(range(count), count * 3 // 100))
+        manifest(home, sandbox, count, mistakes, waves=waves, errors={"not_found": "2%"})
+        ran = home.run(*RUN[:3], "few", *RUN[4:], timeout_s=200)
+        figure(
+            f"wrong in 3% of {count:,}: {said(ran).partition('wave ')[2][:90]}; {len(home.results('few')):,} touched"
+        )
+        assert (ran.exit_code, "wave 2 of 4" in said(ran) or "wave 3 of 4" in said(ran)) == (3, True), ran.err
 
 
 @pytest.mark.parametrize(
