@@ -14,8 +14,9 @@ from tests.e2e.support.platform import BULK
 
 COMMANDS = [
     "run", "plan", "rehearse", "approve", "check", "status", "report", "runs", "watch", "serve", "pause", "resume",
-    "stop", "set", "retry", "diff", "audit", "schedule", "tables", "sql", "undo", "verify", "operations", "rate-limit", "credentials",
-    "login", "init", "examples", "store", "worker", "submit", "export", "forget", "sandbox", "demo", "completion",
+    "stop", "set", "retry", "diff", "audit", "schedule", "tables", "sql", "undo", "verify", "operations",
+    "rate-limit", "credentials", "login", "init", "examples", "store", "worker", "submit", "export", "forget",
+    "sandbox", "demo", "completion",
 ]  # fmt: skip
 PARTS = {"audit": ("night",), "credentials": ("check",), "store": ("init",)}
 """Commands that have commands of their own, and one of those."""

@@ -62,8 +62,8 @@ def serve(
 ) -> int:
     """Serve a page of the runs and audits below DIR.
 
-    Runs are steered there. It listens on loopback only. The first line on standard output is the address, with the key that opens it; each
-    start has a new one. Runs are only read: this command may end at any time. Ctrl-C ends it.
+    Runs are steered there. It listens on loopback only. The first line on standard output is the address, with the key
+    that opens it; each start has a new one. Runs are only read: this command may end at any time. Ctrl-C ends it.
     """
     import platformdirs
 
