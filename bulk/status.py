@@ -89,6 +89,7 @@ class WaitKind(StrEnum):
     NEEDS = "needs"  # another job, or a valid token, comes first
     PAUSED = "paused"  # somebody paused the run
     DISK = "disk"  # what has ended is written first
+    GATE = "gate"  # the next wave begins after a while
 
 
 class Wait(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
 from bulk.engine.engine_room import ASK_LIMITS
-from bulk.engine.execution import MANIFEST, beside, check_items, credentials_of, execute
+from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunDirectoryError, RunStopped
@@ -36,6 +36,7 @@ from bulk.platform.classification import Limits, VerdictKind, classify, date_fro
 from bulk.platform.transport import Transport
 from bulk.report.record import Report
 from bulk.status import BucketStatus, Display, Silence
+from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import DIRECTORY_MODE
 
 __all__ = [

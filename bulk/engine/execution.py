@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import anyio
 import anyio.from_thread
@@ -54,10 +54,8 @@ from bulk.report.fold import Report, fold, tally_of_a_running
 from bulk.report.report_files import write_reports
 from bulk.report.tally import Tally
 from bulk.status import Display, JobStatus, RunStatus
-from bulk.storage.disk_threads import Disk
+from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import replacing
-
-T = TypeVar("T")
 
 MANIFEST = "manifest.yaml"
 """The copy of the manifest in a run directory."""
@@ -257,13 +255,6 @@ def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
     """Write where the run comes from, and bind all parts to the ledger."""
     _name(ledger.run_dir, origin, manifest)
     ledger.bind_parts()
-
-
-async def beside(disk: Disk, call: Callable[[], T]) -> T:
-    """Return what `call` returns; it blocks for so long that it must not hold the event loop."""
-    found: list[T] = []
-    await disk(lambda: found.append(call()))
-    return found[0]
 
 
 def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, AnyCredential]:

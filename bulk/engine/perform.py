@@ -11,8 +11,10 @@ from bulk.execute.resume_state import ResumeState
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.protocol import RunLedger
 from bulk.platform.auth.app_credential import AnyCredential
+from bulk.report.render.formatting import duration
 from bulk.report.tally import Tally
 from bulk.status import Display
+from bulk.storage.disk_threads import beside
 
 
 async def perform(
@@ -54,6 +56,7 @@ async def perform_waves(
         found: reads from the ledger what has ended so far. attach: is given each run before it begins.
     """
     around.began_at = around.clock.monotonic()
+    around.opens_at = budgets.waits_until(around.clock)
     around.judge = budgets.note if budgets.is_wanted else None
     before: Run | None = None
     while True:
@@ -76,8 +79,8 @@ async def perform_waves(
             ended = Ended(reason.exit_code, str(reason))
             break
         if budgets.limits.gate_after_s:
-            display.note(f"the next wave begins in {budgets.limits.gate_after_s:,.0f} s")
-            await around.clock.sleep(budgets.limits.gate_after_s)
+            display.note(f"the next wave begins in {duration(budgets.limits.gate_after_s)}")
+            around.opens_at = await beside(around.disk, lambda: budgets.wait(around.clock))
     return await _finished(run, ledger, around, ended, failure)
 
 

@@ -21,6 +21,7 @@ from bulk.bundle.checked import Checked
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain, scheduler_for
 from bulk.engine.engine_room import EngineRoom
 from bulk.engine.failure_limit import exceeded
+from bulk.engine.migrations.gates import wait_for_gate
 from bulk.engine.status.snapshot import Snapshot
 from bulk.engine.status.warnings import FailureWarnings
 from bulk.engine.surroundings import Ended, Surroundings
@@ -327,6 +328,7 @@ class Run:
         async with anyio.create_task_group() as services:
             services.start_soon(self._drain_when_stopped)
             self._room.serve(services)
+            await wait_for_gate(self._around.opens_at, self._clock, self._room.sender.wait_reasons, self._room.draining)
             with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:
                     has_superseded = any(check.superseded for check in self._checked.jobs)

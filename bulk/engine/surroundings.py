@@ -46,7 +46,8 @@ class Surroundings:
         approve: is asked before a run begins; None: it just begins.
         peers, board: where other workers share the budgets, or the run.
         accepted_waves: waves that go on although they are over a budget. judge: hears how each item ended; returns why
-            the run has to stop. began_at: when the first wave began (monotonic); None: there are none.
+            the run has to stop. began_at: when the first wave began (monotonic); None: there are none. opens_at: nothing
+            is sent before (monotonic).
         is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
     """
 
@@ -67,6 +68,7 @@ class Surroundings:
     is_preview: bool = False
     accepted_waves: frozenset[int] = frozenset()
     began_at: float | None = None
+    opens_at: float = 0.0
     judge: Callable[[Job, Outcome], BulkError | None] | None = None
     planned: Planned | None = None
 

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import anyio
 import anyio.lowlevel
+
+T = TypeVar("T")
 
 Disk: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
 """Runs a blocking function elsewhere; a simulation runs it in place."""
@@ -39,3 +41,10 @@ async def thread_disk(call: Callable[[], None]) -> None:
     await anyio.lowlevel.checkpoint_if_cancelled()
     with anyio.CancelScope(shield=True):
         await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+
+
+async def beside(disk: Disk, call: Callable[[], T]) -> T:
+    """Return what `call` returns; it blocks for so long that it must not hold the event loop."""
+    found: list[T] = []
+    await disk(lambda: found.append(call()))
+    return found[0]

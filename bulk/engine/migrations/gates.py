@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import anyio
 import msgspec
 
+from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
@@ -33,10 +36,12 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         opened: the last wave that may begin where the gate is manual (number).
         accepted: waves that go on although they were over a budget (numbers).
+        opens_at: when the wave may begin that comes after those that were judged (UTC epoch seconds).
     """
 
     opened: int = 1
     accepted: frozenset[int] = frozenset()
+    opens_at: float = 0.0
 
 
 def read_gates(run_dir: Path) -> Gates:
@@ -54,14 +59,20 @@ def read_gates(run_dir: Path) -> Gates:
         raise RunDirectoryError(f"{path} can't be read: {error}; delete it: only the first wave is open then") from None
 
 
-def decide(run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozenset()) -> None:
-    """Write down that waves up to `opened` may begin, and that these go on.
+def decide(
+    run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozenset(), opens_at: float | None = None
+) -> None:
+    """Write down that waves up to `opened` may begin, that these go on, and when the next one begins.
 
     Raises:
         BulkError: it can't be written.
     """
     found = read_gates(run_dir)
-    decided = Gates(opened=max(found.opened, opened), accepted=found.accepted | accepted)
+    decided = Gates(
+        opened=max(found.opened, opened),
+        accepted=found.accepted | accepted,
+        opens_at=found.opens_at if opens_at is None else opens_at,
+    )
     if decided == found:
         return
     try:
@@ -69,6 +80,14 @@ def decide(run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozens
             file.write(msgspec.json.encode(decided) + b"\n")
     except OSError as error:
         raise unusable(run_dir, error) from error
+
+
+async def wait_for_gate(opens_at: float, clock: Clock, reasons: WaitReasons, draining: anyio.Event) -> None:
+    """Return when the gate opens (monotonic), or the run is stopped before; meanwhile its status says so."""
+    seconds = opens_at - clock.monotonic()
+    if seconds > 0.0:
+        with reasons.told(WaitReason.GATE, seconds, clock.monotonic()), anyio.move_on_after(seconds):
+            await draining.wait()
 
 
 class ClosedGate(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +178,17 @@ class WaveBudgets:
             f"wave {wave.number} of {wave.of} of {job.name} stopped: {count:,} {code} of {items:,} items, {most:,} "
             f"allowed; go on with --accept-wave {wave.number}"
         )
+
+    def wait(self, clock: Clock) -> float:
+        """The next wave begins `limits.gate_after_s` from now, also when this process dies; blocks. Returns when
+        (monotonic)."""
+        decide(self.run_dir, opens_at=clock.now() + self.limits.gate_after_s)
+        return clock.monotonic() + self.limits.gate_after_s
+
+    def waits_until(self, clock: Clock) -> float:
+        """Return until when a process that begins has to wait (monotonic), by what `wait` wrote down."""
+        left_s = min(self.gates.opens_at - clock.now(), self.limits.gate_after_s)
+        return clock.monotonic() + left_s
 
     def closed(self, progress: Sequence[JobProgress]) -> BulkError | None:
         """Return which gate is closed, where nothing more can be offered; None where a next wave may begin."""

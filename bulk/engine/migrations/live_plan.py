@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from bulk.engine.execution import beside, check_items, execute
+from bulk.engine.execution import check_items, execute
 from bulk.engine.identity import identity_of
 from bulk.engine.migrations.plan_file import JobSeen, PlanFile, packed, sealed
 from bulk.engine.origin import Origin
@@ -27,6 +27,7 @@ from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import OutcomeKind
 from bulk.report.tally import label
 from bulk.status import Display, Silence
+from bulk.storage.disk_threads import beside
 
 _NO_DIGEST = bytes(16).hex()
 

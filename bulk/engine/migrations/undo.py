@@ -16,7 +16,7 @@ from typing import BinaryIO
 import msgspec
 
 from bulk.capabilities import FileBefore, Irreversible
-from bulk.engine.execution import MANIFEST, beside
+from bulk.engine.execution import MANIFEST
 from bulk.engine.migrations import undo_items
 from bulk.engine.migrations.file_bytes import READS, SAVED, read_bytes, section_of
 from bulk.engine.migrations.undo_items import Taken
@@ -29,6 +29,7 @@ from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.redaction import redact
 from bulk.status import Display
+from bulk.storage.disk_threads import beside
 
 HISTORY_GONE = "its bytes can't be read any more: the commit before is not in the branch's history"
 

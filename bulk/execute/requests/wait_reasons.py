@@ -25,6 +25,7 @@ class WaitReason(StrEnum):
     UNEXPLAINED = "next try after a refusal without a reason"
     READ = "next try of a read"
     LOOK = "next look at what takes its time"
+    GATE = "gate of the next wave"
 
 
 KINDS: Mapping[WaitReason, WaitKind] = MappingProxyType(
@@ -36,6 +37,7 @@ KINDS: Mapping[WaitReason, WaitKind] = MappingProxyType(
         WaitReason.UNEXPLAINED: WaitKind.RETRY_AFTER,
         WaitReason.READ: WaitKind.RETRY_AFTER,
         WaitReason.LOOK: WaitKind.POLL_INTERVAL,
+        WaitReason.GATE: WaitKind.GATE,
     }
 )
 

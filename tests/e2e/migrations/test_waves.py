@@ -109,6 +109,31 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
 
 
 @pytest.mark.timeout(240)
+def test_a_gate_that_opens_by_itself(tmp_path: Path, home: Home) -> None:
+    """It keeps its time, stopped and killed meanwhile as well; a stop ends the wait, and the status says what is
+    waited for."""
+
+    def is_waiting() -> bool:
+        found = home.run("status", "run", "--json")
+        return found.exit_code == 0 and '"kind":"gate"' in found.out.replace(" ", "")
+
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        manifest(home, sandbox, 3, gate={"after": "10s"}, waves=[1, "rest"])
+        with home.running(*RUN) as process:
+            wait_for(is_waiting, process)
+            assert home.run("stop", "run").exit_code == 0
+            process.communicate(timeout=8)
+            assert (process.returncode, puts(sandbox)) == (3, [0])
+        with home.running(*RUN) as process:
+            wait_for(is_waiting, process)
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=20)
+        assert (home.run(*RUN).exit_code, sorted(puts(sandbox))) == (0, [0, 1, 2])
+        sent = [datetime.fromisoformat(line["at"]) for line in sandbox.journal() if line["method"] == "PUT"]
+        assert (sent[1] - sent[0]).total_seconds() >= 9.5
+
+
+@pytest.mark.timeout(240)
 def test_a_killed_wave_goes_on(tmp_path: Path, home: Home) -> None:
     """Killed in each of three waves: the next one begins only after it; each file once."""
     with served(
