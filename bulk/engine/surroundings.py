@@ -46,8 +46,8 @@ class Surroundings:
         approve: is asked before a run begins; None: it just begins.
         peers, board: where other workers share the budgets, or the run.
         accepted_waves: waves that go on although they are over a budget. judge: hears how each item ended; returns why
-            the run has to stop. began_at: when the first wave began (monotonic); None: there are none. opens_at: nothing
-            is sent before (monotonic).
+            the run has to stop. began_at: when the first wave began (monotonic); None: there are none.
+            opens_at: nothing is sent before (monotonic).
         is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
     """
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster, cluster
 from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
-from tests.e2e.support.platform import Process
+from tests.e2e.support.platform import Process, wait_for
 
 WORK = Work(files=120, organizations=20, snapshots=20, refused=5)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "60")
@@ -77,6 +77,7 @@ def test_whatever_is_killed_the_same_command_goes_on(tmp_path: Path) -> None:
             assert "was ended by signal 9; another one takes its place" in (ended(command)[1])
         with made.home.running(*RUN) as command:
             made.wait_for_effects(90)
+            wait_for(lambda: len(processes(made)["workers"]) == 2, command)  # what was killed may have had 90 already
             command.send_signal(signal.SIGINT)
             code, err = ended(command)
             assert code == 130, err

@@ -20,7 +20,7 @@ LIMITS = {"request_timeout": 5, "settle": 2, "concurrency": 4}
 ITEMS = 6
 
 PLACES: dict[str, tuple[Any, str]] = {
-    "an item is made ready": (ItemRunner, "complete"),
+    "an item is made ready": (ItemRunner, "_completed"),
     "an answer is read": (Transport, "_answer"),
     "an outcome is handed over": (Recorder, "record"),
     "a group is committed": (Ledger, "commit"),
