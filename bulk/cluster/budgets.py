@@ -37,6 +37,9 @@ MOST_ACCOUNTS = 1 << 20
 UNKNOWN_PAYER = "unknown"
 """Who pays for tokens of which the platform does not say it."""
 
+ASKED_IN = "core"
+"""The category in which it is asked whose a token is."""
+
 FROZEN_S = 60.0
 """So long others believe that a token was refused (seconds)."""
 
@@ -83,6 +86,7 @@ class StorePeers:
         self._keys: dict[str, str] = {}
         self._payers: dict[str, str] = {}
         self._holders: dict[str, int] = {}
+        self._unleased: dict[str, int] = {}
         self._there: set[str] = set()
         self._reserve, self._patience_s, self._now = reserve, patience_s, now
         self.deadline = SendDeadline(0.0)
@@ -101,6 +105,8 @@ class StorePeers:
                 names = [account.name for account in mine]
                 whose = _tag(" ".join(sorted(self._keys[name] for name in names))) if payer == UNKNOWN_PAYER else payer
                 self._payers |= dict.fromkeys(names, f"payer {whose}")
+        # each was asked for once, outside of all budgets, to find that out
+        self._unleased = {self._payers[mine[0].name]: len(mine) for mine in payers.values()}
         # each account gives account of what it holds itself, also where several are of one payer
         self._holders = {name: self._worker * MOST_ACCOUNTS + place for place, name in enumerate(self._keys)}
 
@@ -133,6 +139,8 @@ class StorePeers:
                 return (unlimited(wish) if wish.is_unlimited else Lease()), None
             shared, at = decoded(found[0]), found[1]
             shared.write_off(at, self._patience_s)
+            if category == ASKED_IN:
+                shared.spend(self._unleased.pop(row[1], 0))
             lease = shared.lease(self._holders[account], wish, now, late, at)
             connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
         return lease, shared.bucket

@@ -51,7 +51,7 @@ def test_tokens_of_one_user_are_one_payer(store_text: str, tmp_path: Path) -> No
     sources: dict[str, Any] = {name: f"file:{name}.txt" for name in members}
     home.write("credentials.yaml", json.dumps({**sources, "readers": {"pool": members}}))
     with served(tmp_path / "platform", "--rate-limit", "core=31/90", seed=SEED) as platform:
-        items = [{"owner": "fleet", "repo": f"repo-{number:05d}"} for number in range(75)]
+        items = [{"owner": "fleet", "repo": f"repo-{number:05d}"} for number in range(62)]
         jobs = {"reads": {"operation": "readme.get", "credential": "readers", "items": items}}
         home.manifest(platform.base_url, jobs, limits={"concurrency": 4, "request_timeout": "5s"})
         options = ("--store", store_text, "--base-url", platform.base_url, "--credentials", "credentials.yaml")

@@ -163,6 +163,12 @@ class SharedBucket:
         hold.until = at + HOLD_S
         return Lease(count, bucket.window, hold.number, bucket.reset_at - END_S, slot_at, per_second)
 
+    def spend(self, requests: int) -> None:
+        """Count requests that were sent without a token."""
+        requests = max(0, min(requests, self.bucket.free))
+        self.bucket.free -= requests
+        self.bucket.sent += requests
+
     def _settle(self, worker: int, wish: Wish) -> None:
         bucket = self.bucket
         hold = self.holds.get(worker)
