@@ -100,6 +100,27 @@ class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
         return not self.is_window_seen and (self.most_windows or 0) > 2
 
 
+class PayerPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several payers of a credential: a member of a pool, or an installation of an App.
+
+    Attributes:
+        payer: the member's name, or the account in which the App is installed.
+        requests: that it pays for (count); None: whichever member of the pool has something left pays.
+        limit, remaining: requests of a window, left in this one (count).
+        reset_at: end of this window (UTC epoch seconds); None where unknown.
+        hourly: requests that its limit allows in an hour (count).
+    """
+
+    credential: str
+    payer: str
+    category: str
+    requests: int | None
+    limit: int
+    remaining: int | None
+    reset_at: float | None
+    hourly: int
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The whole run.
 
@@ -112,6 +133,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         latency_s: from a request to its answer, as the prediction takes it (seconds).
         notes: sentences to read before it is run.
         saved: of all jobs together.
+        payers: of credentials that have several, in the manifest's order.
     """
 
     name: str
@@ -132,6 +154,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     lossy_finish_at: float | None = None
     lossy_share: float = 0.0
     latency_s: float = 0.0
+    payers: tuple[PayerPlan, ...] = ()
 
 
 def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, latency_s: float = LATENCY_S) -> Plan:

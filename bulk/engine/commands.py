@@ -19,12 +19,14 @@ from bulk.bundle.checked import source_path
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
+from bulk.engine.credentials.payers import budgets_of, find_payers
 from bulk.engine.engine_room import ASK_LIMITS
 from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunDirectoryError, RunStopped
 from bulk.forecast import window_length
+from bulk.govern.accounts import CredentialSource
 from bulk.govern.server_clock import ServerClock
 from bulk.items.sources import STDIN
 from bulk.ledger.directory import unusable
@@ -180,7 +182,8 @@ def _refuse_unread_stdin(manifest: Manifest, run_dir: Path) -> None:
 async def plan_manifest(
     path: Path, *, overrides: Overrides, environ: Mapping[str, str], stdin: BinaryIO | None = None
 ) -> Plan:
-    """Check a manifest and say what it costs and when it would end; sends nothing but `GET /rate_limit`.
+    """Check a manifest and say what it costs and when it would end; sends nothing but `GET /rate_limit`, and for pools
+    and Apps what finds their payers.
 
     Where the end depends on the length of a window that nobody has seen, and this one ends within `LOOK_S`, it waits
     for the next one, which shows its length.
@@ -195,13 +198,16 @@ async def plan_manifest(
         used = sorted({job.credential for job in manifest.jobs})
         categories = {(job.credential, job.operation.category) for job in manifest.jobs}
         credentials = credentials_of(manifest, environ, clock)
+        payers = await find_payers(checked, credentials, Path(workspace), clock)
 
         async def planned() -> Plan:
             plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
-            asked = [name for name in used if name in plain]
-            told = await _ask_limits(manifest.platform, plain, asked, clock, asks=LATENCY_ASKS)
+            sources = {**{name: plain[name] for name in used if name in plain}, **payers.sources}
+            told = await _ask_limits(manifest.platform, sources, list(sources), clock, asks=LATENCY_ASKS)
             needed = [bucket for bucket in told.buckets if (bucket.credential, bucket.category) in categories]
-            return plan(checked, needed, clock.now(), latency_s=told.latency_s)
+            joined, shown = budgets_of(payers, told.buckets, clock.now())
+            found = plan(checked, [*needed, *joined], clock.now(), latency_s=told.latency_s)
+            return msgspec.structs.replace(found, payers=shown, notes=(*found.notes, *payers.notes))
 
         found = await planned()
         resets = [bucket.reset_at - found.at for bucket in found.buckets if bucket.is_judged and bucket.reset_at]
@@ -257,7 +263,7 @@ class _Told:
 
 
 async def _ask_limits(
-    platform: Platform, sources: Mapping[str, Credential], names: Sequence[str], clock: Clock, *, asks: int = 1
+    platform: Platform, sources: Mapping[str, CredentialSource], names: Sequence[str], clock: Clock, *, asks: int = 1
 ) -> _Told:
     """Ask for each credential; for the first one `asks` times, and the one that opens the connection is not timed."""
     buckets: list[BucketStatus] = []

@@ -139,7 +139,7 @@ class AppRoutes:
                     f"credential {name!r}: job {job.name!r} makes its items from results, so that their owners are not "
                     "known before; give the App an installation: NUMBER"
                 )
-            owners = _Owners(job, partial(self._streams.stream, job.number))
+            owners = Owners(job, partial(self._streams.stream, job.number))
             await self._disk(partial(owners.look, self._checked.jobs[job.number].items))
             for owner, path in owners.paths.items():
                 if owner not in names:
@@ -176,7 +176,7 @@ def _identity(installation: Installation, wanted: Mapping[str, str] | None) -> s
     return f"{installation.id} {sorted(permissions.items())}"
 
 
-class _Owners:
+class Owners:
     """The owners of a job's items.
 
     Attributes:

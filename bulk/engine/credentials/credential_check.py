@@ -160,10 +160,8 @@ def _judged(job: Job, token: _Token) -> str:
     return YES
 
 
-async def _of_app(
-    credential: AppCredential, jobs: Sequence[Job], transport: Transport, clock: Clock
-) -> list[CredentialRow]:
-    credential.signer.check()
+def installations_of(credential: AppCredential, transport: Transport, clock: Clock) -> Installations:
+    """Return where an App is installed; each question raises RunStopped where the platform can't be reached."""
 
     async def send(request: Request, token: Secret) -> Reply | Failure:
         answer = await transport.send(request, token, None)
@@ -171,7 +169,14 @@ async def _of_app(
             raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
         return answer
 
-    where = Installations(App(credential.signer, send, clock, clock.now), clock)
+    return Installations(App(credential.signer, send, clock, clock.now), clock)
+
+
+async def _of_app(
+    credential: AppCredential, jobs: Sequence[Job], transport: Transport, clock: Clock
+) -> list[CredentialRow]:
+    credential.signer.check()
+    where = installations_of(credential, transport, clock)
     number = credential.spec.installation
     found = await where.every() if number is None else [await where.by_id(number)]
     installed = [each for each in found if each is not None]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bulk.check.plan import BucketPlan, JobPlan, Plan, Savings
+from bulk.check.plan import BucketPlan, JobPlan, PayerPlan, Plan, Savings
 from bulk.report.render.formatting import count, counted, duration, moment
 from bulk.report.render.terminal import (
     LEAST_COLUMNS,
@@ -17,11 +17,13 @@ from bulk.report.render.terminal import (
     wrapped,
 )
 
+_MOST_PAYERS = 5
 _MOST_JOBS = 60
 _MOST_NOTES = 30
 _LEAST_LANE = 20
 """Columns that the name of a lane and its count need, to say anything (count)."""
 _SENT = "as planned; nothing but GET /rate_limit was sent"
+_ASKED = "as planned; nothing was sent but what tells who pays, and GET /rate_limit"
 
 
 def render(plan: Plan, *, is_coloured: bool = False, columns: int = 80) -> str:
@@ -38,7 +40,7 @@ def render(plan: Plan, *, is_coloured: bool = False, columns: int = 80) -> str:
 
 
 def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
-    yield from headed(plan.name, _SENT, columns, ink, "dim")
+    yield from headed(plan.name, _ASKED if plan.payers else _SENT, columns, ink, "dim")
     yield from wrapped(plan.base_url, columns)
     yield ""
     requests = _span(plan.least_requests, plan.most_requests)
@@ -152,6 +154,28 @@ def _buckets(plan: Plan, columns: int) -> Iterator[str]:
         name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)
         wanted = _span(bucket.least_requests, bucket.most_requests)
         yield from wrapped(f"Budget {name}: {wanted} requests{_from(bucket, plan.at)}.", columns, "  ")
+        payers = [
+            payer for payer in plan.payers if (payer.credential, payer.category) == (bucket.credential, bucket.category)
+        ]
+        if payers:
+            hourly = count(sum(payer.hourly for payer in payers))
+            yield from wrapped(f"{counted(len(payers), 'payer')}, {hourly} requests an hour together:", columns, "  ")
+            for payer in sorted(payers, key=_shortest)[:_MOST_PAYERS]:
+                yield from wrapped(f"- {_paid(payer, plan.at)}", columns, "    ")
+            if len(payers) > _MOST_PAYERS:
+                yield f"  and {count(len(payers) - _MOST_PAYERS)} more"
+
+
+def _shortest(payer: PayerPlan) -> int:
+    """Return what is left of a payer's window when its requests were sent (count): who lacks most comes first."""
+    return (payer.remaining or 0) - (payer.requests or 0)
+
+
+def _paid(payer: PayerPlan, now: float) -> str:
+    wanted = "" if payer.requests is None else f"{counted(payer.requests, 'request')}; "
+    resets = f", resets {moment(payer.reset_at, now)}" if payer.reset_at is not None and payer.reset_at > now else ""
+    left = f"{count(payer.remaining or 0)} of {count(payer.limit)} left{resets}"
+    return f"{safe(payer.payer, 40)}: {wanted}{left}; {count(payer.hourly)} an hour"
 
 
 def _from(bucket: BucketPlan, now: float) -> str:
