@@ -13,12 +13,14 @@ from bulk.execute.combined_run import CombinedRun
 from bulk.execute.hand_over import HandOver
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import ItemTally, RequestContext
+from bulk.execute.selected_repositories import explained
 from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.pools import Pool
-from bulk.manifest.manifest import Job
-from bulk.model import ErrorCode, failed
+from bulk.manifest.manifest import Entry, Job
+from bulk.model import ErrorCode, Outcome, failed
+from bulk.operation import AnyOperation
 from bulk.schedule.queues import Queue, Work
 from bulk.schedule.scheduler import Scheduler
 
@@ -71,7 +73,8 @@ class Workers:
                     await self._work_combined(job, work, context)
                     continue
                 try:
-                    outcome = await self._item_runner.run(job.operation, work.entry, context)
+                    run = self._run_as_app if permit.queue.account.is_minted else self._item_runner.run
+                    outcome = await run(job.operation, work.entry, context)
                 except CredentialRefused as refusal:
                     if not refusal.is_gone or (tally.requests and not job.operation.is_read):
                         hand_over.abandoned(work, tally)
@@ -94,6 +97,10 @@ class Workers:
             return
         except (RunStopped, RunDirectoryError) as flaw:
             self._stop(flaw)
+
+    async def _run_as_app(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
+        account = context.queue.account
+        return await explained(await self._item_runner.run(operation, entry, context), entry, account)
 
     def _go_on_without(self, refusal: CredentialRefused, pool: Pool | None) -> None:
         """Let the other members of a pool go on; raises the refusal where there is none."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
+import anyio
+
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Effect, Reply, Request
@@ -40,6 +42,8 @@ class Installations:
         self.app, self._clock = app, clock
         self._by_login: dict[str, Installation] = {}
         self._missing: set[str] = set()
+        self._covered: dict[str, bool] = {}
+        self._looking = anyio.Lock()
         self._listed_at = -math.inf
 
     async def find(self, login: str, path: str = "") -> Installation | None:
@@ -75,6 +79,18 @@ class Installations:
         if self._clock.monotonic() - self._listed_at >= LIST_AGAIN_S:
             await self._list()
         return self._by_login.get(login.casefold())
+
+    async def covers(self, number: int, path: str) -> bool:
+        """Return whether an installation is for the repository of a path (`path_of`); True where that is not told."""
+        async with self._looking:
+            if path not in self._covered:
+                try:
+                    found = await self._get(path)
+                except (CredentialRefused, CredentialMissing):
+                    return True
+                told = _installation(found.body) if found.status == 200 else None
+                self._covered[path] = found.status != 404 and (told is None or told.id == number)
+        return self._covered[path]
 
     async def _list(self) -> None:
         self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
@@ -128,6 +144,10 @@ class InstallationSource:
         if self._secret is None:
             raise CredentialMissing(f"credential {self.name!r}: no token was minted yet")
         return self._secret
+
+    async def covers(self, owner: str, repo: str) -> bool:
+        """Return whether the installation is for a repository; asked once for each."""
+        return await self._where.covers(self.installation.id, path_of(owner, repo, ""))
 
     async def renew(self) -> bool:
         """Mint another token; False where the platform gives none, and `renewal_problem` says why."""

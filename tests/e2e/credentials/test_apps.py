@@ -26,9 +26,14 @@ SEED = {
             "installations": [
                 {"prefix": "org-", "count": 3, "each": 12},
                 {"organization": "acme-ops", "suspended": True},
+                {"organization": "acme-eng", "repositories": ["closed"]},
             ],
         }
-    ]
+    ],
+    "repositories": [
+        {"organization": "acme-eng", "name": name, "private": True, "files": {"README.md": "# A"}}
+        for name in ("closed", "other")
+    ],
 }
 SIGN = """
 import base64, sys
@@ -129,7 +134,8 @@ def test_each_installation_pays_for_its_own(home: Home, tmp_path: Path, keys) ->
         suspended = it.run([*readmes("org-1", count=1), {"owner": "acme-ops", "repo": "runbook"}], "suspended")
         assert suspended.exit_code == 4
         assert "suspended" in suspended.err
-        assert [line["outcome"] for line in it.results("suspended")] == ["succeeded"]
+        (other,) = it.results("suspended")
+        assert other["outcome"] in ("succeeded", "unchanged")
 
 
 def test_a_wrong_key_sends_nothing_else(home: Home, tmp_path: Path, keys) -> None:
@@ -175,3 +181,27 @@ def test_an_operation_that_takes_no_app(home: Home, tmp_path: Path, keys) -> Non
         assert ran.exit_code == 2
         assert "takes no tokens of Apps for license.get" in ran.err
         assert it.platform.requests() == []
+
+
+def test_a_repository_that_was_not_selected(home: Home, tmp_path: Path, keys) -> None:
+    """Where the App is installed for selected repositories, a private one of the others fails with that reason, and not
+    as if it were not there, `missing: ok` or not; it is looked up once. What is public is read all the same."""
+    with fleet(home, tmp_path / "platform", keys) as it:
+        items = [{"owner": "acme-eng", "repo": repo} for repo in ("closed", "other", "hello-world")]
+        jobs = {
+            name: {"operation": operation, "credential": "fleet", "items": about, **more}
+            for name, operation, about, more in (
+                ("reads", "readme.get", items, {}),
+                ("files", "contents.get", [{**items[1], "path": "README.md"}], {"missing": "ok"}),
+            )
+        }
+        about = {"base_url": it.platform.base_url, "credentials": {"fleet": {"app": it.app}}}
+        home.write("manifest.yaml", json.dumps({"version": 1, "platform": about, "jobs": jobs}))
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--progress", "none")
+        assert ran.exit_code == 1, ran
+        failed = [line for line in it.results() if line["outcome"] != "succeeded"]
+        assert [(line["item"]["repo"], line["error"]["code"]) for line in failed] == [("other", "forbidden")] * 2
+        assert all(
+            "for selected repositories, and other is none of them" in each["error"]["message"] for each in failed
+        )
+        assert len(it.platform.requests(path="/repos/acme-eng/other/installation")) == 1
