@@ -31,7 +31,7 @@ from bulk.audit.tables.writing import tables_of
 from bulk.bundle.checked import Checked
 from bulk.clock import iso_utc
 from bulk.engine.approval import Approve
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.errors import RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import COMPLETE, of_audit
 from bulk.ledger.database import LEDGER
 from bulk.ledger.view import LedgerView
@@ -46,6 +46,7 @@ DoRun: TypeAlias = Callable[[Path, Approve | None], Report]
 
 RESUME_WITHIN_S = 12 * 3_600.0
 MOST_NIGHTS = 30
+GOES_ON = "everything was read, and the same command goes on with this night and asks nothing again"
 SAME = "the run was begun with another manifest or other items"
 
 
@@ -99,6 +100,16 @@ def one_night(prepared: Prepared, history: History, run: DoRun, now: float, resu
     assert run_dir is not None
     if report.exit_code not in COMPLETE:
         return _not_compared(history, run_dir, report)
+    try:
+        return _judged(prepared, history, run_dir, report)
+    except OSError as error:
+        raise RunDirectoryError(f"{history.path}: {error.strerror}; {GOES_ON}") from error
+    except (RunDirectoryError, RunStopped) as error:
+        raise type(error)(f"{error}; {GOES_ON}") from error
+
+
+def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report) -> AuditResult:
+    """Write the tables of a night whose run is complete, compare it, judge it, and make it count."""
     view, at = LedgerView(run_dir), iso_utc(report.started_at.timestamp())
     tables = _tables(history, view, run_dir.name)
     good = [night for night in history.good() if night.run != run_dir.name]

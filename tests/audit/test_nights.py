@@ -4,12 +4,11 @@ import json
 import os
 import signal
 import sqlite3
-import sys
 
 import pytest
 
 from tests.audit.nights import ABSENT, FILES, POLICY, VAULT, Nights
-from tests.e2e.support.platform import BULK, Home, served, wait_for
+from tests.e2e.support.platform import Home, served, wait_for
 
 SEED = {
     "repositories": [
@@ -118,36 +117,6 @@ def test_an_audit_that_was_killed_goes_on(nights):
         assert ledger.execute("SELECT count(*) FROM epochs").fetchone()[0] == 2
 
 
-@pytest.mark.parametrize("step", ["_tables", "compare_night", "judge", "_keep"])
-def test_a_kill_between_steps_loses_nothing(nights, step, tmp_path):
-    """Killed after any step, the same command ends the same night, with the tables that it would have had."""
-    nights.home.write("killed.py", KILLED.format(step=step))
-    killed = nights.home.run_any([sys.executable, str(tmp_path / "killed.py")])
-    assert killed.exit_code == -signal.SIGKILL, killed.err
-    asked = len(nights.sandbox.requests())
-    assert nights.audit().exit_code == 0
-    assert len(nights.sandbox.requests()) == asked
-    (night,) = nights.history().nights
-    assert [row["n"] for row in nights.sql("SELECT count(*) AS n FROM contents_get")] == [3]
-    assert night.is_good
-
-
-KILLED = """
-import os, signal, sys
-from bulk.audit import audit
-from bulk.cli import main
-
-step = getattr(audit, "{step}")
-
-def killing(*given, **named):
-    step(*given, **named)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-audit.{step} = killing
-main(["audit", "files.yaml", "--progress", "none"])
-"""
-
-
 def test_audits_do_not_overlap(nights):
     """While one runs, another is refused with exit 5, or passes it by with exit 0, and sends nothing."""
     nights.items = [{"owner": "acme-fleet", "repo": f"repo-{number:05}", "path": "README.md"} for number in range(300)]
@@ -187,20 +156,6 @@ def test_people_are_told_once(nights):
     nights.audit()
     last = json.loads((nights.folder / "told.jsonl").read_text().splitlines()[-1])
     assert last["events"] == ["recovery"]
-
-
-def test_a_message_that_was_begun_is_not_sent_again(nights):
-    """Killed while it sends, nobody knows whether somebody was told: it is not told again, and said to be unknown."""
-    nights.home.write("told.sh", "cat >> told.jsonl; kill -9 $PPID")
-    nights.write(notify=[{"command": ["sh", "told.sh"]}])
-    assert nights.result("--no-notify")[0] == 0
-    nights.put(FILES[0], "Changed.\n")
-    killed = nights.home.run_any([*BULK, "audit", "files.yaml", "--progress", "none"])
-    assert killed.exit_code == -signal.SIGKILL
-    run = nights.history().nights[-1].run
-    ran = nights.home.run("audit", "notify", f"audits/files/runs/{run}")
-    assert "nobody knows whether" in ran.err
-    assert len((nights.folder / "told.jsonl").read_text().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

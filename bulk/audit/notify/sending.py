@@ -60,15 +60,24 @@ def notify(
             events = again(events)
         if not events:
             continue
-        mark = history.place(NOTIFIED, f"{result.night.run}-{name}", ".json")
-        if not _begin(mark, Note(state="sending", at=now, events=events), is_again=is_again):
+        note = Note(state="sending", at=now, events=events)
+        try:
+            mark = history.place(NOTIFIED, f"{result.night.run}-{name}", ".json")
+            if not _begin(mark, note, is_again=is_again):
+                continue
+        except OSError as error:  # told without a mark, it would be told again
+            yield f"{_shown(target)} was not told: {history.path / NOTIFIED}: {error.strerror}"
             continue
         page = str((history.path / PAGES / f"{result.night.run}.html").absolute())
         why = _send(target, message_of(result, target, events, page), environ, folder)
-        with replacing(mark) as file:
-            file.write(msgspec.json.encode(Note(state="failed" if why else "sent", at=now, events=events, why=why)))
         if why:
             yield f"{_shown(target)} was not told: {why}"
+        try:
+            with replacing(mark) as file:
+                state = "failed" if why else "sent"
+                file.write(msgspec.json.encode(msgspec.structs.replace(note, state=state, why=why)))
+        except OSError as error:
+            yield f"{mark}: {error.strerror}: what came of it can't be noted"
 
 
 def unsettled(history: History, run: str) -> list[str]:
@@ -141,11 +150,15 @@ def _begin(mark: Path, note: Note, *, is_again: bool) -> bool:
         descriptor = open_private(mark, flags)
     except FileExistsError:
         return False
-    with open(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(note))
-        file.flush()
-        os.fsync(file.fileno())
-    sync_directory(mark.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(note))
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(mark.parent)
+    except OSError:
+        mark.unlink(missing_ok=True)
+        raise
     return True
 
 

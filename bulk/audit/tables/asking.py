@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ TIME_LIMIT_S = 60.0
 WRITE_LIMIT_S = 3_600.0
 """How long tables may take to be written (seconds)."""
 
+_FILE = re.compile(r'Could not (write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
 _NOT_IN_PATHS = "*?[]{}"
 
 
@@ -115,4 +117,10 @@ def _error(kind: str, message: str, query: str) -> Exception:
         return QueryFlaw(query, text)
     if kind == "OutOfMemoryException":
         return RunStopped(f"there is not enough memory for the tables: {text.splitlines()[0]}")
-    return RunDirectoryError(f"the tables can't be made: {text.splitlines()[0]}")
+    return RunDirectoryError(f"the tables can't be made: {_of_disk(text)}")
+
+
+def _of_disk(text: str) -> str:
+    """Return in few words what DuckDB says of a file that can't be read or written."""
+    found = _FILE.search(text.replace('\\"', '"'))
+    return f"{found[2]}: {found[3]}; free some space there" if found else text.splitlines()[0]

@@ -1,7 +1,6 @@
 """Tables of many nights: how files are written and read, and what is asked over all of them."""
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from bulk.audit.tables import asking, statements
 from bulk.audit.tables.child import Task
 from bulk.audit.tables.columns import COMMON
 from bulk.audit.tables.writing import RunTables, write_parquet
+from bulk.errors import RunDirectoryError
 from bulk.storage.private_files import sync_directory
 
 MOST_IN_MEMORY = 200_000
@@ -44,16 +44,19 @@ def write_rows(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], pl
         RunDirectoryError: the disk is full, or a file can't be written.
     """
     part = _part(place)
-    with tempfile.NamedTemporaryFile(prefix="bulk-rows-", suffix=".jsonl") as file:
-        file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
-        file.flush()
-        kinds = ", ".join(f"{statements.name(name)}: {statements.text(kind)}" for name, kind in columns.items())
-        read = f"read_json({statements.text(file.name)}, format = 'newline_delimited', columns = {{{kinds}}})"
-        try:
-            asking.run(Task(statements=(statements.copy(f"SELECT * FROM {read}", str(part)),)))
-            _finish(part, place)
-        finally:
-            part.unlink(missing_ok=True)
+    given = part.with_suffix(".jsonl")
+    kinds = ", ".join(f"{statements.name(name)}: {statements.text(kind)}" for name, kind in columns.items())
+    read = f"read_json({statements.text(str(given))}, format = 'newline_delimited', columns = {{{kinds}}})"
+    try:
+        with given.open("wb") as file:
+            file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
+        asking.run(Task(statements=(statements.copy(f"SELECT * FROM {read}", str(part)),)))
+        _finish(part, place)
+    except OSError as error:
+        raise RunDirectoryError(f"{place}: {error.strerror}") from error
+    finally:
+        given.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 
 def tables_of_night(places: Mapping[str, Path], items: int) -> Task:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bulk.audit.history import History
     from bulk.audit.result import AuditResult
     from bulk.engine.approval import Approve
+    from bulk.manifest.audit_section import AuditSettings
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
@@ -107,11 +108,13 @@ def night(
             exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED))
             errors.say_how_to_go_on(_command(), exit_code)
             return exit_code
-        _print(result, kind, out)
-        if not no_notify:
-            _tell(result, history, manifest.resolve().parent, prepared.settings.notify)
-        if result.is_compared:
-            history.prune(prepared.settings.keep_runs, prepared.settings.keep_tables_s, now)
+        try:
+            _print(result, kind, out)
+        finally:  # the night counts, whatever can't be written now
+            if not no_notify:
+                _tell(result, history, manifest.resolve().parent, prepared.settings.notify)
+            if result.is_compared:
+                _prune(history, prepared.settings, now)
     if result.exit_code in RESUMABLE:
         errors.say_how_to_go_on(_command(), result.exit_code)
     return result.exit_code
@@ -189,18 +192,15 @@ def _print(result: "AuditResult", kind: str, out: Path | None) -> None:
     from bulk.audit.output import rendered
     from bulk.storage.private_files import replacing
 
-    content = rendered(result, kind)
+    with output.binary_out() as stdout:
+        stdout.write(rendered(result, kind if out is None else "text"))
     if out is None:
-        with output.binary_out() as stdout:
-            stdout.write(content)
         return
     try:
         with replacing(out) as file:
-            file.write(content)
+            file.write(rendered(result, kind))
     except OSError as error:
         raise RunDirectoryError(f"--out {out}: {error.strerror}") from error
-    with output.binary_out() as stdout:
-        stdout.write(rendered(result, "text"))
 
 
 def _tell(result: "AuditResult", history: "History", folder: Path, targets: Any, *, is_again: bool = False) -> bool:
@@ -214,6 +214,13 @@ def _tell(result: "AuditResult", history: "History", folder: Path, targets: Any,
     for name in unsettled(history, result.night.run):
         output.say(f"note: nobody knows whether {name} was sent; `bulk audit notify RUN --again` sends it again")
     return not warnings
+
+
+def _prune(history: "History", settings: "AuditSettings", now: float) -> None:
+    try:
+        history.prune(settings.keep_runs, settings.keep_tables_s, now)
+    except RunDirectoryError as error:
+        output.say(f"warning: old nights stay: {error}")
 
 
 def _command() -> str:
