@@ -2,11 +2,12 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from bulk.audit.schedules.times import Times
+from bulk.audit.schedules.times import OddNights, Times, odd_nights
 
 FORMS = ("systemd", "cron", "kubernetes", "actions")
 LONGEST_S = 6 * 3_600
@@ -58,16 +59,28 @@ class Emitted:
     warnings: Sequence[str]
 
 
-def emit(form: str, times: Times, audited: Audited) -> Emitted:
-    """Return what one of `FORMS` needs."""
+def emit(form: str, times: Times, audited: Audited, at: datetime) -> Emitted:
+    """Return what one of `FORMS` needs; `at`: now."""
     from bulk.audit.schedules import actions, crontab, kubernetes, systemd
 
     match form:
         case "systemd":
-            return systemd.emit(times, audited)
+            return systemd.emit(times, audited, odd_nights(times, at).left_out)
         case "cron":
-            return crontab.emit(times, audited)
+            found = crontab.emit(times, audited)
         case "kubernetes":
-            return kubernetes.emit(times, audited)
+            found = kubernetes.emit(times, audited)
         case _:
-            return actions.emit(times, audited)
+            return actions.emit(times, audited)  # which is in UTC
+    return Emitted(found.files, [*found.warnings, *_warnings(odd_nights(times, at), times.zone)])
+
+
+def _warnings(odd: OddNights, zone: str) -> Iterator[str]:
+    """Yield on which days not every scheduler starts an audit once."""
+    way_out = "take a time at which the clock never changes"
+    if odd.left_out:
+        first = odd.left_out[0].date()
+        yield f"the clock of {zone} leaves the time out on {first}: no audit may start that night; {way_out}"
+    if odd.repeated:
+        first = odd.repeated[0].date()
+        yield f"the time comes twice on {first} in {zone}: two audits may start that night; {way_out}"

@@ -1,6 +1,7 @@
 """A timer and its service: a missed night is caught up once, and nights begin at a moment that stays the same."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from bulk.audit.schedules.emitting import LONGEST_S, Audited, Emitted
 from bulk.audit.schedules.times import Times
@@ -8,9 +9,13 @@ from bulk.audit.schedules.times import Times
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
-def emit(times: Times, audited: Audited) -> Emitted:
-    """Return the two units."""
-    calendars = "\n".join(f"OnCalendar={each}" for each in calendars_of(times))
+def emit(times: Times, audited: Audited, left_out: Sequence[datetime]) -> Emitted:
+    """Return the two units.
+
+    Args:
+        left_out: moments of days on which the clock leaves the time out, when systemd would start nothing.
+    """
+    calendars = "\n".join(f"OnCalendar={each}" for each in (*calendars_of(times), *_made_up(left_out, times.zone)))
     timer = f"""[Unit]
 Description=Audit {_escaped(audited.name)}
 
@@ -57,6 +62,11 @@ def calendars_of(times: Times) -> Iterator[str]:
         yield f"{week}*-{_list(times.months)}-* {clock}"
     else:
         yield f"{week}*-{_list(times.months)}-{_list(times.days)} {clock}"
+
+
+def _made_up(left_out: Sequence[datetime], zone: str) -> Iterator[str]:
+    for at in left_out:
+        yield f"{at:%Y-%m-%d %H:%M}:00 {zone}"
 
 
 def _list(values: tuple[int, ...] | None) -> str:

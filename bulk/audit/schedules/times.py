@@ -6,7 +6,7 @@ left out counts when the clock has gone on.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -15,6 +15,9 @@ from bulk.flaws import shown, unknown_name
 
 NEXT = 5
 """Times that are shown (count)."""
+
+YEARS = 10
+"""For so long it is looked ahead to days on which the clock changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,48 @@ def times_of(expression: str, zone: str) -> Times:
         weekdays=_some({day % 7 for day in found.weekdays if isinstance(day, int)}, 7) if fields[4] != "*" else None,
         is_any_day=fields[2] != "*" and fields[4] != "*",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OddNights:
+    """Times on days on which the clock changes, of the next years, as they are meant: each once.
+
+    Attributes:
+        left_out: the clock leaves the time out; these are the moments at which it has gone on.
+        repeated: it comes twice; these are the first.
+    """
+
+    left_out: tuple[datetime, ...]
+    repeated: tuple[datetime, ...]
+
+
+def odd_nights(times: Times, at: datetime) -> OddNights:
+    """Return the times of the next `YEARS` after `at` that not every scheduler gets right."""
+    left_out: list[datetime] = []
+    repeated: list[datetime] = []
+    if times.hours is None:
+        return OddNights((), ())
+    for midnight in _days_of_change(ZoneInfo(times.zone), at):
+        for found in times.after(midnight - timedelta(seconds=1)):
+            if found.date() != midnight.date():
+                break
+            if found.hour not in times.hours or (times.minutes is not None and found.minute not in times.minutes):
+                left_out.append(found)
+            elif found.utcoffset() != found.replace(fold=1 - found.fold).utcoffset():
+                repeated.append(found)
+    return OddNights(tuple(left_out), tuple(repeated))
+
+
+def _days_of_change(zone: ZoneInfo, at: datetime) -> Iterator[datetime]:
+    """Yield the midnight with which each day begins on which the clock may change."""
+    noon = at.astimezone(zone).replace(hour=12, minute=0, second=0, microsecond=0, fold=0)
+    days: dict[datetime, None] = {}
+    for _ in range(YEARS * 366):
+        later = noon + timedelta(days=1)
+        if noon.utcoffset() != later.utcoffset():
+            days |= dict.fromkeys((noon.replace(hour=0), later.replace(hour=0)))
+        noon = later
+    yield from days
 
 
 def _some(values: object, whole: int) -> tuple[int, ...] | None:

@@ -1,20 +1,35 @@
 """`bulk schedule`: times are right at changes of clock, and each form is what its scheduler takes."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
+from bulk.audit.schedules.emitting import Audited, emit
 from bulk.audit.schedules.systemd import calendars_of
 from bulk.audit.schedules.times import times_of
 from bulk.errors import UsageError
 from tests.e2e.support.platform import Home
+
+AUDITED = Audited(
+    name="fleet",
+    manifest=Path("/srv/fleet.yaml"),
+    history=Path("/srv/audits/fleet"),
+    folder=Path("/srv"),
+    options=(),
+    program="/usr/bin/bulk",
+    secrets=(),
+    image="x.example.com/b:1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +58,41 @@ def test_each_day_has_one_night(zone, expression):
     assert len(days) == len(set(days))
     assert all(later - earlier == timedelta(days=1) for earlier, later in pairwise(days))
     assert len(days) >= 730
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "left_out"),
+    [
+        ("30 2 * * *", "Europe/Berlin", 10),
+        ("30 2 * * *", "America/New_York", 10),
+        ("15 2 * * *", "Australia/Lord_Howe", 10),
+        ("45 1 * * *", "Australia/Lord_Howe", 0),
+    ],
+)
+def test_systemd_starts_one_night_each_day(expression, zone, left_out):
+    """What is written for systemd, as systemd itself reads it over both changes of the clock: once each day, also where
+    the clock leaves the time out, or has it twice."""
+    now = datetime(2027, 2, 20, 12, tzinfo=UTC)
+    timer = emit("systemd", times_of(expression, zone), AUDITED, now).files["bulk-audit-fleet.timer"]
+    calendars = [line.partition("=")[2] for line in timer.splitlines() if line.startswith("OnCalendar=")]
+    assert len(calendars) == 1 + left_out
+    if shutil.which("systemd-analyze"):
+        days = sorted(at.astimezone(ZoneInfo(zone)).date() for at in elapses(calendars[:2], now))
+        assert len(days) == DAYS + bool(left_out)
+        assert all(later - earlier == timedelta(days=1) for earlier, later in pairwise(days))
+
+
+DAYS = 262
+"""From February until after the change in November (count)."""
+
+
+def elapses(calendars, now):
+    """When systemd would start something, as it tells."""
+    command = ["systemd-analyze", "calendar", f"--iterations={DAYS}", f"--base-time={now:%Y-%m-%d %H:%M} UTC"]
+    environ = {**os.environ, "TZ": "UTC"}
+    said = subprocess.run([*command, *calendars], check=True, capture_output=True, text=True, env=environ).stdout
+    found = re.findall(r"(?:Next elapse|Iter\. #\d+): \w+ (\S+ \S+) UTC", said)
+    return [datetime.fromisoformat(at).replace(tzinfo=UTC) for at in found]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +131,7 @@ def test_systemd_takes_the_units(home):
 
 def test_kubernetes_takes_the_job(home):
     """It keeps to the schema of a CronJob, passes its zone on, and never starts beside itself."""
-    out, _ = emitted(
+    out, said = emitted(
         home, "kubernetes", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--image", "x.example.com/b:1"
     )
     job = YAML(typ="safe").load(out)
@@ -91,6 +141,12 @@ def test_kubernetes_takes_the_job(home):
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert container["args"][:2] == ["audit", "/srv/bulk/audit/fleet.yaml"]
     assert [each["name"] for each in container["env"]] == ["BULK_TOKEN", "CHAT"]
+    assert "leaves the time out on 20" in said
+    assert "comes twice on 20" in said
+    _, said = emitted(
+        home, "kubernetes", "--cron", "30 4 * * *", "--tz", "Europe/Berlin", "--image", "x.example.com/b:1"
+    )
+    assert "the time" not in said
 
 
 def test_cron_and_actions_say_what_they_lack(home):
@@ -99,6 +155,7 @@ def test_cron_and_actions_say_what_they_lack(home):
     zone, line = out.splitlines()[1:3]
     assert (zone, line.startswith("30 2 * * * cd "), "--job=hooks" in line) == ("CRON_TZ=Europe/Berlin", True, True)
     assert "does not catch up" in said
+    assert "leaves the time out on 20" in said
     out, said = emitted(home, "actions", "--cron", "0 2 * * *", "--tz", "Europe/Berlin")
     workflow = YAML(typ="safe").load(out)
     minute, hour = workflow["on"]["schedule"][0]["cron"].split()[:2]

@@ -52,7 +52,7 @@ def schedule(
     from bulk.clock import Clock
     from bulk.manifest.reading import read_manifest
 
-    times = times_of(cron, zone)
+    times, now = times_of(cron, zone), datetime.fromtimestamp(Clock().now(), UTC)
     read = read_manifest(manifest, overrides, os.environ)
     emitted = emit(
         form,
@@ -67,6 +67,7 @@ def schedule(
             secrets=_secrets(read),
             image=image or f"bulk:{bulk.__version__}",
         ),
+        now,
     )
     if out is None:
         for name, content in emitted.files.items():
@@ -75,7 +76,7 @@ def schedule(
         _write(out, dict(emitted.files))
     for warning in emitted.warnings:
         output.say(f"note: {warning}")
-    coming = times.next_times(datetime.fromtimestamp(Clock().now(), UTC))
+    coming = times.next_times(now)
     output.say("next: " + ", ".join(at.isoformat(timespec="minutes") for at in coming))
     return 0
 
