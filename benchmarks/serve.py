@@ -166,14 +166,15 @@ def searches(server: Server, items: int, cache: Path) -> None:
     )
     every = []
     for pattern, what in needles:
-        took = []
+        took, before_s = [], server.cpu_s()
         for turn in range(ASKS):
             path = "/runs/run-0/items?" + pattern.format(n=turn * 24_631 % 10**6)
             milliseconds, page, _ = server.get(f"{path}&turn={turn}")
             assert page["indexed"] == 1
             took.append(milliseconds)
         every += took
-        print(f"  search for {what}: {spread(took)[0]}", flush=True)
+        cpu_ms = (server.cpu_s() - before_s) / ASKS * 1000
+        print(f"  search for {what}: {spread(took)[0]}, {cpu_ms:.0f} ms of a processor", flush=True)
     said, worst = spread(every)
     row(f"search of a run of {items:,} items", said, f"below {SEARCH_MS:g} ms", worst < SEARCH_MS)
 

@@ -12,10 +12,29 @@ from tests.serve.conftest import Asker, asking
 
 FOREIGN = ("evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}", "", None)
 OTHERS = ("http://evil.example", "https://127.0.0.1:{port}", "http://127.0.0.1:1", "null", "http://localhost:{port}")
-PAGES = ("/", "/run/small", "/run/small/items", "/page.js", "/page.css", "/icon.svg")
-DATA = ("/api/runs", "/api/budgets", "/api/runs/small", "/api/runs/small/plots", "/api/runs/small/items")
+PAGES = (
+    "/",
+    "/run/small",
+    "/run/small/items",
+    "/audits",
+    "/audit/fleet",
+    "/workers",
+    "/page.js",
+    "/page.css",
+    "/icon.svg",
+)
+DATA = (
+    "/api/runs",
+    "/api/budgets",
+    "/api/audits",
+    "/api/audits/fleet/changes",
+    "/api/cluster",
+    "/api/runs/small",
+    "/api/runs/small/plots",
+    "/api/runs/small/items",
+)
 TABS = 300
-VERBS = ("pause", "resume", "stop", "set", "retry")
+VERBS = ("pause", "resume", "stop", "set", "retry", "gate")
 
 
 @pytest.mark.parametrize(("host", "path"), list(itertools.product(FOREIGN, ("/", "/api/runs", "/metrics"))))
