@@ -150,7 +150,7 @@ function violationRows(page) {
   const tone = {new: "failed", known: "unknown"};
   return grid("Violations", ["What", "Policy", "Severity", "Status", "First seen", "Last seen"], page.rows.map(row => [
     [text(row.message), row.waiver ? h("div", {class: "soft small"}, "waived: ", text(row.waiver)) : ""], row.policy, h("span", {class: `severity ${row.severity}`}, row.severity),
-    h("span", {class: tone[row.status] ?? "soft"}, row.status), [clock(row.first_seen)], [clock(row.last_seen)]]));
+    h("span", {class: tone[row.status] ?? "soft"}, row.status), [clock(row.first_seen)], [clock(row.last_seen)]]), {className: "found"});
 }
 
 function changeRows(page) {

@@ -66,7 +66,8 @@ function show() {
   patch(view, fresh);
   document.documentElement.dataset.ready = "yes";
   const title = view.querySelector("h1")?.textContent ?? "Bulk";
-  document.title = `${title}${now.page.data.run ? ` · ${now.page.data.run.state}` : ""} · Bulk`;
+  const run = now.page.data.run, share = run?.items ? `${percent(doneOf(run.outcomes), run.items)} ` : "";
+  document.title = `${run ? `${share}${run.state} · ` : ""}${title} · Bulk`;
   if (now.isNew) {
     now.isNew = false;
     if (now.page.isMoved) view.querySelector("h1")?.focus();

@@ -14,7 +14,7 @@ function runsView(data, query) {
       progress(run.outcomes, run.items),
       wrong ? h("span", {class: "failed"}, count(wrong)) : "0",
       waits,
-      ends,
+      [...(Array.isArray(ends) ? ends : [ends]), run.started_at ? h("div", {class: "soft small"}, run.ended_at ? ["took ", duration((new Date(run.ended_at) - new Date(run.started_at)) / 1000)] : ["started ", clock(run.started_at)]) : ""],
       run.exit_code === null ? "–" : String(run.exit_code),
     ];
   });
