@@ -9,13 +9,19 @@ from pathlib import Path
 import pytest
 
 from bulk.control import client
+from bulk.serve.server import Served
 from tests.e2e.support.judging import effects
 from tests.e2e.support.platform import Home, served, wait_for
 from tests.serve.conftest import Asker
-from tests.serve.test_steering import FLEET, Served
+from tests.serve.test_steering import FLEET
 
 ITEMS, KILLS = 200, 50
-VERBS = (("pause", {}), ("set", {"concurrency": "2"}), ("resume", {}), ("set", {"concurrency": "4"}))
+VERBS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("pause", {}),
+    ("set", {"concurrency": "2"}),
+    ("resume", {}),
+    ("set", {"concurrency": "4"}),
+)
 
 
 @pytest.mark.soak
