@@ -177,11 +177,8 @@ class Ledger:
         self._reached(Point.COMMITTED)
 
     def take_lines(self, lines: bytearray, ended: Sequence[rows.EndedLine]) -> None:
-        """Make lines durable that another ledger has kept, as they are, one behind the other: a group as of `commit`.
-
-        Raises:
-            ValueError: an item of the group has an outcome already. Nothing of the group was kept.
-        """
+        """Make lines durable that another ledger has kept, as they are, one behind the other: a group as of `commit`,
+        with the same errors."""
         with self._lock:
             self._check_presence()
             position = self._append(lines)
@@ -190,6 +187,7 @@ class Ledger:
                 with self._transaction() as connection:
                     self._chunks.cover(connection, self._file.fd, position, lines)
                     insert(connection, "outcomes", outcomes)
+                    connection.executemany(rows.KEEP_BEFORE, rows.before_rows_of_lines(ended))
                     connection.executemany(rows.ADD_COUNT, sums)
             except BaseException:
                 self._file.unclaim(position, lines)

@@ -148,8 +148,9 @@ def outcome_rows(
     return rows, [(*key, count, sizes[key]) for key, count in items.items()]
 
 
-EndedLine: TypeAlias = tuple[int, int, str, str | None, int | None, int, int]
-"""A line that somebody else has written: job, index, outcome, error code, HTTP status, attempts, length (bytes)."""
+EndedLine: TypeAlias = tuple[int, int, str, str | None, int | None, int, int, bytes | None]
+"""A line that somebody else has written: job, index, outcome, error code, HTTP status, attempts, length (bytes), and
+what was there before (JSON); None: nothing of that is kept."""
 
 
 def rows_of_lines(
@@ -159,13 +160,18 @@ def rows_of_lines(
     rows: list[tuple[Any, ...]] = []
     items: dict[tuple[int, int, int], int] = {}
     sizes: dict[tuple[int, int, int], int] = {}
-    for job, index, outcome, code, http_status, attempts, length in ended:
+    for job, index, outcome, code, http_status, attempts, length, _ in ended:
         key = (job, words[outcome], 0 if code is None else words[code])
         rows.append((job, index, key[1], key[2], http_status, attempts, position, length))
         items[key] = items.get(key, 0) + 1
         sizes[key] = sizes.get(key, 0) + length
         position += length
     return rows, [(*key, count, sizes[key]) for key, count in items.items()]
+
+
+def before_rows_of_lines(ended: Iterable[EndedLine]) -> list[tuple[int, int, bytes]]:
+    """As `before_rows`, of lines as they are."""
+    return [(line[0], line[1], line[7]) for line in ended if line[7] is not None]
 
 
 def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:

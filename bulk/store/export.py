@@ -35,8 +35,9 @@ _PAGE_CHUNKS = 64
 _GROUP_ROWS = 20_000
 """Lines that go into the run directory in one commit (count)."""
 
-Row = tuple[int, int, int, int, int, int | None, int, int, int]
-"""Chunk, job, index, numbers of outcome and code, HTTP status, attempts, position in the chunk, length."""
+Row = tuple[int, int, int, int, int, int | None, int, int, int, str | None]
+"""Chunk, job, index, numbers of outcome and code, HTTP status, attempts, position in the chunk, length, and what was
+there before (JSON)."""
 
 
 def export(
@@ -115,9 +116,10 @@ def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger) -> Non
         pages = iter(lambda: found.fetchmany(_PAGE_ROWS), [])
         for chunk, rows in groupby(chain.from_iterable(pages), itemgetter(0)):
             text = _text_of(chunk, texts)
-            for _, job, index, outcome, code, http_status, attempts, position, length in rows:
+            for _, job, index, outcome, code, http_status, attempts, position, length, before in rows:
                 lines += text[position : position + length]
-                ended.append((job, index, words[outcome], words.get(code), http_status, attempts, length))
+                image = None if before is None else before.encode()
+                ended.append((job, index, words[outcome], words.get(code), http_status, attempts, length, image))
             if len(ended) >= _GROUP_ROWS:
                 ledger.take_lines(lines, ended)
                 lines, ended = bytearray(), []

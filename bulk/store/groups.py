@@ -12,6 +12,7 @@ import zstandard
 
 from bulk.ledger import results
 from bulk.ledger.records import Action, Entry, Intent, Record
+from bulk.ledger.rows import before_rows
 from bulk.model import UNSEEN, Effect, OutcomeKind
 
 _EFFECTS = {effect: effect.value for effect in Effect}
@@ -25,7 +26,7 @@ class Group:
     """A group, as it goes to the store.
 
     Attributes:
-        arguments: of `commit_group`, from `sent_job` to `born`.
+        arguments: of `commit_group`, from `sent_job` to `image`.
         shards: that it touches, in order; -1 stands for what is not held.
         opened: keys of its intents; closed: of the intents that its outcomes close.
         digest: the same for the same entries.
@@ -57,6 +58,7 @@ class Group:
         shards = {*intents[2], *outcomes[2]}
         self.shards = sorted(shards)
         born = [name for record in records for name in record.new_names]
+        images = [list(column) for column in zip(*before_rows(records), strict=True)] or [[], [], []]
         self.entries = len(batch) + len(actions)
         digest = hashlib.blake2b(bytes(lines), digest_size=16)
         for column in (
@@ -65,6 +67,7 @@ class Group:
             *outcomes[:2],
             *outcomes[3:5],
             born,
+            *images,
             actions,
         ):  # not the shards
             digest.update(repr(column).encode())
@@ -79,6 +82,8 @@ class Group:
             array([job for job, _ in self.closed]),
             array([index for _, index in self.closed]),
             text_array(born),
+            *(array(column) for column in images[:2]),
+            text_array([image.decode() for image in images[2]]),
         )
 
 

@@ -57,6 +57,10 @@ def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_pa
         assert made.home.run("resume", name, "--store", store_text).exit_code == 0
         with made.home.running(*run_arguments(store_text)) as waiting:
             judged(made, waiting)
+        undone = made.home.run("undo", "run", "-o", "undo.yaml")
+        assert undone.exit_code == 0, undone.err
+        assert f"{WORK.files}" in undone.out + undone.err
+        assert made.home.run("check", "undo.yaml").exit_code == 0
 
 
 @pytest.mark.soak

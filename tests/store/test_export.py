@@ -37,7 +37,7 @@ def groups():
     kinds = list(OutcomeKind)
     yield [record(index, kinds[index % 5], result="x" * index) for index in range(6)]
     yield [intent(0), intent(1, before={"sha": "a"}), record(0, job=1), record(7), record(6, OutcomeKind.FAILED)]
-    yield [replace(record(1, job=1), may_arrive_late=True)]
+    yield [replace(record(1, job=1), may_arrive_late=True, before={"sha": "é"})]
     yield [record(index) for index in range(8, 12)]
     yield [intent(2), record(2, OutcomeKind.UNKNOWN, job=1), *(record(index, job=1) for index in range(3, 8))]
 
@@ -54,7 +54,7 @@ def told(run_dir: Path):
     view.refuse_edited()
     report = fold(view)
     jobs = [(job.name, job.items, job.outcomes, job.errors) for job in report.jobs]
-    return list(view.lines()), view.counts(), view.error_counts(), jobs, report.outcomes
+    return list(view.lines()), view.counts(), view.error_counts(), jobs, report.outcomes, view.befores(1, 0, 20)
 
 
 def test_an_exported_run_is_what_one_machine_would_have(place, tmp_path):
@@ -79,6 +79,7 @@ def test_an_exported_run_is_what_one_machine_would_have(place, tmp_path):
         [{"succeeded": 11, "unchanged": 1}, {"succeeded": 8}],
     )
     assert told(tmp_path / "out") == told(single)
+    assert LedgerView(single).befores(1, 0, 20) == {1: {"sha": "é"}}
     (epoch,) = LedgerView(tmp_path / "out").epochs()
     assert (epoch.exit_code, epoch.why) == (0, "")
     with Ledger.open(tmp_path / "out", place.identity, now=NOW) as ledger:

@@ -1,6 +1,6 @@
 -- name: outcomes
-SELECT o.chunk, o.job, o.idx, o.outcome, o.code, o.http_status, o.attempts, o.position, o.length
-FROM outcome o WHERE o.run = %s ORDER BY o.chunk, o.position
+SELECT o.chunk, o.job, o.idx, o.outcome, o.code, o.http_status, o.attempts, o.position, o.length, b.data
+FROM outcome o LEFT JOIN before_image b ON b.run = o.run AND b.job = o.job AND b.idx = o.idx WHERE o.run = %s ORDER BY o.chunk, o.position
 
 -- name: chunks
 SELECT c.id, c.data FROM chunk c WHERE c.run = %s ORDER BY c.id

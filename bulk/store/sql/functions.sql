@@ -36,6 +36,7 @@ CREATE OR REPLACE FUNCTION commit_group(
     done_status int[], done_attempts int[], done_length int[],
     sum_shard int[], sum_job int[], sum_outcome smallint[], sum_code smallint[], sum_items bigint[],
     closed_job int[], closed_idx bigint[], born text[],
+    image_job int[], image_idx bigint[], image text[],
     new_status bytea, at_minute bigint, minute_data bytea, acts jsonb
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -72,6 +73,10 @@ BEGIN
     IF cardinality(born) > 0 THEN
         INSERT INTO newborn (run, name) SELECT of_run, u FROM unnest(born) AS u
         ON CONFLICT (run, name) DO UPDATE SET at = clock_timestamp();
+    END IF;
+    IF cardinality(image_job) > 0 THEN
+        INSERT INTO before_image (run, job, idx, data) SELECT of_run, u.* FROM unnest(image_job, image_idx, image) AS u
+        ON CONFLICT (run, job, idx) DO UPDATE SET data = excluded.data;
     END IF;
     IF at_minute IS NOT NULL THEN
         INSERT INTO minute (run, worker, minute, data) VALUES (of_run, of_worker, at_minute, minute_data)

@@ -15,7 +15,7 @@ SELECT at_link, last_digest FROM begin_link(%s, %s)
 
 -- name: commit
 SELECT commit_group(%s, %s, %s, %s, %s, %s,  %s, %s, %s, %s, %s, %s, %s, %s,
-    %s, %s, %s, %s, %s, %s, %s, %s, %s,  %s, %s, %s, %s, %s,  %s, %s, %s,  %s, %s, %s, %s)
+    %s, %s, %s, %s, %s, %s, %s, %s, %s,  %s, %s, %s, %s, %s,  %s, %s, %s,  %s, %s, %s,  %s, %s, %s, %s)
 
 -- name: open_keys
 SELECT job, idx FROM intent WHERE run = %s AND shard = ANY (%s::int[])
