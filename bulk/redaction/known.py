@@ -43,13 +43,26 @@ class Blocks:
 
     def add(self, needle: bytes) -> None:
         """From now on it is found."""
-        size = self._size
-        self._stride = max(1, min(self._stride, (len(needle) - size + 1) // size))
-        for at in range(min(size * MOST_STRIDE, len(needle) - size + 1)):
-            piece = int.from_bytes(needle[at : at + size], sys.byteorder)
+        self._stride = max(1, min(self._stride, (len(needle) - self._size + 1) // self._size))
+        for piece in self._pieces(needle):
             known = self._needles.setdefault(piece, [])
             if needle not in known:
                 known.append(needle)
+
+    def remove(self, needle: bytes) -> None:
+        """From now on it is not found any more."""
+        for piece in self._pieces(needle):
+            # whoever searches may hold the former list
+            rest = [other for other in self._needles.get(piece, ()) if other != needle]
+            if rest:
+                self._needles[piece] = rest
+            else:
+                self._needles.pop(piece, None)
+
+    def _pieces(self, needle: bytes) -> Iterator[int]:
+        size = self._size
+        for at in range(min(size * MOST_STRIDE, len(needle) - size + 1)):
+            yield int.from_bytes(needle[at : at + size], sys.byteorder)
 
     def may_be_in(self, text: bytes | bytearray) -> Iterable[bytes]:
         """Needles of which a piece is in `text`: all that are in it, and few others."""
@@ -58,11 +71,11 @@ class Blocks:
         blocks = memoryview(text)[: len(text) // self._size * self._size].cast(self._code)[:: self._stride]
         if self._needles.keys().isdisjoint(blocks):
             return ()
-        return {needle for piece in self._needles.keys() & set(blocks) for needle in self._needles[piece]}
+        return {needle for piece in self._needles.keys() & set(blocks) for needle in self._needles.get(piece, ())}
 
 
 class Known:
-    """All known secrets, as needles. `add` may be called while another thread searches.
+    """All known secrets, as needles. `add` and `remove` may be called while another thread searches.
 
     Args:
         without: letters that are left out of every needle, as they are of the texts that are searched.
@@ -82,17 +95,26 @@ class Known:
 
     def add(self, text: str) -> None:
         """From now on `text` is found, which is no shorter than `SHORTEST_CHARS`."""
-        raw = text.encode("utf-8", "surrogatepass")
-        plain = {raw, meant(raw), raw.replace(b" ", b"+")}
-        for form in sorted(plain):
+        plain, others = _forms(text)
+        for form in plain:
             if len(form) >= WORD_CHARS:
                 self._search(form)
             elif len(form) >= SHORTEST_CHARS:
                 self._words.append(form)
-        for form in encoded(raw):
-            if len(form) >= WORD_CHARS:
-                self._encoded.add(form)
-                self._search(form)
+        for form in others:
+            self._encoded.add(form)
+            self._search(form)
+
+    def remove(self, text: str) -> None:
+        """From now on `text`, which was added once, is not found any more."""
+        plain, others = _forms(text)
+        self._words = [word for word in self._words if word not in plain]
+        self._encoded.difference_update(others)
+        needles = {form.translate(None, self._without) if self._without else form for form in (*plain, *others)}
+        needles = {needle for needle in needles if len(needle) >= WORD_CHARS}
+        for needle in needles:
+            self._blocks_of(needle).remove(needle)
+        self._one_by_one = [needle for needle in self._one_by_one if needle not in needles]
 
     def _search(self, needle: bytes) -> None:
         if self._without:
@@ -101,10 +123,13 @@ class Known:
                 self.is_complete = False
                 return
         # all are in the blocks, so that they are complete when there are more than a few
-        (self._long if len(needle) >= 15 else self._middle).add(needle)
+        self._blocks_of(needle).add(needle)
         self._searched += 1
         if self._searched <= FEW:
             self._one_by_one.append(needle)
+
+    def _blocks_of(self, needle: bytes) -> Blocks:
+        return self._long if len(needle) >= 15 else self._middle
 
     def is_in(self, text: bytes | bytearray) -> bool:
         """Return whether any secret stands in `text`, which is read as it is."""
@@ -146,6 +171,13 @@ class Known:
         if self._searched <= FEW:
             return self._one_by_one
         return {*self._long.may_be_in(text), *self._middle.may_be_in(text)}
+
+
+def _forms(text: str) -> tuple[list[bytes], list[bytes]]:
+    """Return a secret as it may be written plainly, and in hex and Base64 where that is long enough."""
+    raw = text.encode("utf-8", "surrogatepass")
+    plain = sorted({raw, meant(raw), raw.replace(b" ", b"+")})
+    return plain, [form for form in encoded(raw) if len(form) >= WORD_CHARS]
 
 
 def places(text: bytes, needle: bytes) -> Iterator[int]:

@@ -39,6 +39,13 @@ class Registry:
             self._known_between_breaks.add(text)
             self._has_escapes = self._has_escapes or not self._known_between_breaks.is_complete
 
+    def forget(self, text: str) -> None:
+        """`text` is no secret any more: a token that has ended long ago. What looks like one is still taken out."""
+        if text in self._texts:
+            self._texts.discard(text)
+            self._known.remove(text)
+            self._known_between_breaks.remove(text)
+
     def holds(self, text: str) -> bool:
         """Return whether exactly `text` is one."""
         return text in self._texts

@@ -59,6 +59,8 @@ class App:
         self.name, self.refused = signer.name, ""
         self._signer, self._send, self._clock, self._platform_now = signer, send, clock, platform_now
         self._jwt: Secret | None = None
+        self._newest: Secret | None = None
+        self._former: Secret | None = None
         self._made_at, self._which, self._generation, self._tried = -math.inf, 0, 0, 0
         self._skew_s = self.closed_until = 0.0
         self._making, self._room = anyio.Lock(), anyio.Semaphore(AT_ONCE)
@@ -118,7 +120,10 @@ class App:
             now = self._clock.monotonic()
             if self._jwt is None or now - self._made_at > USED_S:
                 moment = self._platform_now() + self._skew_s
-                self._jwt = await anyio.to_thread.run_sync(self._signer.signed, moment, self._which)
+                if self._former is not None:
+                    self._former.forget()
+                self._former = self._newest
+                self._jwt = self._newest = await anyio.to_thread.run_sync(self._signer.signed, moment, self._which)
                 self._made_at = now
             return self._jwt, self._generation
 

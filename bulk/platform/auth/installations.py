@@ -132,6 +132,7 @@ class InstallationSource:
         self.ends_at: float | None = None
         self.installation, self._where, self._permissions = installation, where, permissions
         self._secret: Secret | None = None
+        self._former: Secret | None = None
         self.minted = 0
 
     @property
@@ -164,7 +165,8 @@ class InstallationSource:
         body = reply.body if isinstance(reply.body, dict) else {}
         token, where = body.get("token"), f"in {self.installation.login} (credential {self.name!r})"
         if reply.status == 201 and isinstance(token, str) and token:
-            self._secret, self.renewal_problem = Secret(token), ""
+            self._replace(Secret(token))
+            self.renewal_problem = ""
             self.ends_at = _moment(body.get("expires_at"))
             self.minted += 1
             return True
@@ -179,6 +181,12 @@ class InstallationSource:
                 asked = ", ".join(f"{name}: {level}" for name, level in (self._permissions or {}).items())
                 self.renewal_problem = f"the App's installation {where} does not grant {asked}: {said}"
         return False
+
+    def _replace(self, secret: Secret) -> None:
+        """Take another token; the last but one has ended long ago, and a day of fifty installations has 1,350."""
+        if self._former is not None:
+            self._former.forget()
+        self._former, self._secret = self._secret, secret
 
     async def _mint(self) -> Reply:
         body = None if self._permissions is None else {"permissions": dict(self._permissions)}

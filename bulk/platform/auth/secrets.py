@@ -7,7 +7,7 @@ written: a platform may echo what it was sent (failures.md rows 62, 63).
 import hmac
 from typing import Never
 
-from bulk.redaction import remember
+from bulk.redaction import forget, remember
 from bulk.redaction.known import MASK
 
 
@@ -26,6 +26,10 @@ class Secret:
     def reveal(self) -> str:
         """Return the text itself, for the one place that sends it."""
         return self.__text
+
+    def forget(self) -> None:
+        """Let texts not be searched for it any more: it has ended, and nobody holds it."""
+        forget(self.__text)
 
     def is_same(self, other: "Secret") -> bool:
         """Return whether both hold the same text; takes the same time wherever they differ."""
