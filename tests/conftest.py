@@ -40,6 +40,14 @@ LONG = tuple(
         "simulation/test_endings",
         "simulation/storms/test_machine",
         "docs/test_examples_run",
+        "docs/test_how_to",
+        "crash/test_kills",
+        "cluster/test_shared_limits",
+        "cluster/test_two_workers",
+        "audit/test_broken_off",
+        "audit/test_nights",
+        "e2e/limits/test_scheduling",
+        "e2e/steering/test_steering",
     )
 )
 """What takes a quarter of a minute and more would keep one worker busy at the end, with nothing left for the others."""
