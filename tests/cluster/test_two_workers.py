@@ -12,7 +12,7 @@ from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
 from tests.e2e.support.platform import Process
 from tests.store.postgres import new_store
 
-WORK = Work(files=200, organizations=30, snapshots=40, refused=10)
+WORK = Work(files=120, organizations=20, snapshots=24, refused=6)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "40")
 GRACE_S = 7.0
 """A request's time limit of these runs, and what is added to it (seconds)."""
@@ -32,7 +32,7 @@ def test_a_worker_that_is_killed_loses_nothing(store_text: str, tmp_path: Path) 
     """One of two is killed with writes under way: the other takes over, and every effect happens once."""
     with cluster(store_text, tmp_path, WORK, *FAULTS) as made:
         with made.home.running(*run_arguments(store_text)) as waiting:
-            made.wait_for_effects(60)
+            made.wait_for_effects(40)
             made.workers[0].kill()
             judged(made, waiting)
         assert made.workers[1].poll() is None
@@ -83,7 +83,7 @@ def test_workers_are_killed_again_and_again(store_text: str, tmp_path: Path, see
     """Both workers are killed by turns, at random moments, and others take their places."""
     dice, kills = random.Random(seed), 6
     with cluster(store_text, tmp_path, WORK, *FAULTS) as made, made.home.running(*run_arguments(store_text)) as waiting:
-        steps = sorted(dice.sample(range(10, 250), kills))
+        steps = sorted(dice.sample(range(10, 150), kills))
         for place, effects in enumerate(steps):
             made.wait_for_effects(effects, seconds=90.0)
             made.workers[-1 - place % 2].kill()
