@@ -7,6 +7,9 @@ import sqlite3
 
 import pytest
 
+from bulk.audit.tables.asking import run
+from bulk.audit.tables.child import Task
+from bulk.audit.tables.statements import copy
 from tests.audit.nights import ABSENT, FILES, POLICY, VAULT, Nights
 from tests.e2e.support.platform import Home, served, wait_for
 
@@ -211,3 +214,18 @@ def test_old_nights_go(nights):
         assert nights.result()[0] == 0
     assert len(list(nights.folder.glob("audits/files/runs/*"))) == 1
     assert len(nights.sql("SELECT DISTINCT run FROM items")) == 3
+
+
+def test_tables_of_other_versions_are_read_and_damaged_ones_named(nights):
+    """A column that an older night lacks is NULL, one that another version had stays; a damaged file is exit 5."""
+    for _ in range(2):
+        assert nights.result()[0] == 0
+    older, newer = sorted(nights.folder.glob("audits/files/tables/contents_get/*.parquet"))
+    query = f"SELECT * EXCLUDE (observed_at), 5 AS more FROM '{newer}'"
+    run(Task(statements=(copy(query, str(older)),)))
+    rows = nights.sql("SELECT count(*) AS n, count(observed_at) AS dated, sum(more) AS more FROM contents_get")
+    assert rows == [{"n": 6, "dated": 3, "more": 15}]
+    older.write_bytes(newer.read_bytes()[:-50])
+    ran = nights.home.run("sql", "audits/files", "SELECT count(*) FROM contents_get")
+    assert ran.exit_code == 5
+    assert f"{older.name} is damaged: restore it from a copy" in ran.err

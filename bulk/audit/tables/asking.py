@@ -20,7 +20,8 @@ TIME_LIMIT_S = 60.0
 WRITE_LIMIT_S = 3_600.0
 """How long tables may take to be written (seconds)."""
 
-_FILE = re.compile(r'Could not (write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
+_FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
+_DAMAGED = re.compile(r"(?:magic bytes|[Pp]arquet|footer).*'([^']+\.parquet)'")
 _NOT_IN_PATHS = "*?[]{}"
 
 
@@ -123,4 +124,9 @@ def _error(kind: str, message: str, query: str) -> Exception:
 def _of_disk(text: str) -> str:
     """Return in few words what DuckDB says of a file that can't be read or written."""
     found = _FILE.search(text.replace('\\"', '"'))
-    return f"{found[2]}: {found[3]}; free some space there" if found else text.splitlines()[0]
+    if found:
+        return f"{found[1]}: {found[2]}; free some space there"
+    damaged = _DAMAGED.search(text)
+    if damaged:
+        return f"{damaged[1]} is damaged: restore it from a copy, or remove it, and the others are read"
+    return text.splitlines()[0]
