@@ -33,6 +33,19 @@ class Figures:
     latencies: Sequence[int] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class AuditFigures:
+    """The last night of an audit that counts; `at`: when its run began (UTC epoch seconds); `good_at`: of the last one
+    that was compared, None where none was."""
+
+    audit: str
+    at: float
+    good_at: float | None
+    exit_code: int
+    violations: Mapping[str, int]
+    changed: int
+
+
 Labels = Mapping[str, str]
 
 
@@ -63,8 +76,8 @@ def is_told(standing: Standing, now: float) -> bool:
     return now - max([*ends, *said], default=0.0) < KEPT_S
 
 
-def text(runs: Iterable[Figures], *, is_classic: bool = False) -> str:
-    """Return the figures of all runs.
+def text(runs: Iterable[Figures], audits: Iterable[AuditFigures] = (), *, is_classic: bool = False) -> str:
+    """Return the figures of all runs and audits.
 
     Args:
         is_classic: in the text format of Prometheus 0.0.4, which collectors of text files read.
@@ -72,6 +85,8 @@ def text(runs: Iterable[Figures], *, is_classic: bool = False) -> str:
     families = _families()
     for each in runs:
         _add(families, each)
+    for audit in audits:
+        _add_audit(families, audit)
     lines = [line for family in families.values() if family.samples for line in family.lines(is_classic=is_classic)]
     return "".join(lines) + ("" if is_classic else "# EOF\n")
 
@@ -98,6 +113,11 @@ def _families() -> dict[str, _Family]:
         ("bulk_start_timestamp_seconds", "gauge", "When the run was first started."),
         ("bulk_finish_timestamp_seconds", "gauge", "When the run will end, by the forecast."),
         ("bulk_status_timestamp_seconds", "gauge", "When the process last said where the run stands."),
+        ("bulk_audit_night_timestamp_seconds", "gauge", "When the last night of the audit began."),
+        ("bulk_audit_compared_timestamp_seconds", "gauge", "When the last night began that was compared and judged."),
+        ("bulk_audit_exit_code", "gauge", "What the last night exited with."),
+        ("bulk_audit_violations", "gauge", "Violations of the last night, by status."),
+        ("bulk_audit_changed_items", "gauge", "Items that had changed in the last night."),
     )
     return {name: _Family(name, kind, says) for name, kind, says in every}
 
@@ -139,6 +159,17 @@ def _add(families: Mapping[str, _Family], each: Figures) -> None:
         for end, count in zip(ends, each.latencies, strict=True):
             total += count
             families["bulk_request_seconds"].samples.append(("_bucket", {"run": run, "le": end}, total))
+
+
+def _add_audit(families: Mapping[str, _Family], each: AuditFigures) -> None:
+    name = each.audit
+    families["bulk_audit_night_timestamp_seconds"].add(each.at, audit=name)
+    if each.good_at is not None:
+        families["bulk_audit_compared_timestamp_seconds"].add(each.good_at, audit=name)
+    families["bulk_audit_exit_code"].add(each.exit_code, audit=name)
+    families["bulk_audit_changed_items"].add(each.changed, audit=name)
+    for status, count in each.violations.items():
+        families["bulk_audit_violations"].add(count, audit=name, status=status)
 
 
 def _add_jobs(families: Mapping[str, _Family], each: Figures) -> None:

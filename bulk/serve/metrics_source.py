@@ -1,6 +1,7 @@
 """The figures of runs from their ledgers and processes. Blocking."""
 
 import contextlib
+import datetime
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -13,8 +14,9 @@ from bulk.redaction import redact
 from bulk.report.run_state import Standing
 from bulk.report.timeline import read_minutes
 from bulk.serve import metrics
+from bulk.serve.audits.histories import Audit
 from bulk.serve.fleet import Fleet
-from bulk.serve.metrics import Figures
+from bulk.serve.metrics import AuditFigures, Figures
 from bulk.serve.run_data import RunData
 
 _CLASSES = len(LATENCIES_S) + 1
@@ -69,10 +71,30 @@ def figures(name: str, standing: Standing, view: RunData, latencies: Latencies) 
     return Figures(name, standing, view.error_counts(), sums if any(sums) else ())
 
 
-def fleet_text(fleet: Fleet, now: float, latencies: Latencies) -> str:
-    """Return the figures of all runs that go on or have just ended, as OpenMetrics; of one that can't be read there are
-    none."""
-    return redact(metrics.text(_told(fleet, now, latencies)))
+def fleet_text(fleet: Fleet, audits: Iterable[Audit], now: float, latencies: Latencies) -> str:
+    """Return the figures of all audits, and of all runs that go on or have just ended, as OpenMetrics; of what can't be
+    read there are none."""
+    return redact(metrics.text(_told(fleet, now, latencies), audit_figures(audits)))
+
+
+def audit_figures(audits: Iterable[Audit]) -> Iterator[AuditFigures]:
+    """Yield the figures of each audit that has had a night."""
+    for audit in audits:
+        if audit.history is None or not audit.history.nights:
+            continue
+        last, good = audit.history.nights[-1], audit.history.good()
+        yield AuditFigures(
+            audit=audit.name,
+            at=_seconds(last.at),
+            good_at=_seconds(good[-1].at) if good else None,
+            exit_code=last.exit_code,
+            violations={"new": last.new, "known": last.known, "waived": last.waived},
+            changed=last.drift,
+        )
+
+
+def _seconds(at: str) -> float:
+    return datetime.datetime.fromisoformat(at).timestamp()
 
 
 def _told(fleet: Fleet, now: float, latencies: Latencies) -> Iterator[Figures]:

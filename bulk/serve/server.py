@@ -171,6 +171,7 @@ class Answers:
         clock: Clock,
     ) -> None:
         self._fleet, self._stored, self._items, self._guard, self._clock = fleet, stored, items, guard, clock
+        self._histories = histories
         self._audits = AuditAnswers(
             histories, AuditPages(histories, fleet), functools.partial(self._told, is_dated=False)
         )
@@ -288,7 +289,9 @@ class Answers:
         return await self._told(request, stored.cluster)
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        text = await self._blocking(lambda: fleet_text(self._fleet, self._clock.now(), self._latencies))
+        text = await self._blocking(
+            lambda: fleet_text(self._fleet, self._histories.all(), self._clock.now(), self._latencies)
+        )
         return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def _told(self, request: web.Request, look: Callable[[], Any], *, is_dated: bool = True) -> web.Response:

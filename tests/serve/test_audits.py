@@ -1,5 +1,6 @@
 """Pages of audits: what they say against what the nights found, real nights too."""
 
+import datetime
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,21 @@ def test_an_audit_is_told_over_time(asker: Asker, place: Path) -> None:
     name = page["runs"][last.run]
     assert asker.get(f"/runs/{name}").data["run"]["run_dir"] == str(place / "runs" / last.run)
     assert asker.get("/runs").data["total"] == 0, "a night that counts is found through its audit"
+
+
+def test_an_audit_is_told_to_collectors(asker: Asker, place: Path) -> None:
+    """When its last night was compared, and what it found; names as they are, and nothing that grows."""
+    last = History.open(place).nights[-1]
+    text = asker.send("GET", "/metrics", {"Authorization": f"Bearer {asker.served.metrics_key}"}).body.decode()
+    told = {
+        line.partition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in text.splitlines()
+        if line.startswith("bulk_audit")
+    }
+    at = datetime.datetime.fromisoformat(last.at).timestamp()
+    assert told['bulk_audit_compared_timestamp_seconds{audit="fleet"}'] == at
+    assert told['bulk_audit_violations{audit="fleet",status="new"}'] == last.new
+    assert told['bulk_audit_exit_code{audit="fleet"}'] == last.exit_code == 7
 
 
 def test_what_is_violated_is_filtered_and_searched(asker: Asker, place: Path) -> None:

@@ -14,8 +14,10 @@ from bulk.clock import Clock
 from bulk.model import ErrorCode
 from bulk.report.run_state import stand
 from bulk.serve import metrics
-from bulk.serve.metrics_source import Latencies, figures
+from bulk.serve.audits.histories import Histories
+from bulk.serve.metrics_source import Latencies, audit_figures, figures
 from bulk.status import WaitKind
+from tests.browser.audits import write_fleet
 from tests.browser.runs import HOSTILE, write_small
 from tests.e2e.support.platform import ADMIN, Home, served
 from tests.report.ledgers import START, Run, bucket, finished, job_status, status
@@ -138,6 +140,9 @@ def test_dashboard_and_alerts_ask_for_what_there_is(tmp_path: Path) -> None:
         families = list(open_metrics(told(run)))
     write_small(tmp_path / "small")
     families += open_metrics(told(Run(tmp_path / "small")))
+    write_fleet(tmp_path / "audits" / "fleet")
+    figures_of_audits = list(audit_figures(Histories([tmp_path / "audits"], Clock()).all()))
+    families += open_metrics(metrics.text([], figures_of_audits))
     known: dict[str, set[str]] = {}
     for family in families:
         for sample in family.samples:

@@ -1,5 +1,6 @@
 """The machines of a store: its workers and what they do, the shards of its runs, and the budgets that all share."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -13,6 +14,7 @@ from bulk.store.runs import Participant
 
 _SQL = statements.load("overview")
 
+_TAGGED = re.compile(r"(.*) ([0-9a-f]{24})")
 SILENT_S = 30.0
 """A worker that holds shards and was not heard of for so long is `silent` (seconds)."""
 
@@ -190,5 +192,5 @@ def _budget(row: tuple[str, str, str, bytes], names: Mapping[int, str]) -> Share
 
 def _short(credential: str) -> str:
     """The name, and the beginning of what tells two tokens of one name apart."""
-    name, _, tag = credential.partition(" ")
-    return f"{name} {tag[:4]}" if tag else name
+    found = _TAGGED.fullmatch(credential)
+    return credential if found is None else f"{found[1]} {found[2][:4]}"
