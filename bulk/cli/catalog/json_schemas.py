@@ -21,6 +21,7 @@ from bulk.cli.commands.cluster.stored_status import StoredStatus
 from bulk.cli.error_data import ErrorsData
 from bulk.control.protocol import InForce
 from bulk.engine.credentials.credential_check import CredentialRow
+from bulk.engine.migrations.live_check import Verified
 from bulk.ledger.digests.verification import Verification
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.report.diff.diff_record import Change
@@ -229,7 +230,7 @@ OUTPUTS: Mapping[str, Output] = {
     "set": Output("bulk set --json", (InForce,)),
     "status": Output("bulk status --json", (StatusData,)),
     "stored-status": Output("bulk status --store --json", (StoredStatus,)),
-    "verify": Output("bulk verify --json", (Verification,)),
+    "verify": Output("bulk verify --json", (Verification, Verified)),
 }
 
 

@@ -25,11 +25,13 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import OutcomeKind
+from bulk.report.fold import Report
 from bulk.report.tally import label
 from bulk.status import Display, Silence
 from bulk.storage.disk_threads import beside
 
-_NO_DIGEST = bytes(16).hex()
+NO_DIGEST = bytes(16).hex()
+"""Of an item of which nothing was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,8 @@ async def look_at(
     with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
         place = Path(folder)
         checked = await check_items(manifest, place, Silence(), around.clock, None)
-        wanted = _to_look_at(manifest)
-        view = None
-        if wanted.jobs:
-            report = await execute(wanted, Origin.of(wanted), place / "look", display, environ, around)
-            if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-                raise CredentialRefused("default", report.why)
-            if report.exit_code not in COMPLETE:
-                raise RunStopped(f"not every item could be looked at: {report.why}")
-            view = LedgerView(place / "look")
+        found = await look_in(manifest, place, environ, display, around)
+        view = None if found is None else found[0]
         seen, shown = await beside(around.disk, lambda: _folded(manifest, view, most_shown))
         identity = identity_of(checked)
     plan = PlanFile(
@@ -91,15 +86,35 @@ async def look_at(
             for job in manifest.jobs
         ),
     )
-    requests, free = (report.requests, report.not_modified) if wanted.jobs else (0, 0)
+    requests, free = (0, 0) if found is None else (found[1].requests, found[1].not_modified)
     return Look(sealed(plan), requests, free, shown)
+
+
+async def look_in(
+    manifest: Manifest, place: Path, environ: Mapping[str, str], display: Display, around: Surroundings
+) -> tuple[LedgerView, Report] | None:
+    """Look at the items that write and are known; returns what was found of each. None: there are none.
+
+    Raises:
+        BulkError: not all of them can be looked at now.
+    """
+    wanted = _to_look_at(manifest)
+    if not wanted.jobs:
+        return None
+    report = await execute(wanted, Origin.of(wanted), place / "look", display, environ, around)
+    if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
+        raise CredentialRefused("default", report.why)
+    if report.exit_code not in COMPLETE:
+        raise RunStopped(f"not every item could be looked at: {report.why}")
+    return LedgerView(place / "look"), report
 
 
 def _to_look_at(manifest: Manifest) -> Manifest:
     """Return the jobs that write and whose items are known, in their order and without what they wait for."""
     jobs = [job for job in manifest.jobs if not job.operation.is_read and job.derivation is None]
     bare = [replace(job, number=number, needs=(), save=None) for number, job in enumerate(jobs)]
-    return replace(manifest, jobs=tuple(bare), limits=replace(manifest.limits, failures=None, confirm="auto"))
+    limits = replace(manifest.limits, failures=None, confirm="auto", waves=(), gate="auto", errors={})
+    return replace(manifest, jobs=tuple(bare), limits=limits)
 
 
 def _folded(manifest: Manifest, view: LedgerView | None, most: int) -> tuple[dict[str, JobSeen], tuple[str, ...]]:
@@ -109,7 +124,7 @@ def _folded(manifest: Manifest, view: LedgerView | None, most: int) -> tuple[dic
             continue
         counts, records = Counter[str](), bytearray()
         for line in view.lines(job=job.name):
-            verdict, digest, why, item = _of_line(orjson.loads(line))
+            verdict, digest, why, item = verdict_of(orjson.loads(line))
             counts[verdict] += 1
             records += packed(verdict, digest)
             if verdict != EQUAL and len(shown) < most:
@@ -124,7 +139,7 @@ def _folded(manifest: Manifest, view: LedgerView | None, most: int) -> tuple[dic
     return seen, tuple(shown)
 
 
-def _of_line(row: dict[str, object]) -> tuple[str, str, str, dict[str, object]]:
+def verdict_of(row: dict[str, object]) -> tuple[str, str, str, dict[str, object]]:
     """Return verdict, digest, why and the item of a line of results."""
     result, item, error = row["result"], row["item"], row["error"]
     assert isinstance(item, dict), "every line has an item"
@@ -132,7 +147,7 @@ def _of_line(row: dict[str, object]) -> tuple[str, str, str, dict[str, object]]:
         return str(result["verdict"]), str(result["before"]), str(result["why"]), item
     why = str(error["message"]) if isinstance(error, dict) else ""
     is_superseded = row["outcome"] == OutcomeKind.SKIPPED
-    return EQUAL if is_superseded else CONFLICT, _NO_DIGEST, why, item
+    return EQUAL if is_superseded else CONFLICT, NO_DIGEST, why, item
 
 
 def _shown(job: Job, verdict: str, item: dict[str, object], why: str) -> str:

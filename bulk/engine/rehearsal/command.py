@@ -100,6 +100,8 @@ def rehearsed(told: Told, given: Given) -> Rehearsed:
         how = "that of GET /rate_limit" if told.latency_s else "assumed"
         notes.append(f"the latency of {latency_s * 1000:.0f} ms is {how}: --from RUN learns it from an earlier run")
     notes.append("the platform's own throughput was not measured: where it is the limit, the run ends later")
+    if told.manifest.limits.gate == "manual":
+        notes.append("gates that are opened by hand are taken to be open")
     faults = dict(given.faults)
     if not faults and learnt.lost:
         faults = {"drop-after": learnt.lost}

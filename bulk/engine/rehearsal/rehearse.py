@@ -31,6 +31,7 @@ from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.ledger.records import Entry, Record
 from bulk.manifest.manifest import Job, Manifest
 from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.waves import Waves
 from bulk.status import Silence
 
 TOKEN = "rehearsal-" + "0" * 20
@@ -197,10 +198,23 @@ async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Co
     checked = replace(checked, manifest=manifest)
     credentials = credentials_of(manifest, environ, clock)
     untyped: Any = ledger
-    run = Run(checked, untyped, state, credentials, Silence(), around)
-    ended = await run.execute()
+    while True:
+        left = [standing.left for standing in progress]
+        _cut(manifest, progress)
+        run = Run(checked, untyped, state, credentials, Silence(), around)
+        ended = await run.execute()
+        if not limits.waves or not run.has_run_dry or left == [standing.left for standing in progress]:
+            break
+        await clock.sleep(limits.gate_after_s)
     ends_s = max(ledger.last.values(), default=clock.monotonic())
     return _course(checked, ledger, wire, ends_s, ended.exit_code, ended.why)
+
+
+def _cut(manifest: Manifest, progress: Sequence[JobProgress]) -> None:
+    """Cut the jobs that write into their waves; gates that people open are open."""
+    for job, standing in zip(manifest.jobs, progress, strict=True):
+        standing.waves = Waves(manifest.limits.waves) if not job.operation.is_read else None
+        standing.cut()
 
 
 def _course(checked: Checked, ledger: _NoLedger, wire: ModelWire, ends_s: float, exit_code: int, why: str) -> Course:

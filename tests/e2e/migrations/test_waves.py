@@ -97,6 +97,7 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
     """Nothing of the second wave is sent before it is approved, also when the command is given again."""
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
         manifest(home, sandbox, 40, gate="manual", waves=[2, 10])
+        assert "looked at 40 items" in home.run("plan", "manifest.yaml", "--live").out
         for _ in range(2):
             ran = home.run(*RUN)
             assert (ran.exit_code, "bulk approve run --wave 2" in said(ran)) == (3, True), ran.err

@@ -21,12 +21,14 @@ def rehearsal(
     budget: ModelBudget | None = None,
     *,
     latency_s: float = 0.02,
+    limits: Mapping[str, Any] | None = None,
     faults: Mapping[str, float] | None = None,
     **more: Any,
 ) -> Rehearsed:
     """What comes of these jobs."""
     path = folder / "manifest.yaml"
-    path.write_text(json.dumps({"version": 1, "platform": {"base_url": "https://x.example/api/v3"}, "jobs": jobs}))
+    platform = {"base_url": "https://x.example/api/v3"}
+    path.write_text(json.dumps({"version": 1, "platform": platform, "limits": dict(limits or {}), "jobs": jobs}))
     model = model_of({"core": budget} if budget else {}, Measured(), latency_s, faults or {})
     given: dict[str, Any] = {"seeds": 1, "assumed": {}, "asks": False, **more}
     return rehearse_all(read_manifest(path, Overrides(), {}), model, **given)
@@ -49,6 +51,17 @@ def test_a_lane_decides(tmp_path: Path) -> None:
     found = rehearsal(tmp_path, {"files": {"operation": "contents.put", "items": items}})
     assert 100 * 0.04 * 0.8 <= found.course.ends_s <= 100 * 0.06
     assert found.course.limit == "latency"
+
+
+def test_waves_come_one_behind_the_other(tmp_path: Path) -> None:
+    """Three waves with ten minutes between them: twenty minutes and what the writes take."""
+    write = {"owner": "acme", "message": "m", "content": "YQ==", "path": "a"}
+    items = [{**write, "repo": f"r{number}"} for number in range(100)]
+    jobs = {"files": {"operation": "contents.put", "items": items}}
+    plain = rehearsal(tmp_path, jobs)
+    found = rehearsal(tmp_path, jobs, limits={"waves": [1, "10%", "rest"], "gate": {"after": "10m"}})
+    assert plain.course.ends_s < 1.0
+    assert (1_200.0 < found.course.ends_s < 1_202.0, found.course.requests) == (True, {"core": 200})
 
 
 def test_what_is_needed_comes_first(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
-"""`bulk verify`: whether a run directory is what the run has written."""
+"""`bulk verify`: whether a run directory is what the run has written, and the platform as it left it."""
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,12 +9,14 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import RunDirectory, as_json
+from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, as_json, overriding
 from bulk.errors import UsageError
 from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from bulk.engine.migrations.live_check import Live, Verified
     from bulk.ledger.digests.verification import Verification
+    from bulk.manifest.reading import Overrides
 
 LEAST_DIGITS = 12
 _MOST = 20
@@ -22,21 +26,68 @@ _MOST = 20
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
 @click.option("--expect", metavar="HEAD", help="A head that was kept elsewhere, as a report shows it.")
 @click.option("--all", "is_all", is_flag=True, help="List everything that is wrong, not only the first 20.")
+@click.option("--live", "is_live", is_flag=True, help="Also look whether the platform is still as RUN left it.")
+@overriding(*PLATFORM, *LIMITS)
 @as_json
-def verify(run_dir: Path, *, expect: str | None, is_all: bool, as_json: bool) -> int:
+def verify(
+    run_dir: Path, *, expect: str | None, is_all: bool, is_live: bool, overrides: "Overrides", as_json: bool
+) -> int:
     """Check that RUN is as it was written, by its digests.
 
     Whoever can rewrite the whole directory can rewrite the chain too. A head that was kept elsewhere shows that.
+
+    With --live every item that wrote is looked at, with reads alone; exit 1 where one is not as it was left.
     """
     from bulk.ledger.digests import verification
 
     wanted = None if expect is None else _head(expect)
     found = verification.verify(run_dir, expect=wanted)
+    live = _look_back(run_dir, overrides) if is_live and not found.flaws else None
     if as_json:
-        output.out_json(found)
+        output.out_json(found if live is None else _with(found, live))
     else:
-        output.out("\n".join(_lines(found, is_all=is_all)))
-    return ExitCode.RUN_DIRECTORY if found.flaws else ExitCode.DONE
+        lines = _lines(found, is_all=is_all) + ([] if live is None else _live_lines(live, is_all=is_all))
+        output.out("\n".join(lines))
+    if found.flaws:
+        return ExitCode.RUN_DIRECTORY
+    return ExitCode.UNSUCCESSFUL if live is not None and live.moved else ExitCode.DONE
+
+
+def _look_back(run_dir: Path, overrides: "Overrides") -> "Live":
+    import platformdirs
+
+    from bulk.cli import event_loop
+    from bulk.cli.progress.painter import display
+    from bulk.engine.migrations import live_check
+
+    cache = platformdirs.user_cache_path("bulk")
+    with display("auto", sys.stderr) as shown:
+        return event_loop.run(
+            lambda: live_check.look_back(run_dir, overrides=overrides, environ=os.environ, cache=cache, display=shown)
+        )
+
+
+def _with(found: "Verification", live: "Live") -> "Verified":
+    from bulk.engine.migrations.live_check import Verified
+
+    return Verified(**{name: getattr(found, name) for name in found.__struct_fields__}, live=live)
+
+
+def _live_lines(live: "Live", *, is_all: bool) -> list[str]:
+    from bulk.report.render.formatting import count, counted
+    from bulk.report.render.terminal import safe
+
+    rewritten = f", {count(live.rewritten)} written over by the run itself" if live.rewritten else ""
+    unseen = f", {count(live.unseen)} that can't be looked at" if live.unseen else ""
+    moved = f"live: {count(live.equal)} as left, {count(len(live.moved))} moved{unseen}{rewritten}"
+    lines = [f"{moved}; {counted(live.requests, 'request')}, reads alone"]
+    shown = live.moved if is_all else live.moved[:_MOST]
+    for each in shown:
+        why = f": {safe(each.why, 200)}" if each.why else ""
+        lines.append(f"  {safe(each.job, 60)} #{each.index} {safe(each.label, 120)}: {each.verdict}{why}")
+    if len(live.moved) > len(shown):
+        lines.append(f"  and {count(len(live.moved) - len(shown))} more: bulk verify --live --all")
+    return lines
 
 
 def _head(text: str) -> str:

@@ -1,0 +1,201 @@
+"""Whether what a run has left on the platform is still as it left it: `bulk verify RUN --live`.
+
+Every item that wrote is looked at again as a live plan does (`live_plan.py`), with nothing but reads. One that would
+write now has moved. What a later item of the same run has written over is no difference.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+import orjson
+
+from bulk.bundle.checked import derived_path, source_path
+from bulk.engine.execution import MANIFEST, beside, check_items
+from bulk.engine.identity import identity_of
+from bulk.engine.migrations.live_plan import NO_DIGEST, look_in, verdict_of
+from bulk.engine.origin import Origin
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import RunDirectoryError
+from bulk.execute.preview import BLIND, CHANGE, EQUAL
+from bulk.ledger.digests.verification import Verification
+from bulk.ledger.view import LedgerView
+from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.reading import Overrides, read_manifest
+from bulk.model import OutcomeKind
+from bulk.report.tally import label
+from bulk.status import Display, Silence
+
+T = TypeVar("T")
+WROTE: Final = frozenset((OutcomeKind.SUCCEEDED,))
+
+Place = tuple[tuple[str, ...], str]
+"""A file: resource, owner, repository and branch; and its path."""
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that is not as the run left it.
+
+    Attributes:
+        label: the item in a few words. verdict: what the same item would do now; why: in words, or empty.
+    """
+
+    job: str
+    index: int
+    label: str
+    verdict: str
+    why: str
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found.
+
+    Attributes:
+        equal, unseen: items that are as the run left them, and those that can't be looked at (counts).
+        rewritten: items over which a later item of the run has written (count).
+        requests: that were sent (count). moved: what somebody else has changed since.
+    """
+
+    equal: int
+    unseen: int
+    rewritten: int
+    requests: int
+    moved: tuple[Moved, ...]
+
+
+class Verified(Verification, frozen=True, kw_only=True):
+    """What was found of a run directory, and of what the run has left.
+
+    Attributes:
+        head, outcomes, intents, links, unbound, is_ended, flaws: as of a run directory alone.
+        live: what is there now.
+    """
+
+    live: Live
+
+
+async def look_back(
+    run_dir: Path, *, overrides: Overrides, environ: Mapping[str, str], cache: Path | None, display: Display
+) -> Live:
+    """Look at every item that a run wrote.
+
+    Raises:
+        BulkError: the run can't be read, its items have changed, or not all of them can be looked at now.
+    """
+    around = Surroundings(handles_signals=True, is_preview=True, cache=cache)
+    view = LedgerView(run_dir)
+    origin = Origin.load(run_dir)
+    manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)
+    manifest = replace(manifest, jobs=tuple(_from_here(job, run_dir) for job in manifest.jobs))
+    with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
+        place = Path(folder)
+        checked = await check_items(manifest, place, Silence(), around.clock, None)
+        if identity_of(checked).items_digest != view.identity().items_digest:
+            raise RunDirectoryError("the items are not those of the run any more; put its items files back")
+        wanted = replace(
+            manifest,
+            jobs=await beside(around.disk, lambda: tuple(_known(job, view, run_dir, place) for job in manifest.jobs)),
+        )
+        found = await look_in(wanted, place, environ, display, around)
+        if found is None:
+            return Live(equal=0, unseen=0, rewritten=0, requests=0, moved=())
+        seen, report = found
+        return await beside(around.disk, lambda: _compared(manifest, view, seen, report.requests))
+
+
+def _from_here(job: Job, run_dir: Path) -> Job:
+    """Return a job whose items are read where the run has kept those of standard input."""
+    return replace(job, items_path=source_path(job, run_dir)) if job.items_path is not None else job
+
+
+def _known(job: Job, view: LedgerView, run_dir: Path, place: Path) -> Job:
+    """Return a job whose items, where they were made from results, are those that the run has made and written."""
+    made = derived_path(job, run_dir)
+    if job.derivation is None or job.operation.is_read or not made.is_file():
+        return job
+    path = place / f"{job.name}.jsonl"
+    with made.open("rb") as lines, path.open("wb") as out:
+        for _, line in _paired(_written(view, job), enumerate(lines)):
+            out.write(msgspec.json.encode(msgspec.json.decode(line, type=_Made).item) + b"\n")
+    return replace(job, derivation=None, items=None, items_path=path, defaults={})
+
+
+class _Made(msgspec.Struct):
+    """A line of the items that were made from results."""
+
+    item: msgspec.Raw
+
+
+def _written(view: LedgerView, job: Job) -> Iterator[Any]:
+    return map(orjson.loads, view.lines(kinds=WROTE, job=job.name))
+
+
+def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: int) -> Live:
+    counts = {EQUAL: 0, BLIND: 0}
+    moved: list[tuple[Place | None, int, Moved]] = []
+    for job in manifest.jobs:
+        if job.operation.is_read:
+            continue
+        looks = map(orjson.loads, seen.lines(job=job.name))
+        # of items that were made from results, only those that wrote were looked at
+        pairs = (
+            zip(_written(view, job), looks, strict=False)
+            if job.derivation is not None
+            else _paired(_written(view, job), ((look["index"], look) for look in looks))
+        )
+        for row, look in pairs:
+            verdict, digest, why, _ = verdict_of(look)
+            if verdict == CHANGE and digest == NO_DIGEST:
+                verdict = BLIND  # it writes whatever stands there
+            if verdict in counts:
+                counts[verdict] += 1
+                continue
+            moved.append((_place(job, row["item"]), job.number, _moved(job, row, verdict, why)))
+    last = _last(manifest, view, {place for place, *_ in moved if place is not None})
+    kept = [each for place, number, each in moved if last.get(place, (number, each.index)) == (number, each.index)]
+    return Live(
+        equal=counts[EQUAL],
+        unseen=counts[BLIND],
+        rewritten=len(moved) - len(kept),
+        requests=requests,
+        moved=tuple(kept),
+    )
+
+
+def _paired(rows: Iterator[Any], looks: Iterator[tuple[int, T]]) -> Iterator[tuple[Any, T]]:
+    """Yield each row with what is there for the same index; both come in the order of the items."""
+    for row in rows:
+        for index, look in looks:
+            if index == row["index"]:
+                yield row, look
+                break
+
+
+def _moved(job: Job, row: Mapping[str, Any], verdict: str, why: str) -> Moved:
+    return Moved(job=job.name, index=row["index"], label=label(row["item"]), verdict=verdict, why=why)
+
+
+def _place(job: Job, item: Mapping[str, Any]) -> Place | None:
+    """Return which file an item is about; None: it is about something else."""
+    if "path" not in item:
+        return None
+    return (
+        job.operation.resource,
+        *(str(item.get(name) or "").casefold() for name in ("owner", "repo", "branch")),
+    ), str(item["path"])
+
+
+def _last(manifest: Manifest, view: LedgerView, wanted: set[Place]) -> dict[Place | None, tuple[int, int]]:
+    """Return which item (job number, index) of the run was the last to write each of these files."""
+    found: dict[Place | None, tuple[int, int]] = {}
+    for job in manifest.jobs if wanted else ():
+        if job.operation.is_read:
+            continue
+        for row in _written(view, job):
+            place = _place(job, row["item"])
+            if place in wanted:
+                found[place] = (job.number, row["index"])
+    return found

@@ -1,0 +1,58 @@
+"""`bulk verify RUN --live`: what the run has left is still there, or the items are named that somebody has changed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.migrations.test_live_plan import FILES, files, writes
+from tests.e2e.migrations.test_undo import put
+from tests.e2e.support.migrating import PATIENCE_S, command, rehearsal
+from tests.e2e.support.platform import Home, served
+
+FLEET = {"organization": "acme-fleet", "count": 60, "readme_bytes": 200}
+QUIET = ("--progress", "none")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A folder for a manifest."""
+    return Home(tmp_path / "home")
+
+
+@pytest.mark.timeout(240)
+def test_what_somebody_changed_is_named(tmp_path: Path, home: Home) -> None:
+    """Reads alone; all as it was left: exit 0; a file that was changed: exit 1, and it is named; a broken directory is
+    not looked at any further."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        files(sandbox, home)
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 0
+        written = len(writes(sandbox))
+        told = home.run("verify", "run", "--live")
+        assert (told.exit_code, f"live: {2 * FILES} as left, 0 moved;" in told.out) == (0, True), told.out + told.err
+        put(sandbox, "acme-fleet/repo-00003/contents/README.md", b"theirs\n")
+        told = home.run("verify", "run", "--live", "--json")
+        live = json.loads(told.out)["live"]
+        assert (told.exit_code, live["equal"], live["unseen"]) == (1, 2 * FILES - 1, 0)
+        (moved,) = live["moved"]
+        assert (moved["job"], moved["index"], moved["verdict"]) == ("readmes", 3, "change")
+        assert len(writes(sandbox)) == written + 1
+
+        results = home.folder / "run" / "results.jsonl"
+        results.write_bytes(results.read_bytes().replace(b"succeeded", b"unchanged", 1))
+        sent = len(sandbox.requests())
+        assert home.run("verify", "run", "--live").exit_code == 5
+        assert len(sandbox.requests()) == sent
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(240)
+def test_a_migration_is_as_it_was_left(tmp_path: Path) -> None:
+    """The example migration: what was created and what was made from results too; snapshots and attachments, which tell
+    nothing of themselves, count as unseen."""
+    with rehearsal(tmp_path) as (home, sandbox):
+        assert home.run(*command("run"), timeout_s=PATIENCE_S).exit_code == 0
+        told = home.run("verify", "run", "--live", timeout_s=PATIENCE_S)
+        assert told.exit_code == 0, told.out
+        assert "live: 701 as left, 0 moved, 100 that can't be looked at" in told.out
+        assert len({line["method"] for line in sandbox.journal()[-600:]} - {"GET"}) == 0
