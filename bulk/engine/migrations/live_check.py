@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from bulk.bundle.checked import derived_path, source_path
-from bulk.engine.execution import MANIFEST, beside, check_items
+from bulk.engine.execution import MANIFEST, check_items
 from bulk.engine.identity import identity_of
 from bulk.engine.migrations.live_plan import NO_DIGEST, look_in, verdict_of
 from bulk.engine.origin import Origin
@@ -28,6 +28,7 @@ from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import OutcomeKind
 from bulk.report.tally import label
 from bulk.status import Display, Silence
+from bulk.storage.disk_threads import beside
 
 T = TypeVar("T")
 WROTE: Final = frozenset((OutcomeKind.SUCCEEDED,))
