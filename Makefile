@@ -1,8 +1,8 @@
 # Needs Python 3.11 or newer, make and git; everything else goes into .venv at the pinned versions.
 
 PYTHON ?= python3
-# thrice the two cores that the times of the tests are for: most of what they take is waiting for processes
-WORKERS ?= 6
+# twice the two cores that the times of the tests are for: most of what they take is waiting for processes
+WORKERS ?= 4
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -49,7 +49,7 @@ def test_a_store_is_made_and_upgraded(postgres, capsys):
     assert main(["store", "upgrade", text]) == 5
     assert main(["store", "init", text]) == 0
     assert main(["store", "upgrade", text]) == 0
-    assert "has schema 1" in capsys.readouterr().err
+    assert f"has schema {VERSION}" in capsys.readouterr().err
     assert main(["runs", "--store", text]) == 0
     assert "there is no run in" in capsys.readouterr().err
 
