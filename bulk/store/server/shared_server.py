@@ -86,6 +86,9 @@ def _join(meeting: Path) -> IO[bytes] | None:
 def _start(meeting: Path, survival: str) -> IO[bytes]:
     (meeting / _USERS).unlink(missing_ok=True)
     os.mkfifo(meeting / _USERS, 0o600)
+    # Held until the server is ready: so the keeper of one that was killed meanwhile finds that nobody is left.
+    reading = os.open(meeting / _USERS, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    writing = os.open(meeting / _USERS, os.O_WRONLY | os.O_CLOEXEC)
     starting = subprocess.run(
         [sys.executable, "-m", __name__, str(meeting.absolute()), survival],
         stdin=subprocess.DEVNULL,
@@ -93,7 +96,9 @@ def _start(meeting: Path, survival: str) -> IO[bytes]:
         stderr=subprocess.STDOUT,
         check=False,
     )
+    os.close(reading)
     users = _join(meeting)
+    os.close(writing)
     if users is None:
         said = starting.stdout.decode(errors="replace").strip()
         raise RunStopped(f"PostgreSQL did not start: {said[-2000:]}")
@@ -146,9 +151,8 @@ def keep(meeting: Path, survival: str) -> None:
             (meeting / _ADDRESS).write_bytes(msgspec.json.encode(Place(str(server.folder))))
             _fall_silent()
             threading.Thread(target=_start_again, args=(server, ending, changing), daemon=True).start()
-            # Who starts it opens the other end next; from then on the end of the file tells that nobody is left.
-            with open(os.open(meeting / _USERS, os.O_RDONLY), "rb", buffering=0) as pipe:
-                os.close(users)
+            os.set_blocking(users, True)  # from now on the end of the file tells that nobody is left
+            with open(users, "rb", buffering=0) as pipe:
                 while not _is_over(meeting, pipe):
                     pass
         finally:

@@ -166,3 +166,13 @@ def answers(text: str) -> bool:
     except psycopg.Error:
         return False
     return True
+
+
+def test_a_server_whose_first_user_is_killed_ends(tmp_path):
+    """Whoever is killed while the server starts leaves none behind."""
+    meeting = tmp_path / "m"
+    with subprocess.Popen([sys.executable, "-c", USE, str(meeting)], cwd=ROOT, stdout=subprocess.DEVNULL) as user:
+        assert comes_true((meeting / "keeper").exists)
+        user.kill()
+    remove(meeting)  # waits for its end
+    assert not meeting.exists()
