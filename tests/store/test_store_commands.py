@@ -10,6 +10,7 @@ import pytest
 from bulk.cli.app import main
 from bulk.cli.catalog import json_schemas
 from bulk.model import OutcomeKind
+from bulk.store.schema import VERSION
 from tests.canaries import STORE_PASSWORD
 from tests.ledger.samples import record
 from tests.store.places import StorePlace, ranges
