@@ -306,7 +306,7 @@ class _Definitions:
         self.definitions[cls.__name__] = {}
         info = types.type_info(cls)
         assert isinstance(info, types.StructType), "the caller saw one"
-        said = _descriptions(cls)
+        said = {name: text for base in reversed(_bases(cls)) for name, text in _descriptions(base).items()}
         properties, required = {}, []
         unset = {each.encode_name for each in msgspec.structs.fields(cls) if each.default is msgspec.UNSET}
         for member in info.fields:
@@ -333,6 +333,11 @@ class _Definitions:
 
 def _is_unset(kind: types.Type) -> bool:
     return isinstance(kind, types.CustomType) and kind.cls is msgspec.UnsetType
+
+
+def _bases(cls: type) -> list[type]:
+    """Return a class and those of its bases that have fields: what they say of these holds for it."""
+    return [base for base in cls.__mro__ if isinstance(getattr(base, "__struct_fields__", None), tuple)]
 
 
 def _descriptions(cls: type) -> dict[str, str]:

@@ -71,7 +71,6 @@ class Verified(Verification, frozen=True, kw_only=True):
     """What was found of a run directory, and of what the run has left.
 
     Attributes:
-        head, outcomes, intents, links, unbound, is_ended, flaws: as of a run directory alone.
         live: what is there now.
     """
 
