@@ -113,6 +113,7 @@ def a_broken_night(nights, pairs, text):
     assert found == tables(nights, "audits/twin")
 
 
+@pytest.mark.soak
 def test_a_night_that_breaks_off_loses_nothing(nights):
     """Killed after each step, and with a full disk in each: a clear error with exit 5, nothing is asked again, and the
     tables and messages are those of a night that nothing happened to."""
@@ -140,6 +141,7 @@ def test_twenty_nights_that_break_off_at_each_step(nights):
     assert told(nights.folder).count(run) == 1
 
 
+@pytest.mark.soak
 def test_a_disk_that_is_full_when_people_are_told_changes_no_outcome(nights):
     """The night counts and its exit code stays; nobody is told without a mark, and it can be made up for."""
     assert nights.audit().exit_code == 0

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sqlite3
+import sys
 
 import pytest
 
@@ -118,6 +119,36 @@ def test_an_audit_that_was_killed_goes_on(nights):
     assert (night.run, night.items) == (pending.name, 400)
     with sqlite3.connect(pending / "ledger.db") as ledger:
         assert ledger.execute("SELECT count(*) FROM epochs").fetchone()[0] == 2
+
+
+@pytest.mark.parametrize("step", ["_tables", "compare_night", "judge", "_keep"])
+def test_a_kill_between_steps_loses_nothing(nights, step, tmp_path):
+    """Killed after any step, the same command ends the same night, with the tables that it would have had."""
+    nights.home.write("killed.py", KILLED.format(step=step))
+    killed = nights.home.run_any([sys.executable, str(tmp_path / "killed.py")])
+    assert killed.exit_code == -signal.SIGKILL, killed.err
+    asked = len(nights.sandbox.requests())
+    assert nights.audit().exit_code == 0
+    assert len(nights.sandbox.requests()) == asked
+    (night,) = nights.history().nights
+    assert [row["n"] for row in nights.sql("SELECT count(*) AS n FROM contents_get")] == [3]
+    assert night.is_good
+
+
+KILLED = """
+import os, signal, sys
+from bulk.audit import audit
+from bulk.cli import main
+
+step = getattr(audit, "{step}")
+
+def killing(*given, **named):
+    step(*given, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+audit.{step} = killing
+main(["audit", "files.yaml", "--progress", "none"])
+"""
 
 
 def test_audits_do_not_overlap(nights):
