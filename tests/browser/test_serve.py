@@ -112,8 +112,7 @@ def _watch(seen: Seen, view: LedgerView) -> None:
 def _retry(seen: Seen, home: Home) -> None:
     """What failed is shown by one click, and run again by another one and a dialog that names its count."""
     seen.page.get_by_role("link", name="Show the 5 items with not_found in readmes").click()
-    seen.page.locator("tbody tr").nth(4).wait_for()
-    assert seen.text("#found") == "5 of 5 items"
+    seen.page.locator("#found", has_text="5 of 5 items").wait_for()
     assert seen.page.locator("tbody tr").count() == 5
     while is_held(home.folder / "run"):  # it writes its reports
         seen.page.wait_for_timeout(20)

@@ -14,7 +14,7 @@ function itemsView(page, query) {
   const chosen = (name, values) => h("label", {}, {job: "Job", outcome: "Outcome", code: "Code"}[name], h("select", {name, "data-key": values.join()}, h("option", {value: ""}, "all"),
     ...values.map(value => h("option", {value, selected: value === query.get(name)}, shown(value)))));
   const codes = [...new Set([...page.failures.map(each => each.code), query.get("code") ?? ""])].filter(Boolean);
-  const found = list.count === null ? `${list.next ? `${count(list.rows.length)} or more items` : several(list.rows.length, "item")} found` : `${count(list.rows.length)} of ${several(list.count, "item")}`;
+  const found = list.key === "" ? "Searching…" : list.count === null ? `${list.next ? `${count(list.rows.length)} or more items` : several(list.rows.length, "item")} found` : `${count(list.rows.length)} of ${several(list.count, "item")}`;
   const isSearching = list.indexed !== null && list.indexed < 1;
   const canRetry = !page.is_read_only && page.run.state === "complete" && list.count && !query.get("q") && !(page.shares && (query.get("job") || query.get("code"))) && !["succeeded", "unchanged"].includes(query.get("outcome")) && (query.get("outcome") || query.get("code"));
   const retried = {job: query.get("job") ?? "", outcome: query.get("outcome") ?? "", code: query.get("code") ?? ""};
@@ -25,7 +25,7 @@ function itemsView(page, query) {
         h("label", {}, "Search names, ids, request ids, messages", h("input", {type: "search", name: "q", value: query.get("q") ?? "", autocomplete: "off", maxlength: "200"})),
         chosen("job", page.run.jobs.map(job => job.name)), chosen("outcome", OUTCOMES), chosen("code", codes)),
       h("p", {class: "soft small", id: "found", role: "status"}, isSearching ? `${found}; ${Math.floor(100 * list.indexed)}% of the run can be searched so far` : found),
-      list.rows.length ? itemRows(page.name, list.rows) : h("p", {}, isSearching || list.key === "" ? "Searching…" : "No item fits."),
+      list.rows.length ? itemRows(page.name, list.rows) : h("p", {}, isSearching ? "Searching…" : list.key === "" ? "" : "No item fits."),
       h("div", {class: "foot"}, list.next && !isSearching ? h("button", {type: "button", id: "more"}, "More") : null,
         canRetry ? h("button", {type: "button", "data-step": "retry", "data-job": retried.job, "data-outcome": retried.outcome, "data-code": retried.code, "data-items": list.count}, `Retry these ${count(list.count)}`) : null)),
   ];
