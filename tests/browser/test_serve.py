@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bulk.errors import BulkError
 from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
 from tests.browser.fleet import Seen, Tabs
@@ -66,7 +67,7 @@ def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Pat
         items += [{"owner": "acme-fleet", "repo": f"gone-{n}"} for n in range(5)]
         home.manifest(sandbox.base_url, {"readmes": {"operation": "readme.get", "items": items}})
         with home.running("run", "manifest.yaml", "--run-dir", "run", "--no-cache") as process:
-            while not (tmp_path / "run" / "control.sock").exists():
+            while not _is_begun(tmp_path / "run"):
                 assert process.poll() is None
             tabs = Tabs(browser, asker.served)
             seen = tabs.open("/run/run")
@@ -107,6 +108,14 @@ def _watch(seen: Seen, view: LedgerView) -> None:
         assert told <= ended + 100, "it says what never was"
         moments += 1
         seen.page.wait_for_timeout(60)
+
+
+def _is_begun(run_dir: Path) -> bool:
+    """Whether there is something to show of it; before, the page asks again, and a browser's console says so."""
+    try:
+        return bool(LedgerView(run_dir).identity())
+    except BulkError:
+        return False
 
 
 def _retry(seen: Seen, home: Home) -> None:
