@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bulk.audit.tables import processes
 from bulk.audit.tables.writing import answering, export
 from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
@@ -131,9 +132,19 @@ def cpu_s() -> float:
 def main() -> None:
     items = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory(prefix="bulk-tables-") as folder:
-        for operation in KINDS:
-            view = made(Path(folder) / operation, operation, items)
+        views = {operation: made(Path(folder) / operation, operation, items) for operation in KINDS}
+        for operation, view in views.items():  # before the queries, some of which take more memory
             size = (Path(folder) / operation / "results.jsonl").stat().st_size / 1e6
+            began, cpu = time.perf_counter(), cpu_s()
+            export(view, "parquet", Path(folder) / f"{operation}-tables")
+            took = time.perf_counter() - began
+            processes.end_all()  # what a child took is known when it has ended
+            written = sum(path.stat().st_size for path in (Path(folder) / f"{operation}-tables").iterdir()) / 1e6
+            print(
+                f"{operation}: {items:,} lines, {size:.0f} MB to Parquet: {took:.2f} s, CPU {cpu_s() - cpu:.2f} s, "
+                f"child {peak_mb():.0f} MB, {written:.1f} MB"
+            )
+        for operation, view in views.items():
             table = operation.replace(".", "_")
             query = f"SELECT count(*), count(DISTINCT result) FROM {table}"
             light = f"SELECT outcome, count(*) FROM {table} GROUP BY outcome"
@@ -143,15 +154,8 @@ def main() -> None:
                 with answering(view, sql) as lines:
                     rows = list(lines)[1:]
                 took = time.perf_counter() - began
+                processes.end_all()
                 print(f"{operation}: {what}: {took:.2f} s, CPU {cpu_s() - cpu:.2f} s, child {peak_mb():.0f} MB, {rows}")
-            began, cpu = time.perf_counter(), cpu_s()
-            export(view, "parquet", Path(folder) / f"{operation}-tables")
-            took = time.perf_counter() - began
-            written = sum(path.stat().st_size for path in (Path(folder) / f"{operation}-tables").iterdir()) / 1e6
-            print(
-                f"{operation}: {items:,} lines, {size:.0f} MB to Parquet: {took:.2f} s, CPU {cpu_s() - cpu:.2f} s, "
-                f"child {peak_mb():.0f} MB, {written:.1f} MB"
-            )
 
 
 if __name__ == "__main__":

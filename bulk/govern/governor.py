@@ -224,8 +224,7 @@ class Governor:
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
-        work = self._work_left(queue.account.name, queue.category) if queue.bucket is not None else 0
-        queue.rate = pacing.rate_of(queue, work, self.time.latest(now)) if self.policy.is_even else None
+        queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if self.policy.is_even else None
         queue.is_paced = queue.rate is not None
 
     def _pump(self, own: PermitQueue, now: float) -> None:

@@ -72,7 +72,8 @@ def give_back(process: TableProcess) -> None:
 
 
 @atexit.register
-def _end_all() -> None:
+def end_all() -> None:
+    """End those that wait for a task."""
     while _idle:
         process = _idle.pop()
         if process.is_usable:

@@ -6,6 +6,7 @@ aiolimiter smooths the stream with a burst of a few milliseconds' worth; the buc
 design.md §4.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,19 +42,20 @@ def rate(available: int, work_left: int, seconds_left: float, window_s: float) -
     return available / usable_s if available else None
 
 
-def rate_of(queue: "PermitQueue", work_left: int, now: float) -> float | None:
+def rate_of(queue: "PermitQueue", work_left: Callable[[str, str], int], now: float) -> float | None:
     """Return the same for a permit queue.
 
     Args:
-        work_left: requests of items that nobody has taken yet (count). now: platform time, at the latest.
+        work_left: counts the requests of items that nobody has taken yet, by account and category; asked only where it
+            matters, as it goes through all jobs. now: platform time, at the latest.
     """
     bucket = queue.bucket
     if bucket is None or queue.tokens is not None or queue.granted < UNPACED_FIRST:  # who leases tokens has them paced
         return None
     trip_s = min(queue.trip_s, bucket.window_s * TRIP_SHARE)
     # who was given a permit takes an item in a moment, and so does the one whose permit has pacing begin
-    work_left -= queue.given + (queue.granted == UNPACED_FIRST)
-    return rate(bucket.available, work_left, bucket.reset_at - now - trip_s, bucket.window_s)
+    unsent = work_left(queue.account.name, queue.category) - queue.given - (queue.granted == UNPACED_FIRST)
+    return rate(bucket.available, unsent, bucket.reset_at - now - trip_s, bucket.window_s)
 
 
 def burst(per_second: float) -> int:
