@@ -41,6 +41,7 @@ class EngineRoom:
 
     Attributes:
         draining: it is set as soon as nobody waits for anything any more.
+        lacks_limits: `GET /rate_limit` was answered with 404: limits are off, or no API is there.
         stores: of validators and bodies, by credential; empty where none are kept.
         transport, sender, settler: there while it is open.
     """
@@ -64,6 +65,7 @@ class EngineRoom:
         self.governor = Governor(policy, clock, work_left, stop, surroundings.peers)
         self.body_reader = BodyReader(workspace, clock, surroundings.disk)
         self.draining = anyio.Event()
+        self.lacks_limits = False
         self.stores: dict[str, ValidatorStore] = {}
 
     @asynccontextmanager
@@ -113,4 +115,7 @@ class EngineRoom:
         answer = await self.transport.send(ASK_LIMITS, token, None)
         if isinstance(answer, Failure):
             return answer
+        self.lacks_limits = answer.status == 404
+        if self.lacks_limits:
+            self.governor.concurrency.begin_with_one()
         return answer, classify(ASK_LIMITS, answer, self._platform.vendor)

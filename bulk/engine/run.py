@@ -20,12 +20,11 @@ from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain, scheduler_for
 from bulk.engine.engine_room import EngineRoom
-from bulk.engine.failure_limit import exceeded
 from bulk.engine.migrations.gates import wait_for_gate
 from bulk.engine.status.snapshot import Snapshot
 from bulk.engine.status.warnings import FailureWarnings
+from bulk.engine.stops import ApiDoubt, TimeLimit, exceeded
 from bulk.engine.surroundings import Ended, Surroundings
-from bulk.engine.time_limit import TimeLimit
 from bulk.engine.tuning import quiet_collector
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.execute.combined_run import CombinedRun
@@ -114,6 +113,7 @@ class Run:
         self.actions: list[Action] = []
         told: set[tuple[ErrorCode, str]] = set()
         self._failure_warnings = [FailureWarnings(told=told) for _ in manifest.jobs]
+        self._api_doubt = ApiDoubt(room, self.scheduler, self._failure_warnings, self._progress, self.stop)
         now = self._clock.now()
         self._timeline = Timeline(ledger.began_at, *ledger.view().timeline(newest=True))
         self.last_minute: Minute | None = None
@@ -218,6 +218,7 @@ class Run:
         if warning is not None:
             log.warning(warning)
         if outcome.error is not None and self._stopped_by is None:
+            self._api_doubt.note()
             judge = self._around.judge
             limit = None if self.scheduler.board.is_shared else self.limits.failures
             reason = (judge and judge(job, outcome)) or exceeded(limit, outcome, self._progress)
@@ -328,6 +329,7 @@ class Run:
         async with anyio.create_task_group() as services:
             services.start_soon(self._drain_when_stopped)
             self._room.serve(services)
+            services.start_soon(self._api_doubt.run)
             await wait_for_gate(self._around.opens_at, self._clock, self._room.sender.wait_reasons, self._room.draining)
             with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:

@@ -148,6 +148,12 @@ class AdaptiveLimit:
             return "concurrency, as this process is busy"
         return "concurrency, as few files may be open" if self.is_capped and self.limit >= self.most else "concurrency"
 
+    def begin_with_one(self) -> None:
+        """Where nothing has been sent yet, and no budget says that anything is there: grow from a single request."""
+        if self.is_starting and not self.mean_s:
+            self.limit = self.whole = 1.0
+            self.round = Round(0, self.limit, self.limit)
+
     def cap(self, most: int) -> None:
         """This machine can't hold more connections than that."""
         self.is_capped = self.is_capped or most < self.most
