@@ -18,7 +18,7 @@ from bulk.schedule.scheduler import Scheduler
 SHARES_FROM = 100
 """A share is of the items that have ended, from so many on (count)."""
 MISSING = 3
-"""The first items that have to be missing before it is asked whether an API is there (count)."""
+"""The first items that have to be missing until it is asked whether an API is there, unless one is left (count)."""
 
 
 def exceeded(limit: Share | None, outcome: Outcome, progress: Sequence[JobProgress]) -> RunStopped | None:
@@ -86,7 +86,10 @@ class ApiDoubt:
 
     def note(self) -> None:
         """An item has ended without success."""
-        if self._room.lacks_limits and not self._due.is_set() and self._missing(last=1) >= MISSING:
+        if not self._room.lacks_limits or self._due.is_set():
+            return
+        missing, left = self._missing(last=1), sum(each.left for each in self._progress) - 1
+        if missing >= MISSING or (missing and left == 1):
             self._room.governor.pause()
             self._due.set()
 
