@@ -5,8 +5,8 @@
 Each scenario is run against a sandbox of its own, in another process. What the rehearsal knows is learnt: latencies and
 lost answers from a trial of some items, the budget from the command line. Budgets are low and answers slow, so that the
 processor decides nothing and several scenarios can run at once. Where budgets or lanes bind, the end and that of every
-job must be within 5%; with faults the end must lie in the range that is printed; where the platform's own speed binds,
-the output must say so. It takes about three minutes.
+job must be within 5%; where the platform's own speed binds, the output must say so. With faults the end must lie in the
+range that is printed, in nine of ten. It takes about five minutes.
 """
 
 import argparse
@@ -78,10 +78,20 @@ SCENARIOS = {
     "latency": Scenario(
         {"readmes": reads(400)}, "5000/60", 400, binds="concurrency", limits={"concurrency": 4}, trial=40
     ),
-    "lost": Scenario({"files": writes(150, 50)}, "60/10", fault="drop-after=0.02"),
-    "unavailable": Scenario({"readmes": reads(290)}, "60/10", fault="unavailable=0.02"),
     "speed": Scenario({"readmes": reads(400)}, "50000/60", 0, binds="platform"),
+    "lost-1": Scenario({"files": writes(150, 50)}, "60/10", fault="drop-after=0.01"),
+    "lost-2": Scenario({"files": writes(150, 50)}, "60/10", fault="drop-after=0.02"),
+    "lost-5": Scenario({"files": writes(150, 50)}, "60/10", fault="drop-after=0.05"),
+    "lost-reads": Scenario({"readmes": reads(290)}, "60/10", fault="drop-after=0.02"),
+    "lost-lanes": Scenario({"files": writes(120, 4)}, "5000/60", 200, fault="drop-after=0.02", trial=40),
+    "lost-needs": Scenario(PAIR, "60/15", fault="drop-after=0.01"),
+    "out-1": Scenario({"readmes": reads(290)}, "60/10", fault="unavailable=0.01"),
+    "out-2": Scenario({"readmes": reads(290)}, "60/10", fault="unavailable=0.02"),
+    "out-5": Scenario({"readmes": reads(290)}, "60/10", fault="unavailable=0.05"),
+    "out-writes": Scenario({"files": writes(150, 50)}, "60/10", fault="unavailable=0.02"),
 }
+IN_RANGE = 0.9
+"""Share of the scenarios with faults whose end has to lie in the range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +176,17 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="bulk-rehearsals-") as folder:
             return run(name, SCENARIOS[name], Path(folder))
 
-    is_right = True
+    rows: dict[str, Row] = {}
     with ThreadPoolExecutor(given.at_once) as pool:
-        for row in pool.map(one, given.scenarios or SCENARIOS):
+        names = given.scenarios or list(SCENARIOS)
+        for name, row in zip(names, pool.map(one, names), strict=True):
             print(row.text, flush=True)
-            is_right = is_right and row.is_right
-    return 0 if is_right else 1
+            rows[name] = row
+    faulty = [row.is_right for name, row in rows.items() if SCENARIOS[name].fault]
+    if faulty:
+        print(f"with faults: {sum(faulty)} of {len(faulty)} in the range")
+    others = all(row.is_right for name, row in rows.items() if not SCENARIOS[name].fault)
+    return 0 if others and sum(faulty) >= IN_RANGE * len(faulty) else 1
 
 
 if __name__ == "__main__":

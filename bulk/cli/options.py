@@ -118,6 +118,13 @@ LIMITS = (
     click.option("--limit", metavar="N", help="Only the first N items of each job."),
 )
 
+CREDENTIALS_FILE = click.option(
+    "--credentials",
+    "credentials_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="A YAML file with the part `credentials`.",
+)
 MANIFEST = (
     click.option(
         "--var",
@@ -127,13 +134,7 @@ MANIFEST = (
         multiple=True,
         help="Value of ${NAME} in the manifest. Repeatable.",
     ),
-    click.option(
-        "--credentials",
-        "credentials_file",
-        metavar="FILE",
-        type=click.Path(dir_okay=False),
-        help="A YAML file with the part `credentials`.",
-    ),
+    CREDENTIALS_FILE,
     click.option("--job", "jobs", metavar="NAME", type=JobName(), multiple=True, help="Only this job. Repeatable."),
     click.option("--with-needs", is_flag=True, help="With --job: also the jobs that those need."),
 )

@@ -1,20 +1,28 @@
 """`bulk rehearse`: what is asked of the platform and of earlier runs before the rehearsal, and the rehearsal itself."""
 
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bulk.engine.commands import ask_budgets
-from bulk.engine.rehearsal.measured import measured
+import anyio
+
+from bulk.engine.commands import ask_budgets, run_manifest
+from bulk.engine.rehearsal.measured import Measured, measured
 from bulk.engine.rehearsal.model_platform import ModelBudget
 from bulk.engine.rehearsal.rehearse import Rehearsed, model_of, rehearse_all
-from bulk.errors import UsageError
+from bulk.engine.surroundings import Surroundings
+from bulk.errors import RunStopped, UsageError
+from bulk.exit_codes import COMPLETE
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.status import Silence
 
 USUAL_S = 0.1
 """How long an answer takes of which nothing was learnt (seconds)."""
 HOUR_S = 3600.0
+PROBES = 10
+"""Reads that are sent to learn latencies from (count)."""
 LONG = 20_000
 SEEDS = ((2_000, 20), (LONG, 5))
 """Rehearsals of a run with fewer items (counts): the range of 20 holds the real end nine times in ten."""
@@ -28,7 +36,7 @@ class Given:
         budgets: requests in a window and its seconds, by category. faults: shares of the requests, by kind.
         assumed: items of jobs whose items are made from results. learnt_from: earlier runs.
         seeds: rehearsals (count); None: as many as the size allows. asks: also what would change the end.
-        is_offline: nothing is sent.
+        is_offline: nothing is sent. probes: some reads are sent. tokens: that share the work (count).
     """
 
     budgets: Mapping[str, tuple[int, float]]
@@ -38,23 +46,30 @@ class Given:
     seeds: int | None
     asks: bool
     is_offline: bool
+    probes: bool = False
+    tokens: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The manifest, and what the platform says of its budgets; latency_s: how long it took to say so (seconds)."""
+    """The manifest, and what the platform says of its budgets; latency_s: how long it took to say so (seconds).
+
+    Attributes:
+        learnt: from earlier runs and from what was sent for that.
+    """
 
     manifest: Manifest
     budgets: Mapping[str, ModelBudget]
     latency_s: float | None
+    learnt: Measured
     notes: tuple[str, ...]
 
 
 async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mapping[str, str]) -> Told:
-    """Read the manifest, and ask for the budgets that were not given.
+    """Read the manifest, and ask for the budgets that were not given; send some reads where that is wished.
 
     Raises:
-        BulkError: the manifest can't be used, or the platform can't be asked.
+        BulkError: the manifest can't be used, the platform can't be asked, or an earlier run can't be read.
     """
     manifest = read_manifest(path, overrides, environ)
     categories = {job.operation.category for job in manifest.jobs}
@@ -66,6 +81,11 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
         for name, (count, seconds) in given.budgets.items()
     }
     notes: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="bulk-probe-") as folder:
+        runs = given.learnt_from
+        if given.probes:
+            runs += await _probed(manifest, Path(folder, "run"), overrides, environ, notes)
+        learnt = await anyio.to_thread.run_sync(measured, runs)
     latency_s: float | None = None
     if not given.is_offline:
         found, latency_s = await ask_budgets(manifest, environ)
@@ -81,16 +101,44 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
                 remaining=bucket.remaining if bucket.remaining is not None else bucket.limit,
                 ends_in_s=ends_in_s,
             )
-    return Told(manifest, budgets, latency_s, tuple(notes))
+    if given.tokens > 1:
+        budgets = {name: budget.times(given.tokens) for name, budget in budgets.items()}
+        notes.append(f"{given.tokens} tokens with a budget each; those that are not there yet are taken to be unused")
+    return Told(manifest, budgets, latency_s, learnt, tuple(notes))
+
+
+async def _probed(
+    manifest: Manifest, run_dir: Path, overrides: Overrides, environ: Mapping[str, str], notes: list[str]
+) -> tuple[Path, ...]:
+    """Run a few items of the jobs that read, without what those need; return that run, or nothing if no job reads."""
+    reads = [job.name for job in manifest.jobs if job.operation.is_read and not job.derivation][:PROBES]
+    if not reads:
+        notes.append("no job reads, so that --probe could learn nothing")
+        return ()
+    wanted = replace(overrides, jobs=tuple(reads), limit=-(-PROBES // len(reads)), with_needs=False)
+    around = Surroundings(handles_signals=True)
+    report = await run_manifest(
+        manifest.path,
+        overrides=wanted,
+        run_dir=run_dir,
+        cache=None,
+        display=Silence(),
+        environ=environ,
+        surroundings=around,
+    )
+    if report.exit_code not in COMPLETE:
+        raise RunStopped(f"--probe: {report.why}")
+    notes.append(f"--probe sent {report.requests} requests")
+    return (run_dir,)
 
 
 def rehearsed(told: Told, given: Given) -> Rehearsed:
     """Rehearse it; blocks.
 
     Raises:
-        BulkError: an item can't be used, or an earlier run can't be read.
+        BulkError: an item can't be used.
     """
-    learnt = measured(given.learnt_from)
+    learnt = told.learnt
     latency_s = told.latency_s or USUAL_S
     notes = list(told.notes)
     if learnt.runs:

@@ -5,7 +5,7 @@ It knows nothing of what is asked but how often and when. Latencies are drawn ar
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any, Self
 
@@ -34,6 +34,11 @@ class ModelBudget:
     seconds: float
     remaining: int
     ends_in_s: float | None = None
+
+    def times(self, count: int) -> "ModelBudget":
+        """Return that of so many tokens: this one as it is, and others that are full."""
+        others = (count - 1) * self.limit
+        return replace(self, limit=self.limit + others, remaining=self.remaining + others)
 
 
 @dataclass(slots=True)

@@ -309,14 +309,11 @@ def rehearse_all(
 def _changes(model: Model, manifest: Manifest) -> list[tuple[str, Model, Any]]:
     """Return what might be otherwise: its name, the model then, and the limits then."""
     limits = manifest.limits
-    doubled = {
-        name: replace(budget, limit=2 * budget.limit, remaining=2 * budget.remaining)
-        for name, budget in model.budgets.items()
-    }
+    doubled = {name: budget.times(2) for name, budget in model.budgets.items()}
     lossy = {**model.faults, "drop-after": model.faults.get("drop-after", 0.0) + 0.01}
     halved = max(1, limits.concurrency // 4)
     return [
-        ("budgets doubled", replace(model, budgets=doubled), limits),
+        ("a second token", replace(model, budgets=doubled), limits),
         (f"concurrency {halved}", model, replace(limits, concurrency=halved)),
         ("1% of the answers lost", replace(model, faults=lossy), limits),
     ]

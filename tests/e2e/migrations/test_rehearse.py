@@ -45,6 +45,9 @@ def test_the_end_is_the_real_one(tmp_path: Path) -> None:
         (("--fault", "drop-after=3"), "write KIND=SHARE"),
         (("--assume", "nothing=3"), "the manifest has no job of that name"),
         (("--from", "nowhere"), "is not a run directory"),
+        (("--probe",), "leave one of them out"),
+        (("--credentials", "0"), "expected a number from 1"),
+        (("--credentials", "none.yaml"), "none.yaml"),
     ],
 )
 def test_wrong_words_are_named(tmp_path: Path, option: tuple[str, str], words: str) -> None:
@@ -53,3 +56,30 @@ def test_wrong_words_are_named(tmp_path: Path, option: tuple[str, str], words: s
     home.manifest("http://127.0.0.1:9/api/v3", {"r": {"operation": "rate-limit.get", "items": [{}]}})
     told = home.run("rehearse", "manifest.yaml", "--offline", *option)
     assert (told.exit_code in (2, 5), words in " ".join(told.err.split())) == (True, True), told.err
+
+
+def test_a_probe_sends_ten_reads_and_learns_from_them(tmp_path: Path) -> None:
+    """They are charged: what is left of one budget does not last for the run, and that of a second token does."""
+    home = Home(tmp_path / "home")
+    home.folder.mkdir()
+    items = [{"owner": "acme-fleet", "repo": f"repo-{n:05d}"} for n in range(40)]
+    seed = {"repositories": FLEET}
+    with served(tmp_path / "sandbox", "--rate-limit", "core=30/60", "--latency", "300", seed=seed) as sandbox:
+        write = {"owner": "acme-fleet", "repo": "repo-00000", "path": "A", "message": "m", "content": ""}
+        jobs = {
+            "files": {"operation": "contents.put", "items": [write]},
+            "readmes": {"operation": "readme.get", "items": items, "needs": ["files"]},
+        }
+        home.manifest(sandbox.base_url, jobs)
+        told = home.run("rehearse", "manifest.yaml", "--probe", "--credentials", "2", "--seeds", "1")
+        alone = home.run("rehearse", "manifest.yaml", "--seeds", "1")
+        sent = [line["path"] for line in sandbox.requests() if not line["path"].endswith("/rate_limit")]
+    assert told.exit_code == 0, told.err
+    assert len(sent) == 10
+    assert all(path.endswith("/readme") for path in sent)
+    assert "--probe sent 10 requests" in told.out
+    assert "latencies are learnt from 1 run, 10 items" in told.out
+    assert "2 tokens with a budget each" in told.out
+    # of 60, the probe took ten, 40 are for the READMEs and two for the write
+    assert "limit: core, 1 window, 8 requests to spare" in told.out
+    assert "limit: core, 2 windows" in alone.out

@@ -79,7 +79,7 @@ def test_what_is_needed_comes_first(tmp_path: Path) -> None:
     found = rehearsal(tmp_path, jobs, asks=True)
     first, second = found.course.jobs
     assert (first.ends_s < second.begins_s, second.items, second.needs) == (True, 40, ("orgs",))
-    assert set(found.what_if) == {"budgets doubled", "concurrency 16", "1% of the answers lost"}
+    assert set(found.what_if) == {"a second token", "concurrency 16", "1% of the answers lost"}
     assert rehearsal(tmp_path, jobs, assumed={"hooks": 7}).course.jobs[1].items == 7
 
 

@@ -8,8 +8,10 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 from bulk.errors import UsageError
+
+MOST_TOKENS = 1_000
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="A run to learn latencies from. Repeatable.",
 )
+@click.option("--probe", "probes", is_flag=True, help="Send ten of its reads to learn latencies from.")
 @click.option("--what-if", "asks", is_flag=True, help="Also say what would change the end.")
 @click.option(
     "--seeds",
@@ -50,11 +53,18 @@ if TYPE_CHECKING:
     help="Items of a job that are made from results. Repeatable.",
 )
 @click.option("--offline", is_flag=True, help="Send nothing, not even GET /rate_limit: the budgets are those given.")
-@overriding(*MANIFEST, *PLATFORM, *LIMITS)
+@click.option(
+    "--credentials",
+    "credentials_file",
+    metavar="N|FILE",
+    help="As if N tokens shared the work; or a YAML file with the part `credentials`.",
+)
+@overriding(*(option for option in MANIFEST if option is not CREDENTIALS_FILE), *PLATFORM, *LIMITS)
 def rehearse(
     *,
     manifest: Path,
     learnt_from: tuple[Path, ...],
+    probes: bool,
     asks: bool,
     seeds: int | None,
     budgets: tuple[str, ...],
@@ -65,11 +75,19 @@ def rehearse(
 ) -> int:
     """Run MANIFEST in virtual time, and say when each job ends.
 
-    The scheduler and the limits are the real ones, the platform is a model. Nothing but GET /rate_limit is sent.
+    The scheduler and the limits are the real ones, the platform is a model. Nothing but GET /rate_limit is sent, unless
+    --probe asks for more.
     """
+    import dataclasses
+
     from bulk.engine.rehearsal import command
     from bulk.report.render import rehearsal_text
 
+    if probes and offline:
+        raise UsageError("--probe sends something, and --offline nothing: leave one of them out")
+    tokens = _tokens(overrides.credentials_file)
+    if tokens is not None:
+        overrides = dataclasses.replace(overrides, credentials_file=None)
     given = command.Given(
         budgets=dict(_budget(text) for text in budgets),
         faults=dict(_fault(text) for text in faults),
@@ -78,11 +96,22 @@ def rehearse(
         seeds=seeds,
         asks=asks,
         is_offline=offline,
+        probes=probes,
+        tokens=tokens or 1,
     )
     told = event_loop.run(lambda: command.told(manifest, given, overrides=overrides, environ=os.environ))
     found = command.rehearsed(told, given)
     output.out("\n".join(rehearsal_text.lines(found)))
     return 0
+
+
+def _tokens(text: str | Path | None) -> int | None:
+    """Return the number that was given instead of a file; None where it is none."""
+    if text is None or not str(text).isdigit():
+        return None
+    if not 1 <= int(text := str(text)) <= MOST_TOKENS:
+        raise UsageError(f"--credentials {text}: expected a number from 1 to {MOST_TOKENS}, or a file")
+    return int(text)
 
 
 def _budget(text: str) -> tuple[str, tuple[int, float]]:
