@@ -78,11 +78,13 @@ def run(
     progress: str,
     as_json: bool,
     metrics: Path | None = None,
+    is_resumable: bool = True,
 ) -> int:
     """Run it, and give the exit code.
 
     Args:
         start: begins the run and gives its report at the end. run_dir: where it lives.
+        is_resumable: a later command can go on with it.
     """
     try:
         report = report_of(start, run_dir, cache=cache, no_cache=no_cache, progress=progress, metrics=metrics)
@@ -95,7 +97,8 @@ def run(
     else:
         _print(report, as_json=as_json)
         exit_code = report.exit_code
-    errors.say_how_to_go_on(_way_on(run_dir), exit_code)
+    if is_resumable:
+        errors.say_how_to_go_on(_way_on(run_dir), exit_code)
     return exit_code
 
 

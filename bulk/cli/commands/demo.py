@@ -6,17 +6,16 @@ in real life; nothing but the sandbox's loopback address is talked to.
 """
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from bulk.cli import output
+from bulk.cli import output, sandbox_process
 from bulk.cli.examples import copy_examples
 from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS
@@ -27,12 +26,8 @@ from bulk.exit_codes import COMPLETE
 MANIFESTS = ("readmes", "contents", "snapshots", "organizations")
 REPOSITORIES = 2_000
 README_BYTES = 3_000
-TOKEN = "sbx-site-admin"
-"""The sandbox's own, the same everywhere (docs/sandbox.md)."""
 BUDGETS = ("core=1000/5", "dependency_snapshots=250/5")
 FAULTS = ("drop-before=0.01", "drop-after=0.02", "error-after=0.02", "unavailable=0.002", "truncate=0.01")
-STOP_S = 10.0
-"""How long the sandbox may take to end before it is killed (seconds)."""
 
 Say = Callable[[str], None]
 
@@ -105,38 +100,25 @@ def _copied_examples(folder: Path) -> list[Path]:
     return [folder / "examples" / f"{name}.yaml" for name in MANIFESTS]
 
 
-@contextlib.contextmanager
-def _sandbox(folder: Path, *, keeps_state: bool) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """A `bulk sandbox` process; gives its base URL, and whether it has ended."""
-    seed = folder / "fleet.json"
+def _sandbox(folder: Path, *, keeps_state: bool) -> contextlib.AbstractContextManager[tuple[str, Callable[[], bool]]]:
+    options = ["--state", str(folder / "platform")] if keeps_state else []
+    for name, values in (("--rate-limit", BUDGETS), ("--fault", FAULTS)):
+        for value in values:
+            options += name, value
     fleet = {"organization": "acme-fleet", "count": REPOSITORIES, "readme_bytes": README_BYTES}
-    seed.write_text(json.dumps({"repositories": fleet}))
-    command = [*_bulk("sandbox"), "--quiet", "--seed-data", str(seed), "--journal", str(folder / "journal.jsonl")]
-    if keeps_state:
-        command += ["--state", str(folder / "platform")]
-    for budget in BUDGETS:
-        command += ["--rate-limit", budget]
-    for fault in FAULTS:
-        command += ["--fault", fault]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        try:
-            line = process.stdout.readline().strip() if process.stdout is not None else ""
-            if not line.startswith("http"):
-                raise RunStopped("the sandbox did not start; its message is above")
-            yield line, lambda: process.poll() is not None
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    return sandbox_process.running(folder, {"repositories": fleet}, *options)
 
 
 def _bulk_run(manifest: Path, folder: Path, base_url: str, progress: str) -> int:
-    command = [*_bulk("run"), str(manifest), "--yes", "--run-dir", str(folder / "runs" / manifest.stem)]
+    command = [
+        sys.executable,
+        "-m",
+        "bulk",
+        "run",
+        str(manifest),
+        "--yes",
+        "--run-dir",
+        str(folder / "runs" / manifest.stem),
+    ]
     command += ["--base-url", base_url, "--cache", str(folder / "cache"), "--progress", progress]
-    return subprocess.run(command, env={**os.environ, "BULK_TOKEN": TOKEN}, check=False).returncode
-
-
-def _bulk(command: str) -> list[str]:
-    return [sys.executable, "-m", "bulk", command]
+    return subprocess.run(command, env={**os.environ, "BULK_TOKEN": sandbox_process.TOKEN}, check=False).returncode

@@ -83,3 +83,36 @@ def test_a_probe_sends_ten_reads_and_learns_from_them(tmp_path: Path) -> None:
     # of 60, the probe took ten, 40 are for the READMEs and two for the write
     assert "limit: core, 1 window, 8 requests to spare" in told.out
     assert "limit: core, 2 windows" in alone.out
+
+
+def test_a_manifest_is_tried_on_a_sandbox_that_has_what_it_names(tmp_path: Path) -> None:
+    """Without a platform, a seed file or a token: what is right succeeds, what the platform would refuse is told, with
+    the run's exit code; what a job creates is not there before; nothing says how to go on."""
+    home = Home(tmp_path / "home", "")
+    home.folder.mkdir()
+    write = {"owner": "own", "path": "CODEOWNERS", "message": "m", "content": "", "branch": "main"}
+    jobs = {
+        "new": {"operation": "organization.create", "items": [{"login": "made", "admin": "octoadmin"}]},
+        "teams": {
+            "operation": "team-organization.assign",
+            "needs": ["new"],
+            "items": [{"enterprise": "acme", "enterprise-team": "ent:wizards", "org": "made"}],
+        },
+        "files": {
+            "operation": "contents.put",
+            "needs": ["new"],
+            "items": [{**write, "repo": "a"}, {**write, "owner": "made", "repo": "b"}],
+        },
+        "wrong": {"operation": "contents.put", "items": [{**write, "repo": "a", "branch": "nowhere"}]},
+    }
+    home.manifest("https://code.invalid/api/v3", jobs)
+    told = home.run("rehearse", "manifest.yaml", "--sandbox", timeout_s=60)
+    assert told.exit_code == 1, told.err
+    (run_dir,) = (home.folder / "runs").iterdir()
+    assert run_dir.name.startswith("manifest-sandbox-")
+    ended = {(line["job"], line["index"]): line["outcome"] for line in home.results(f"runs/{run_dir.name}")}
+    assert ended.pop(("wrong", 0)) == "failed"
+    assert set(ended.values()) == {"succeeded"}
+    assert len(ended) == 4
+    assert "Go on" not in told.out
+    assert "bulk retry" not in told.err

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bulk.cli import event_loop, output
+from bulk.cli import event_loop, foreground, output
 from bulk.cli.logs import Command
 from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 from bulk.errors import UsageError
 
 MOST_TOKENS = 1_000
+NOWHERE = "http://127.0.0.1:9/api/v3"
+"""Stands for the sandbox until it is there."""
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
+    from bulk.report.fold import Report
+    from bulk.status import Display
 
 
 @click.command(cls=Command)
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     metavar="N|FILE",
     help="As if N tokens shared the work; or a YAML file with the part `credentials`.",
 )
+@click.option("--sandbox", "on_sandbox", is_flag=True, help="Run it for real, on a sandbox that has what it names.")
 @overriding(*(option for option in MANIFEST if option is not CREDENTIALS_FILE), *PLATFORM, *LIMITS)
 def rehearse(
     *,
@@ -71,12 +76,16 @@ def rehearse(
     faults: tuple[str, ...],
     assumptions: tuple[str, ...],
     offline: bool,
+    on_sandbox: bool,
     overrides: "Overrides",
 ) -> int:
     """Run MANIFEST in virtual time, and say when each job ends.
 
     The scheduler and the limits are the real ones, the platform is a model. Nothing but GET /rate_limit is sent, unless
     --probe asks for more.
+
+    With --sandbox it is run for real, on a platform of its own that has what the items name: that shows whether the
+    manifest is right, and not when it ends.
     """
     import dataclasses
 
@@ -85,6 +94,8 @@ def rehearse(
 
     if probes and offline:
         raise UsageError("--probe sends something, and --offline nothing: leave one of them out")
+    if on_sandbox:
+        return _on_sandbox(manifest, overrides)
     tokens = _tokens(overrides.credentials_file)
     if tokens is not None:
         overrides = dataclasses.replace(overrides, credentials_file=None)
@@ -103,6 +114,50 @@ def rehearse(
     found = command.rehearsed(told, given)
     output.out("\n".join(rehearsal_text.lines(found)))
     return 0
+
+
+def _on_sandbox(manifest: Path, overrides: "Overrides") -> int:
+    """Run the manifest on a sandbox, with its token, and print the report; the run directory is kept."""
+    import dataclasses
+    import tempfile
+
+    import msgspec
+
+    from bulk.cli import sandbox_process
+    from bulk.clock import Clock
+    from bulk.engine import commands
+    from bulk.engine.rehearsal.named_things import seed_of
+    from bulk.engine.surroundings import Surroundings
+    from bulk.manifest.reading import read_manifest
+
+    read = read_manifest(manifest, dataclasses.replace(overrides, base_url=NOWHERE), os.environ)
+    seed = seed_of(read)
+    place = commands.new_run_dir(f"{read.name}-sandbox", Clock())
+    environ = {**os.environ, "BULK_SANDBOX_TOKEN": sandbox_process.TOKEN}
+    token = dict.fromkeys(read.platform.credentials, "env:BULK_SANDBOX_TOKEN")
+
+    with (
+        tempfile.TemporaryDirectory(prefix="bulk-sandbox-") as folder,
+        sandbox_process.running(Path(folder), seed, "--rate-limit", "off") as (base_url, _),
+    ):
+        there = dataclasses.replace(overrides, base_url=base_url, credentials=token, credentials_file=None)
+
+        async def start(display: "Display", _: Path | None) -> "Report":
+            around = Surroundings(handles_signals=True, is_steered=True)
+            report = await commands.run_manifest(
+                manifest,
+                overrides=there,
+                run_dir=place,
+                cache=None,
+                display=display,
+                environ=environ,
+                surroundings=around,
+            )
+            return msgspec.structs.replace(report, next_command="")  # the platform is gone when this has ended
+
+        return foreground.run(
+            start, place, cache=None, no_cache=True, progress="auto", as_json=False, is_resumable=False
+        )
 
 
 def _tokens(text: str | Path | None) -> int | None:

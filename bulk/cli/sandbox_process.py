@@ -1,0 +1,44 @@
+"""A `bulk sandbox` beside a command that needs a platform: `bulk demo`, `bulk rehearse --sandbox`."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bulk.errors import RunStopped
+
+TOKEN = "sbx-site-admin"
+"""The sandbox's own, the same everywhere (docs/sandbox.md)."""
+STOP_S = 10.0
+"""How long the sandbox may take to end before it is killed (seconds)."""
+
+
+@contextlib.contextmanager
+def running(folder: Path, seed: Mapping[str, Any], *options: str) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """Yield its base URL, and whether it has ended.
+
+    Args:
+        folder: where its seed file and its journal are written. seed: what it has besides the standard data.
+
+    Raises:
+        RunStopped: it did not start.
+    """
+    seed_file = folder / "fleet.json"
+    seed_file.write_text(json.dumps(seed))
+    command = [sys.executable, "-m", "bulk", "sandbox", "--quiet", "--seed-data", str(seed_file)]
+    command += ["--journal", str(folder / "journal.jsonl"), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            line = process.stdout.readline().strip() if process.stdout is not None else ""
+            if not line.startswith("http"):
+                raise RunStopped("the sandbox did not start; its message is above")
+            yield line, lambda: process.poll() is not None
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
