@@ -1,16 +1,17 @@
 """Text of every item that has ended, in lower case, in a file that is searched as a whole.
 
-`text` has a line for each line of `results.jsonl`, in its order: what the item is, its id and request id, code and
-message. `rows` has three numbers of 64 bits for each: where its line begins in `text`, where it begins in
-`results.jsonl`, and which job, outcome, code and index it is. Both are private files in the user's cache, which
-the system maps into memory and which grow with the run. What they hold was redacted when it was written to the results.
-A line may have been replaced since: who asks looks each hit up in the ledger.
+`text` has a line for each line of `results.jsonl`: what the item is, its id and request id, code and message. `rows`
+has three numbers of 64 bits for each: where its line begins in `text`, where it begins in `results.jsonl`, and which
+job, outcome, code and index it is. Both are private files in the user's cache, which the system maps into memory and
+which grow with the run, a part at a time. Within a part, items of one job that ended alike stand together, so that
+a filter leaves a few stretches of text, and nothing else is read. What they hold was redacted when it was written to
+the results. A line may have been replaced since: who asks looks each hit up in the ledger.
 """
 
 import contextlib
 import mmap
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -28,8 +29,7 @@ STEP_BYTES = 512 * 1024
 MOST_TEXT = 600
 """Characters of one item that can be searched."""
 BLOCK_ROWS = 65_536
-RARE_SHARE = 0.05
-"""Where fewer items than this share fit the filter, those are searched one by one."""
+"""Rows of which the filter is looked at together, and whose text is searched in one go at most (count)."""
 
 _ROW_NUMBERS = 3
 _INDEX_BITS, _CODE_BITS, _OUTCOME_BITS = 36, 8, 4
@@ -52,7 +52,7 @@ class _Searched(msgspec.Struct):
 
 
 Looked: TypeAlias = Generator[tuple[int, bool], None, None]
-"""Rows that were looked at, in their order, and whether each is a hit."""
+"""The row that was reached, and whether it is a hit; rows come in their order."""
 
 _decode = msgspec.json.Decoder(_Searched).decode
 _fields = msgspec.json.Decoder(dict[str, Any]).decode
@@ -85,12 +85,11 @@ class Found(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which items are looked for; None: any. `items`: how many fit, as the ledger counts them."""
+    """Which items are looked for; None and empty: any."""
 
     job: int | None
     outcome: str
     code: str
-    items: int
 
     def mask(self) -> tuple[int, int]:
         """Return which bits of a row's third number count, and what they must be."""
@@ -147,7 +146,7 @@ class SearchIndex:
                 return min(0.999, self._meta.results_bytes / new.end)
 
     def find(self, needle: str, wanted: Wanted, after: int, most: int, seconds: float) -> Found:
-        """Return items whose text holds `needle`, in whatever case, in the order in which they ended.
+        """Return items whose text holds `needle`, in whatever case, about in the order in which they ended.
 
         Args:
             after: where an earlier search has stopped (bytes of `text`).
@@ -159,19 +158,13 @@ class SearchIndex:
         until, hits, at = self._monotonic() + seconds, list[Hit](), after
         with self._mapped() as (text, table, rows):
             starts = rows[::_ROW_NUMBERS]
-            is_rare = wanted.items < RARE_SHARE * self._meta.rows
-            looked_through = (
-                _rare(text, table, rows, sought, wanted, after)
-                if is_rare
-                else _common(text, rows, sought, wanted, after)
-            )
-            with contextlib.closing(looked_through):
-                for looked, (row, is_hit) in enumerate(looked_through):
+            with contextlib.closing(_looked(text, table, starts, sought, wanted.mask(), after)) as looked:
+                for row, is_hit in looked:
                     if is_hit:
                         key = rows[row * _ROW_NUMBERS + 2]
                         hits.append(Hit(key >> 48, key & ((1 << _INDEX_BITS) - 1), rows[row * _ROW_NUMBERS + 1]))
                     at = starts[row + 1] if row + 1 < len(starts) else self._meta.text_bytes
-                    if len(hits) == most or (looked % 64 == 0 and self._monotonic() >= until):
+                    if len(hits) == most or self._monotonic() >= until:
                         break
                 else:
                     at = self._meta.text_bytes
@@ -191,17 +184,18 @@ class SearchIndex:
             yield files[0], files[1], stack.enter_context(raw.cast("Q"))
 
     def _add(self, start: int, lines: bytes) -> None:
-        text, rows, position = bytearray(), bytearray(), start
+        found, position = list[tuple[int, int, bytes]](), start
         for line in lines.splitlines(keepends=True):
-            found = _searched(line)
-            if found is not None and found.job in self._jobs:
-                code = found.error.code if found.error is not None else ""
-                key = self._jobs[found.job] << 48 | _OUTCOMES.get(found.outcome, 0) << (_INDEX_BITS + _CODE_BITS)
-                key |= (_CODES.get(code, _OTHER_CODE) if code else 0) << _INDEX_BITS | found.index
-                for number in (self._meta.text_bytes + len(text), position, key):
-                    rows += number.to_bytes(8, "little")
-                text += _text_of(found) + b"\n"
+            searched = _searched(line)
+            if searched is not None and searched.job in self._jobs:
+                found.append((self._key(searched), position, _text_of(searched) + b"\n"))
             position += len(line)
+        found.sort(key=_ended_how)
+        text, rows = bytearray(), bytearray()
+        for key, place, words in found:
+            for number in (self._meta.text_bytes + len(text), place, key):
+                rows += number.to_bytes(8, "little")
+            text += words
         self._append("text", self._meta.text_bytes, text)
         self._append("rows", self._meta.rows * 8 * _ROW_NUMBERS, rows)
         self._meta = _Meta(
@@ -211,6 +205,12 @@ class SearchIndex:
             self._meta.text_bytes + len(text),
             self._meta.rows + len(rows) // 8 // _ROW_NUMBERS,
         )
+
+    def _key(self, found: _Searched) -> int:
+        """Return its job, outcome, code and index as one number."""
+        code = found.error.code if found.error is not None else ""
+        key = self._jobs[found.job] << 48 | _OUTCOMES.get(found.outcome, 0) << (_INDEX_BITS + _CODE_BITS)
+        return key | (_CODES.get(code, _OTHER_CODE) if code else 0) << _INDEX_BITS | found.index
 
     def _append(self, name: str, size: int, data: bytearray) -> None:
         """Write behind the first `size` bytes; what a killed process left there goes."""
@@ -274,42 +274,39 @@ def _text_of(found: _Searched) -> bytes:
     return text.replace("\n", " ").encode("utf-8", "replace")
 
 
-def _common(text: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, after: int) -> Looked:
-    """Yield the rows that hold it, and whether each is wanted."""
-    mask, value = wanted.mask()
-    starts, at = rows[::_ROW_NUMBERS], text.find(sought, after)
-    size = len(starts)
-    try:
-        while at >= 0:
-            row = bisect_right(starts, at) - 1
-            yield row, rows[row * _ROW_NUMBERS + 2] & mask == value
-            at = text.find(sought, starts[row + 1]) if row + 1 < size else -1
-    finally:
-        starts.release()
+def _ended_how(row: tuple[int, int, bytes]) -> int:
+    """Its job, outcome and code, by which the items of a part stand together."""
+    return row[0] >> _INDEX_BITS
 
 
-def _rare(text: mmap.mmap, table: mmap.mmap, rows: memoryview, sought: bytes, wanted: Wanted, after: int) -> Looked:
-    """Yield the rows that are wanted, and whether each holds it; and the last of each block, so that time is looked at.
+def _looked(
+    text: mmap.mmap, table: mmap.mmap, starts: memoryview, sought: bytes, filtered: tuple[int, int], after: int
+) -> Looked:
+    """Yield each row that is wanted and holds it; and the last one of what else was searched, as time has to be looked
+    at.
 
-    For where few are wanted.
+    Args:
+        filtered: bits of a row's third number, and what they must be.
+        after: where the search begins (bytes of `text`).
     """
-    mask, value = wanted.mask()
-    starts = rows[::_ROW_NUMBERS]
     size = len(starts)
-    try:
-        for first in range(bisect_right(starts, after - 1) if after else 0, size, BLOCK_ROWS):
-            behind = min(size, first + BLOCK_ROWS)
-            marks = _marks(table, first, behind, mask, value)
-            place = marks.find(1)
-            while place >= 0:
-                row = first + place
-                end = starts[row + 1] if row + 1 < size else len(text)
-                yield row, text.find(sought, starts[row], end) >= 0
-                place = marks.find(1, place + 1)
-            if behind < size:
-                yield behind - 1, False
-    finally:
-        starts.release()
+    for first in range(bisect_left(starts, after), size, BLOCK_ROWS):
+        behind = min(size, first + BLOCK_ROWS)
+        marks = _marks(table, first, behind, *filtered)
+        begin = marks.find(1)
+        while begin >= 0:  # a stretch of rows that are wanted
+            end = marks.find(0, begin)
+            end = len(marks) if end < 0 else end
+            row, last = first + begin, first + end
+            stop = starts[last] if last < size else len(text)
+            at = text.find(sought, starts[row], stop)
+            while at >= 0:
+                row = bisect_right(starts, at, row, last)
+                yield row - 1, True
+                at = text.find(sought, starts[row], stop) if row < last else -1
+            yield last - 1, False
+            begin = marks.find(1, end)
+        yield behind - 1, False
 
 
 def _marks(table: mmap.mmap, first: int, behind: int, mask: int, value: int) -> bytes:

@@ -12,6 +12,7 @@ from bulk.finished import Finished
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.serve.items import PAGE, Filter, Items
+from bulk.serve.search_index import SearchIndex, Wanted
 from tests.browser.runs import FAILED, HOSTILE
 from tests.report.ledgers import START, Run, finished, status
 from tests.serve.conftest import Asker, asking
@@ -148,6 +149,40 @@ def test_two_servers_never_share_an_index(tmp_path: Path) -> None:
     assert len([each for each in (tmp_path / "cache").iterdir() if each.is_dir()]) == 1
     one.close()
     other.close()
+
+
+def test_a_search_reads_only_what_the_filter_leaves(tmp_path: Path) -> None:
+    """Items that ended alike are one stretch of the text for each growth of the index, however they ended in turns; a
+    search that has no time goes on after each stretch, and finds the same.
+    """
+    run = Run(tmp_path / "run", readmes=400)
+    write_in_turns(run, 0, 200)
+    index = SearchIndex(run.view, tmp_path / "index", lambda: 0.0)
+    assert index.grow(1.0) == 1.0
+    write_in_turns(run, 200, 400)
+    assert index.grow(1.0) == 1.0
+    for needle, outcome, expected, most in (
+        ("acme", "failed", list(range(0, 400, 2)), 200 + 3),
+        ("not_found", "failed", list(range(0, 400, 2)), 200 + 3),
+        ("not_found", "succeeded", [], 3),
+        ("acme", "unknown", [], 1),
+    ):
+        after, looks, found = 0, 0, list[int]()
+        while True:
+            seen = index.find(needle, Wanted(0, outcome, ""), after, 1, seconds=0.0)
+            found += [hit.place for hit in seen.hits]
+            after, looks = seen.next, looks + 1
+            if seen.is_complete:
+                break
+        assert found == expected
+        assert looks <= most, "a look for each hit, one for each of two stretches, and the last"
+
+
+def write_in_turns(run: Run, first: int, behind: int) -> None:
+    """Every second of these items fails."""
+    with run.open() as ledger:
+        outcomes = {number: "succeeded" if number % 2 else "failed" for number in range(first, behind)}
+        ledger.commit([run.record(finished(number, outcome)) for number, outcome in outcomes.items()])
 
 
 def test_the_list_says_where_each_run_stands(asker: Asker) -> None:
