@@ -45,7 +45,7 @@ from bulk.store import bundles, runs
 from bulk.store.address import StoreAddress
 from bulk.store.connections import StoreConnection, connect
 from bulk.store.holding import Holding
-from bulk.store.leases import GRACE_S, TTL_S, Leases
+from bulk.store.leases import GRACE_S, TTL_S, Leases, show_alive
 from bulk.store.schema import refuse_other
 
 log = logging.getLogger("bulk.cluster")
@@ -55,6 +55,9 @@ IDLE_S = 1.0
 
 AGAIN_S = 30.0
 """After a run that it could not work on, a worker leaves that one alone for so long (seconds)."""
+
+ALIVE_S = 3.0
+"""How often a worker tells the store that it is there, whatever it does (seconds)."""
 
 CHANNELS = ("bulk_state", "bulk_shard", "bulk_budget", "bulk_account")
 
@@ -108,7 +111,7 @@ class Worker:
             leases = Leases(store, self.name, self._engine, self._clock.elapsed, ttl_s=self._settings.ttl_s)
             async with anyio.create_task_group() as group:
                 await group.start(self._watch_signals)
-                group.start_soon(self._listen)
+                group.start_soon(self._listen, leases.worker)
                 await self._work(leases)
                 group.cancel_scope.cancel()
             with contextlib.suppress(BulkError):  # it is listed a little longer
@@ -129,14 +132,20 @@ class Worker:
         if self._keeper is not None:
             self._keeper.notice()
 
-    async def _listen(self) -> None:
-        """Hear what the store tells; what is missed is asked for a moment later."""
+    async def _listen(self, worker: int) -> None:
+        """Hear what the store tells, and tell it that this worker is there; what is missed is asked for a moment
+        later.
+        """
         connection: psycopg.Connection | None = None
+        told_at = -ALIVE_S
         try:
             while True:
                 try:
                     if connection is None:
                         connection = await anyio.to_thread.run_sync(self._ear)
+                    if self._clock.monotonic() >= told_at + ALIVE_S:
+                        told_at = self._clock.monotonic()
+                        await anyio.to_thread.run_sync(show_alive, connection, worker, abandon_on_cancel=True)
                     heard = await anyio.to_thread.run_sync(partial(_heard, connection), abandon_on_cancel=True)
                 except (psycopg.Error, BulkError):
                     connection = None

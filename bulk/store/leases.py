@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
+import psycopg
 
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
@@ -189,6 +190,11 @@ class Leases:
 def _columns(leases: Collection[Lease]) -> tuple[list[int], list[int], list[int]]:
     runs, shards, epochs = [list(column) for column in zip(*leases, strict=True)] or ([], [], [])
     return runs, shards, epochs
+
+
+def show_alive(connection: psycopg.Connection, worker: int) -> None:
+    """Tell the store that the worker of that number is there, whether it holds something or not."""
+    connection.execute(_SQL["show_alive"], (worker,))
 
 
 def release_dead(store: StoreConnection, name: str | None) -> None:

@@ -1,6 +1,6 @@
 // A store: its workers and what they do, the shards of its runs, and the budgets that all of them share.
 
-const STATES = {working: "good", silent: "bad", idle: "same"};
+const STATES = {working: "good", silent: "bad", idle: "same", gone: "doubt"};
 const storedPath = name => runPath(`store:${name}`);
 
 function workerRows(workers, isOfRun) {
@@ -11,7 +11,7 @@ function workerRows(workers, isOfRun) {
   });
 }
 
-const workerTable = (workers, isOfRun = false) => grid("Workers", ["Worker", "State", "Does", "Renewed a lease", "Engine"], workerRows(workers, isOfRun));
+const workerTable = (workers, isOfRun = false) => grid("Workers", ["Worker", "State", "Does", "Heard of", "Engine"], workerRows(workers, isOfRun));
 
 function shardTable(runs) {
   return grid("Shards", ["Run", "Done", "Held", "Lapsed", "Waiting", "Taken again", "State"], runs.map(run => {
@@ -24,7 +24,7 @@ function shardTable(runs) {
 const budgetGrid = (name, rows) => grid(name, ["Budget", "Free to lend", "Reserved", "Resets", "Sent", "Lent to"], rows, {right: [2, 4]});
 
 function workersView(data) {
-  const at = Date.parse(data.at), working = data.workers.filter(each => each.state === "working").length, silent = data.workers.filter(each => each.state === "silent").length;
+  const at = Date.parse(data.at), working = data.workers.filter(each => each.state === "working").length, silent = data.workers.filter(each => each.state === "silent").length, idle = data.workers.filter(each => each.state === "idle").length;
   const budgets = data.budgets.map(each => {
     const lent = each.held.reduce((sum, one) => sum + one.tokens, 0), resets = Date.parse(each.reset_at);
     return [[text(`${each.credential}/${each.category}`), h("div", {class: "soft small"}, text(each.platform))], [`${count(each.free)} of ${count(each.limit)} `, bar({succeeded: each.free, unchanged: lent}, each.limit, "requests")],
@@ -36,9 +36,9 @@ function workersView(data) {
   const again = data.takeovers.map(each => [[h("a", {href: storedPath(each.run)}, text(each.run)), ` shard ${each.shard}`], count(each.items), `${count(each.holders)} times`, each.is_done ? "nobody: it is done" : each.worker ? text(each.worker) : "nobody", each.is_done || !each.until ? "–" : [clock(each.until)]]);
   return [
     h("h1", {tabindex: "-1"}, "Workers"),
-    h("section", {id: "workers"}, h("p", {role: "status"}, `${several(working, "worker")} at work`, silent ? [", ", h("span", {class: "failed"}, `${count(silent)} silent`)] : "", "."),
+    h("section", {id: "workers"}, h("p", {role: "status"}, `${several(working, "worker")} at work`, idle ? `, ${count(idle)} idle` : "", silent ? [", ", h("span", {class: "failed"}, `${count(silent)} silent`)] : "", "."),
       data.workers.length ? workerTable(data.workers) : h("p", {}, "No worker has come yet."),
-      h("p", {class: "soft small"}, "An idle worker holds no shard, and tells the store nothing: whether its process still runs is not known here. Of a silent one others take over what it holds when its lease has lapsed.")),
+      h("p", {class: "soft small"}, "An idle worker looks for work. One that is gone holds nothing: it has ended, or can't reach the store. Of a silent one others take over what it holds when its lease has lapsed.")),
     h("section", {id: "shards"}, h("h2", {}, "Shards"), data.runs.length ? shardTable(data.runs) : h("p", {}, "No run goes on, and none ended within a day.")),
     again.length ? h("section", {id: "takeovers"}, h("h2", {}, "Shards with more than one holder"), h("p", {class: "soft"}, "Taken over from a worker that was silent, given back by one that was stopped, or opened again for a retry."), grid("Shards with more than one holder", ["Shard", "Items", "Taken", "Held by", "Until"], again, {right: [1]})) : null,
     budgets.length ? h("section", {id: "shared"}, h("h2", {}, "Shared budgets"), used.length ? budgetGrid("Shared budgets", used) : null,

@@ -16,7 +16,7 @@ _SQL = statements.load("overview")
 
 _TAGGED = re.compile(r"(.*) ([0-9a-f]{24})")
 SILENT_S = 30.0
-"""A worker that holds shards and was not heard of for so long is `silent` (seconds)."""
+"""A worker that was not heard of for so long is `silent` where it holds shards, else `gone` (seconds)."""
 
 
 class Takeover(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +167,9 @@ def _worker(row: tuple[int, str, str, float, float], work: Sequence[Work], at: f
 
 
 def _state(silent_s: float, *, is_working: bool) -> str:
-    return "idle" if not is_working else "silent" if silent_s > SILENT_S else "working"
+    if silent_s > SILENT_S:
+        return "silent" if is_working else "gone"
+    return "working" if is_working else "idle"
 
 
 def _budget(row: tuple[str, str, str, bytes], names: Mapping[int, str]) -> SharedBudget:

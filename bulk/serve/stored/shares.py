@@ -20,8 +20,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """A worker.
 
     Attributes:
-        state: `working`, `silent`: it holds shards, and is not heard of; or `idle`: it holds none. An idle one tells
-            the store nothing, so whether its process still is there can't be known.
+        state: `working`; `silent`: it holds shards, and is not heard of; `idle`: it holds none, and looks for work;
+            `gone`: it holds none, and is not heard of.
         silent_s: since it was heard of (seconds).
         work: the newest first; what has ended is left out of `working` ones.
     """

@@ -1,6 +1,9 @@
 -- name: register
 INSERT INTO worker (name, engine) VALUES (%s, %s) RETURNING id
 
+-- name: show_alive
+UPDATE worker SET seen_at = clock_timestamp() WHERE id = %s
+
 -- name: claim
 SELECT run, no, kind, job_group, modulus, remainder, apart, first, behind, items, needs, after, epoch
 FROM claim(%s, %s, %s, %s, %s, %s)

@@ -1,0 +1,54 @@
+"""A worker that has nothing to do is known to be there, and one whose process has gone is known not to be."""
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.e2e.support.platform import Home
+from tests.serve.conftest import Asker, asking
+from tests.store.places import comes_true
+from tests.store.postgres import new_store
+
+PAST = "UPDATE bulk.worker SET seen_at = clock_timestamp() - interval '5 minutes'"
+
+
+@pytest.fixture(scope="module")
+def store(postgres: str) -> str:
+    """One without runs."""
+    return new_store(postgres)
+
+
+def worker_of(asker: Asker) -> dict[str, Any]:
+    """The only worker, as the page has it; nothing before it has come."""
+    found = asker.get("/cluster").data["workers"]
+    return dict(found[0]) if found else {"state": ""}
+
+
+def make_old(store: str) -> None:
+    """As if nobody had been heard of for minutes."""
+    with psycopg.connect(store, autocommit=True) as connection:
+        connection.execute(PAST)
+
+
+def is_heard(store: str) -> bool:
+    """Whether somebody has been heard of within a minute."""
+    with psycopg.connect(store, autocommit=True) as connection:
+        query = "SELECT bool_or(seen_at > clock_timestamp() - interval '1 minute') FROM bulk.worker"
+        return bool((connection.execute(query).fetchone() or (False,))[0])
+
+
+def test_a_worker_without_work_shows_that_it_lives(store: str, tmp_path: Path) -> None:
+    """It tells the store by itself that it is there: it is `idle`; killed, it is `gone` once it was silent for long."""
+    with asking(tmp_path, cache=tmp_path / "cache", store=store) as asker:
+        arguments = ("worker", "--store", store, "--base-url", "http://127.0.0.1:9/api/v3")
+        with Home(tmp_path).running(*arguments) as process:
+            assert comes_true(lambda: worker_of(asker)["state"] == "idle")
+            make_old(store)
+            assert comes_true(lambda: is_heard(store)), "it says nothing by itself"
+            assert comes_true(lambda: worker_of(asker)["state"] == "idle")
+            process.kill()
+            process.wait(20)
+        make_old(store)
+        assert comes_true(lambda: worker_of(asker)["state"] == "gone")
