@@ -55,6 +55,16 @@ class Again:
         Args:
             names: of all jobs, by number. below: see `Ledger.reopen`.
         """
-        numbers = frozenset(map(names.index, self.jobs))
+        kinds, codes, jobs = self.chosen(names)
+        return ledger.reopen(kinds, below=below, codes=codes, jobs=jobs)
+
+    def chosen(self, names: Sequence[str]) -> tuple[frozenset[OutcomeKind], frozenset[ErrorCode], frozenset[int]]:
+        """Return which items a retry takes: how they ended, with which codes, of jobs with which numbers; of both,
+        empty: any.
+
+        Raises:
+            UsageError: a job is none of the run, whose jobs are `names`.
+        """
+        self.require(names)
         kinds = frozenset(map(OutcomeKind, self.outcomes or RETRIED))
-        return ledger.reopen(kinds, below=below, codes=frozenset(map(ErrorCode, self.codes)), jobs=numbers)
+        return kinds, frozenset(map(ErrorCode, self.codes)), frozenset(map(names.index, self.jobs))

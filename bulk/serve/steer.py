@@ -16,16 +16,16 @@ from typing import Any
 import msgspec
 
 from bulk.control import client
+from bulk.engine.again import RETRIED, Again
 from bulk.engine.migrations.gates import closed_gate, decide
 from bulk.errors import BulkError
 from bulk.ledger.directory import is_held
-from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
+from bulk.model import ErrorCode
 from bulk.report.run_state import next_command, stand
 from bulk.serve.fleet import view_of
 
 VERBS = ("pause", "resume", "stop", "set", "retry", "gate")
 SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
-RETRIED = tuple(str(kind) for kind in OutcomeKind if kind not in SUCCESSFUL)
 STARTING_LOOKS, LOOK_S = 300, 0.05
 """How often a child is looked at until it sends something, or has ended, and how long apart (seconds)."""
 WHO = "web"
@@ -54,8 +54,8 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
     code: str = ""
 
-    def options(self) -> list[str]:
-        """Return the options of `bulk retry` that choose them.
+    def again(self) -> Again:
+        """Return the retry of them.
 
         Raises:
             NotDone: nothing of the kind can be run again.
@@ -64,8 +64,16 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
             raise NotDone(f"{self.outcome} items are not run again")
         if self.code and self.code not in tuple(ErrorCode):
             raise NotDone("there is no such code")
-        names = (("--job", self.job), ("--only", self.outcome), ("--code", self.code))
-        return [f"{name}={value}" for name, value in names if value]
+        jobs, outcomes, codes = ((word,) if word else () for word in (self.job, self.outcome, self.code))
+        return Again(is_retry=True, jobs=jobs, outcomes=outcomes, codes=codes, by=WHO)
+
+    def options(self) -> list[str]:
+        """Return the options of `bulk retry` that choose them.
+
+        Raises:
+            NotDone: nothing of the kind can be run again.
+        """
+        return [f"--{name}={value}" for name, value in self.again().args.items()]
 
 
 class Steer:

@@ -11,7 +11,7 @@ import psycopg
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.records import RunIdentity
 from bulk.model import ErrorCode, OutcomeKind
-from bulk.redaction import redact
+from bulk.redaction import redact, redact_json
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
 from bulk.store.leases import Shard
@@ -222,18 +222,31 @@ def reopen(
     store: StoreConnection,
     run: StoredRun,
     kinds: AbstractSet[OutcomeKind],
-    codes_not: AbstractSet[ErrorCode] = frozenset((ErrorCode.SUPERSEDED,)),
+    who: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    codes: AbstractSet[ErrorCode] = frozenset(),
+    jobs: AbstractSet[int] = frozenset(),
 ) -> int:
     """Make items to-do again that ended so, as for a retry, and let workers have them; returns how many.
+
+    Args:
+        who, args: for the table of actions, where some are done again.
+        codes, jobs: only items with one of these errors, of jobs with one of these numbers; empty: any.
 
     Raises:
         RunDirectoryError: workers are at work on the run.
     """
     with store.transaction() as connection:
         numbers = dict(connection.execute(_SQL["numbers"]).fetchall())
-        chosen, spared = [numbers[kind] for kind in kinds], [numbers[code] for code in codes_not]
-        found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, None)).fetchone()
-    return int(found[0]) if found else 0
+        chosen, spared = [numbers[kind] for kind in kinds], [numbers[ErrorCode.SUPERSEDED]]
+        only = ([numbers[code] for code in codes] if codes else None, list(jobs) if jobs else None)
+        found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, *only)).fetchone()
+        count = int(found[0]) if found else 0
+        if count:
+            given = redact_json(msgspec.json.encode(args or {})).decode()
+            connection.execute(_SQL["note_action"], (run.id, redact(who), "retry", given, RUNNING))
+    return count
 
 
 def forget(store: StoreConnection, run: StoredRun) -> None:

@@ -131,7 +131,7 @@ def test_a_shard_is_done_by_what_is_written(place):
         assert (run.state, run.done, run.shards, run.workers) == ("complete", 3, 3, 0)
         assert run.ended_at is not None
         assert run.counts == {0: {"succeeded": 3, "unknown": 1}, 1: {"succeeded": 2}}
-        assert runs.reopen(store, run, {OutcomeKind.UNKNOWN}) == 1
+        assert runs.reopen(store, run, {OutcomeKind.UNKNOWN}, "me") == 1
         run = runs.find(store, place.name)
         assert (run.state, run.done, run.ended_at) == ("running", 2, None)
     assert leases.claimable()[place.run] == 1
@@ -175,11 +175,11 @@ def test_a_run_that_workers_have_is_neither_retried_nor_forgotten(place):
     ledger.commit([record(0, OutcomeKind.FAILED)])
     with connection_to(place.text) as store:
         run = runs.find(store, place.name)
-        for call in (lambda: runs.forget(store, run), lambda: runs.reopen(store, run, {OutcomeKind.FAILED})):
+        for call in (lambda: runs.forget(store, run), lambda: runs.reopen(store, run, {OutcomeKind.FAILED}, "me")):
             with pytest.raises(RunDirectoryError, match="at work on it; pause the run"):
                 call()
         place.let_lapse()
-        assert runs.reopen(store, run, {OutcomeKind.FAILED}) == 1
+        assert runs.reopen(store, run, {OutcomeKind.FAILED}, "me") == 1
         runs.forget(store, run)
     tables = ("job", "shard", "outcome", "chunk", "intent", "count", "participant")
     left = [place.sql(f"SELECT count(*) FROM {table} WHERE run = %s", place.run)[0][0] for table in tables]

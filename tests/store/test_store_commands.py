@@ -115,6 +115,27 @@ def test_an_export_is_a_run_directory_and_a_forgotten_run_is_gone(place, tmp_pat
     assert main(["status", place.name, "--store", place.text]) == 2
 
 
+def test_a_part_of_a_run_is_done_again(place, capsys):
+    """`bulk retry --only --code --job` takes those items alone; what names nothing is exit 2."""
+    place.let_lapse()
+    retry = ("retry", place.name, "--store", place.text)
+    for options, words in (
+        (("--only", "succeeded"), "can't be run again"),
+        (("--code", "not_fond"), "did you mean not_found?"),
+        (("--job", "nothing"), "the run has no job 'nothing'; it has readmes"),
+        (("--overwrite",), "--overwrite is for run directories"),
+    ):
+        assert main([*retry, *options]) == 2
+        assert words in capsys.readouterr().err
+    for options in (("--only", "unknown"), ("--code", "forbidden"), ("--job", "codeowners")):
+        assert main([*retry, *options]) == 0
+        assert "There is nothing to retry" in capsys.readouterr().err
+    assert main([*retry, "--only", "failed,skipped", "--code", "not_found", "--job", "readmes"]) == 0
+    assert f"1 items of {place.name} are done again" in capsys.readouterr().err
+    (action,) = place.sql("SELECT verb, args FROM action WHERE run = %s", place.run)
+    assert action == ("retry", '{"job":"readmes","only":"failed,skipped","code":"not_found"}')
+
+
 def test_without_its_client_everything_else_works():
     """Plain Bulk has no client of PostgreSQL: `--store` says what to install, and nothing else asks for it."""
     plain = [sys.executable, "-c", PLAIN]

@@ -48,30 +48,30 @@ def retry(
     That is what failed, was skipped or is unknown; new lines replace the old ones in the same run directory. What is
     unknown is looked at first, and nothing is overwritten that somebody else has written since.
     """
+    from bulk.engine.again import Again
+
+    again = Again(
+        is_retry=True,
+        jobs=selected,
+        outcomes=_outcomes(only),
+        codes=_codes(codes),
+        overwrites=overwrites,
+        by=foreground.started_by(os.environ),
+    )
     if store is not None:
-        if only or codes or selected:
-            raise UsageError("--only, --code and --job are for run directories, not for runs of a store")
-        return stored_steering.retry(str(run_dir), store)
+        if overwrites:
+            raise UsageError("--overwrite is for run directories: workers of a store overwrite nothing of others")
+        return stored_steering.retry(str(run_dir), store, again)
     from bulk.clock import Clock
     from bulk.engine import commands
-    from bulk.engine.again import Again
     from bulk.ledger.view import LedgerView
     from bulk.report.run_state import stand
 
-    outcomes = _outcomes(only)
     standing = stand(LedgerView(run_dir), Clock().now())
     if standing.state == "complete" and not standing.is_to_retry:
         output.say(f"There is nothing to retry in {run_dir}: every item succeeded or was unchanged.")
         return standing.exit_code
     showing = foreground.remembered(run_dir, showing)
-    again = Again(
-        is_retry=True,
-        jobs=selected,
-        outcomes=outcomes,
-        codes=_codes(codes),
-        overwrites=overwrites,
-        by=foreground.started_by(os.environ),
-    )
 
     async def start(display: "Display", cache: Path | None) -> "Report":
         return await commands.retry_run(

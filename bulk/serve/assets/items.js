@@ -16,7 +16,7 @@ function itemsView(page, query) {
   const codes = [...new Set([...page.failures.map(each => each.code), query.get("code") ?? ""])].filter(Boolean);
   const found = list.key === "" ? "Searching…" : list.count === null ? `${list.next ? `${count(list.rows.length)} or more items` : several(list.rows.length, "item")} found` : `${count(list.rows.length)} of ${several(list.count, "item")}`;
   const isSearching = list.indexed !== null && list.indexed < 1;
-  const canRetry = !page.is_read_only && page.run.state === "complete" && list.count && !query.get("q") && !(page.shares && (query.get("job") || query.get("code"))) && !["succeeded", "unchanged"].includes(query.get("outcome")) && (query.get("outcome") || query.get("code"));
+  const canRetry = !page.is_read_only && page.run.state === "complete" && list.count && !query.get("q") && !["succeeded", "unchanged"].includes(query.get("outcome")) && (query.get("outcome") || query.get("code"));
   const retried = {job: query.get("job") ?? "", outcome: query.get("outcome") ?? "", code: query.get("code") ?? ""};
   return [
     h("div", {class: "head"}, h("h1", {tabindex: "-1"}, "Items of ", h("a", {href: runPath(page.name)}, text(page.run.name))), pill(page.run.state, page.run.exit_code)),

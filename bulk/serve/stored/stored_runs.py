@@ -14,7 +14,6 @@ from typing import Any
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, UsageError
-from bulk.model import SUCCESSFUL, OutcomeKind
 from bulk.report.run_list import ListedRun
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
 from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of
@@ -30,7 +29,6 @@ from bulk.store.schema import refuse_other
 FRESH_S, WAIT_S, AGAIN_S = 1.0, 0.7, 5.0
 """A list serves so long; so long is waited for a newer one; a store that was out of reach is asked again after that."""
 _VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
-_RETRIED = frozenset(kind for kind in OutcomeKind if kind not in SUCCESSFUL)
 
 
 class StoredRuns:
@@ -119,18 +117,16 @@ class StoredRuns:
                 return self._retry(run, chosen_of(args))
             if verb not in _VERBS:
                 raise NotDone("a run in a store keeps the limits that it was submitted with")
-            whose = f"{getpass.getuser()}@{socket.gethostname()} ({WHO})"
-            state = runs.steer(self._store, run, _VERBS[verb], whose, _why(verb))
+            state = runs.steer(self._store, run, _VERBS[verb], _who(), _why(verb))
         except BulkError as error:
             raise NotDone(str(error)) from None
         return Done(state=state)
 
     def _retry(self, run: StoredRun, chosen: Chosen) -> Done:
-        if chosen.job or chosen.code:
-            raise NotDone("in a store all items that ended alike are run again: choose an outcome only")
-        chosen.options()  # refuses what can't be run again
-        kinds = frozenset((OutcomeKind(chosen.outcome),)) if chosen.outcome else _RETRIED
-        runs.reopen(self._store, run, kinds)
+        again = chosen.again()
+        kinds, codes, jobs = again.chosen([job[0] for job in run.identity.jobs])
+        if not runs.reopen(self._store, run, kinds, _who(), again.args, codes=codes, jobs=jobs):
+            raise NotDone("no item fits any more")
         return Done(state="running")
 
     def _cluster(self) -> ClusterData:
@@ -177,6 +173,10 @@ class StoredRuns:
         if run.state == runs.RUNNING and not run.workers:
             return f"bulk worker --store {store}"
         return f"bulk resume {shlex.quote(run.name)} --store {store}" if run.state != runs.RUNNING else ""
+
+
+def _who() -> str:
+    return f"{getpass.getuser()}@{socket.gethostname()} ({WHO})"
 
 
 def _why(verb: str) -> str:

@@ -68,7 +68,7 @@ FROM participant p JOIN worker w ON w.id = p.worker WHERE p.run = %s ORDER BY p.
 SELECT word, number FROM word
 
 -- name: reopen
-SELECT reopen(%s, NULL, NULL, %s::smallint[], %s::smallint[], %s, NULL, NULL)
+SELECT reopen(%s, NULL, NULL, %s::smallint[], %s::smallint[], NULL, %s::smallint[], %s::int[])
 
 -- name: forget
 SELECT forget_run(%s)

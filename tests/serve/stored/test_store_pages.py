@@ -135,13 +135,42 @@ def test_a_run_of_a_store_is_steered(asker: Asker, place: StorePlace) -> None:
     with connection_to(place.text) as store:
         assert runs.find(store, place.name).state == "pausing"
     refused = asker.post(f"{path}/retry", {"code": "forbidden"})
-    assert (refused.status, "choose an outcome" in refused.data["error"]) == (409, True)
-    assert asker.post(f"{path}/retry", {}).status == 409, "workers are at work on it"
+    assert (refused.status, "workers are at work on it" in refused.data["error"]) == (409, True)
+    unknown = asker.post(f"{path}/retry", {"job": "nothing"})
+    assert (unknown.status, "it has readmes, codeowners" in unknown.data["error"]) == (409, True)
     assert asker.post(f"{path}/set", {"concurrency": 2}).status == 409
     assert asker.post(f"{path}/resume", {}).data["state"] == "running"
     done = asker.get(path).data["actions"]
     assert [each["verb"] for each in done] == ["pause", "resume"]
     assert all(each["who"].endswith(" (web)") for each in done)
+
+
+def test_a_part_of_a_run_is_done_again(shared_store: str, tmp_path: Path) -> None:
+    """What is filtered by job and code is to do again, no other item is, and who asked stands in the actions."""
+    whose = identity(jobs=(("readmes", "readme.get", 100), ("codeowners", "contents.put", 50)))
+    place = StorePlace(shared_store, tmp_path, shards=ranges(((0, 0, 100), (1, 0, 50))), whose=whose)
+    ledger = place.opened()
+    codes = {0: ErrorCode.NOT_FOUND, 1: ErrorCode.FORBIDDEN}
+    for job, items in enumerate((100, 50)):
+        failed_ones = {index: codes[index % 10] for index in range(items) if index % 10 in codes}
+        ledger.commit([record(index, job=job) for index in range(items) if index not in failed_ones])
+        ledger.commit([record(each, OutcomeKind.FAILED, job=job, code=code) for each, code in failed_ones.items()])
+    place.let_lapse()
+    with asking(tmp_path, cache=tmp_path / "cache", store=place.text) as asker:
+        path = f"/runs/store:{place.name}"
+
+        def failed() -> dict[tuple[str, str], int]:
+            return {(each["job"], each["code"]): each["items"] for each in asker.get(path).data["failures"]}
+
+        before = failed()
+        assert set(before.values()) == {10, 5}
+        assert asker.post(f"{path}/retry", {"job": "readmes", "code": "forbidden"}).data["state"] == "running"
+        assert failed() == {key: items for key, items in before.items() if key != ("readmes", "forbidden")}
+        (action,) = asker.get(path).data["actions"]
+        assert (action["verb"], action["args"]) == ("retry", {"job": "readmes", "code": "forbidden"})
+        again = asker.post(f"{path}/retry", {"job": "readmes", "code": "forbidden"})
+        assert (again.status, again.data["error"]) == (409, "no item fits any more")
+    place.close()
 
 
 def test_a_store_that_is_away_holds_nobody_up(place: StorePlace, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from bulk.cli import event_loop, output
 from bulk.cli.commands.cluster import stored
 
 if TYPE_CHECKING:
+    from bulk.engine.again import Again
     from bulk.store.connections import StoreConnection
     from bulk.store.runs import StoredRun
 
@@ -31,13 +32,14 @@ _NEXT = {
 }
 
 
-def retry(run: str, address: str) -> int:
-    """Let workers do again what did not succeed."""
+def retry(run: str, address: str, again: "Again") -> int:
+    """Let workers do again what did not succeed, or a part of it."""
     with stored.opened(address, "retry") as store:
-        from bulk.engine.again import RETRIED
         from bulk.store import runs
 
-        count = runs.reopen(store, runs.find(store, run), frozenset(RETRIED))
+        found = runs.find(store, run)
+        kinds, codes, jobs = again.chosen([job[0] for job in found.identity.jobs])
+        count = runs.reopen(store, found, kinds, stored.who(), again.args, codes=codes, jobs=jobs)
     output.say(f"{count:,} items of {run} are done again" if count else f"There is nothing to retry in {run}.")
     return 0
 
