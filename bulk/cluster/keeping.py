@@ -7,7 +7,7 @@ were under way: whoever has them now settles them.
 import logging
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from bulk.clock import Clock
 from bulk.cluster.assignment import Assigning, remember
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
+from bulk.cluster.stored_limits import applied, settable
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.resume_state import ResumeState
@@ -82,13 +83,14 @@ class Standing:
     """Where a run stands in the store.
 
     Attributes:
-        state, why: see `runs.StoredRun`. age_s: since it was submitted (seconds).
+        state, why, limits: see `runs.StoredRun`. age_s: since it was submitted (seconds).
         workers: that hold shards of it (count). open: shards that are not done (count). free: items of those that
             nobody holds (count). finished, failed: items (counts).
     """
 
     state: str
     why: str
+    limits: Mapping[str, Any]
     age_s: float
     workers: int
     open: int
@@ -124,6 +126,7 @@ class Keeper:
         self._noticed = anyio.Event()
         self._limiter = anyio.CapacityLimiter(1)
         self.standing: Standing | None = None
+        self._row: Mapping[str, Any] = {}
         self._is_wanted_elsewhere = False
 
     def notice(self) -> None:
@@ -162,6 +165,7 @@ class Keeper:
         await self._finish(run)
         self.standing = standing = await self._blocking(self._read_standing)
         await self._peers.hear(run.governor)
+        self._follow(run, standing.limits)
         await self._stop_where_due(run, standing)
         self._share(run, standing)
         while standing.state == "running" and run.left < AHEAD * self._limits.concurrency:
@@ -180,6 +184,14 @@ class Keeper:
         if row is None:
             raise RunDirectoryError("the run was forgotten")
         return Standing(*row)
+
+    def _follow(self, run: Run, row: Mapping[str, Any]) -> None:
+        """Take up what a person has set."""
+        if row == self._row or not settable(row):
+            return
+        self._row, self._limits = row, applied(self._limits, row)
+        limits = replace(run.limits, failures=self._limits.failures, max_duration_s=self._limits.max_duration_s)
+        run.change_limits(limits)
 
     def _share(self, run: Run, standing: Standing) -> None:
         """`limits.concurrency` is the run's: each worker has its part."""

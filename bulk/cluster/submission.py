@@ -14,6 +14,7 @@ from bulk.clock import Clock, iso_utc
 from bulk.cluster.assignment import jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.packing import packed, refuse_what_stays_here
+from bulk.cluster.stored_limits import as_submitted
 from bulk.engine.approval import Approve
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
@@ -99,7 +100,7 @@ def _submit(
         identity=prepared.identity,
         bundle=bundle,
         engine=engine_tag(),
-        limits={"concurrency": limits.concurrency, "request_timeout_s": limits.request_timeout_s},
+        limits=as_submitted(limits),
         grace_s=limits.request_timeout_s + GRACE_S,
         groups=found.groups,
         shards=found.shards,

@@ -148,24 +148,24 @@ class Steering:
             self._run.stop(self._stop)
 
     def _set(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        changed, priorities = self._in_force, dict(self._priorities)
+        limits, priorities = self._in_force, dict(self._priorities)
         for name, given in args.items():
             try:
                 if name.startswith(PRIORITY):
                     priorities[self._job(name)] = quantities.priority(given)
                 else:
-                    changed = self._changed(changed, name, given)
+                    limits = changed(limits, name, given, self._started.concurrency)
             except ValueError as error:
                 raise Refused(f"{name}: {error}", ExitCode.UNUSABLE) from None
         try:
             if self._run is not None:
-                self._run.change_limits(changed)
+                self._run.change_limits(limits)
         except ValueError as error:
             raise Refused(f"reserve: {error}", ExitCode.UNUSABLE) from None
-        self._limits, self._priorities = changed, priorities
+        self._limits, self._priorities = limits, priorities
         if self._run is not None:
             self._offer_by_priority(self._run)
-        return in_force(changed, priorities)
+        return in_force(limits, priorities)
 
     def _job(self, name: str) -> str:
         job = name.removeprefix(PRIORITY)
@@ -176,21 +176,6 @@ class Steering:
     def _offer_by_priority(self, run: Run) -> None:
         for job, priority in self._priorities.items():
             set_priority(run.scheduler, run.scheduler.numbers[job], priority)
-
-    def _changed(self, limits: Limits, name: str, given: object) -> Limits:
-        match name:
-            case "concurrency":
-                try:
-                    return replace(limits, concurrency=quantities.count(given, 1, self._started.concurrency))
-                except ValueError as error:
-                    raise ValueError(f"{error}; the run was started with {self._started.concurrency}") from None
-            case "reserve":
-                return replace(limits, reserve=quantities.reserve(given))
-            case "failures":
-                return replace(limits, failures=None if given == NONE else quantities.share(given))
-            case "max_duration":
-                return replace(limits, max_duration_s=None if given == NONE else quantities.duration_s(given))
-        raise ValueError(f"can't be set; expected one of {', '.join(SETTABLE)}")
 
     def follow(self, display: Display) -> Display:
         """Return a display that shows the same as `display`, of which `status` and `watch` tell while the check goes
@@ -218,6 +203,27 @@ class _Followed:
 
     def note(self, text: str) -> None:
         self._display.note(text)
+
+
+def changed(limits: Limits, name: str, given: object, most_concurrency: int) -> Limits:
+    """Return the limits with one of them as it was given, as text; `most_concurrency`: that the run was started with.
+
+    Raises:
+        ValueError: it can't be; the message says what was expected.
+    """
+    match name:
+        case "concurrency":
+            try:
+                return replace(limits, concurrency=quantities.count(given, 1, most_concurrency))
+            except ValueError as error:
+                raise ValueError(f"{error}; the run was started with {most_concurrency}") from None
+        case "reserve":
+            return replace(limits, reserve=quantities.reserve(given))
+        case "failures":
+            return replace(limits, failures=None if given == NONE else quantities.share(given))
+        case "max_duration":
+            return replace(limits, max_duration_s=None if given == NONE else quantities.duration_s(given))
+    raise ValueError(f"can't be set; expected one of {', '.join(SETTABLE)}")
 
 
 def in_force(limits: Limits, priorities: Mapping[str, int]) -> Mapping[str, Any]:

@@ -104,7 +104,7 @@ class Steer:
         if verb == "resume" and not is_held(run_dir):
             return self._start("resume", run_dir, [], now)
         if verb == "set":
-            args = _settings(args)
+            args = settings_of(args)
         elif verb == "stop":
             args = {"now": True} if args.get("now") is True else {}
         else:
@@ -180,7 +180,12 @@ def _way_on(run_dir: Path, now: float) -> str:
     return "" if view is None else next_command(stand(view, now), run_dir)
 
 
-def _settings(args: Mapping[str, Any]) -> dict[str, str]:
+def settings_of(args: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is to be set.
+
+    Raises:
+        NotDone: there is nothing, or it can't be set.
+    """
     found = {name: str(value).strip() for name, value in args.items() if name in SETTABLE and str(value).strip()}
     if not found or len(found) != len(args):
         raise NotDone(f"what can be set is {', '.join(SETTABLE)}")

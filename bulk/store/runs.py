@@ -1,7 +1,7 @@
 """Runs in a store: submitted, listed, steered, made to-do again, forgotten. Blocking; for who is not a worker."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -216,6 +216,28 @@ def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str 
     if not changed:
         raise RunDirectoryError(f"{run.name} is {run.state}: it can't be given {verb}")
     return state
+
+
+def change_limits(
+    store: StoreConnection,
+    run: StoredRun,
+    change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    who: str,
+    args: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Have other limits in the row of a run, and keep who asked for it; returns them. What `change` raises comes out,
+    and nothing has changed.
+    """
+    with store.transaction() as connection:
+        row = connection.execute(_SQL["lock_limits"], (run.id,)).fetchone()
+        if row is None:
+            raise UsageError(f"the store {store.address} has no run {run.name} any more")
+        limits = change(row[0])
+        connection.execute(_SQL["set_limits"], (msgspec.json.encode(limits).decode(), run.id))
+        given = redact_json(msgspec.json.encode(args)).decode()
+        connection.execute(_SQL["note_action"], (run.id, redact(who), "set", given, run.state))
+        connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
+    return limits
 
 
 def reopen(

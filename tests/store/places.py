@@ -9,7 +9,9 @@ from typing import Any
 import psycopg
 
 from bulk.clock import Clock
+from bulk.cluster.stored_limits import as_submitted
 from bulk.ledger.records import RunIdentity
+from bulk.manifest.manifest import Limits
 from bulk.store import address, runs
 from bulk.store.connections import StoreConnection
 from bulk.store.holding import Holding, Span
@@ -46,7 +48,13 @@ class StorePlace:
     """
 
     def __init__(
-        self, text: str, folder: Path, *, shards: Sequence[Shard] = WHOLE_JOBS, whose: RunIdentity | None = None
+        self,
+        text: str,
+        folder: Path,
+        *,
+        shards: Sequence[Shard] = WHOLE_JOBS,
+        whose: RunIdentity | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.text, self.folder, self.name = text, folder, next(NAMES)
         self.shards = list(shards)
@@ -60,7 +68,7 @@ class StorePlace:
             identity=self.identity,
             bundle=b"bundle",
             engine=ENGINE,
-            limits={},
+            limits={} if limits is None else as_submitted(limits),
             grace_s=1.0,
             groups=list(range(len(whose.jobs))),
             shards=self.shards,

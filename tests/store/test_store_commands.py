@@ -9,7 +9,9 @@ import pytest
 
 from bulk.cli.app import main
 from bulk.cli.catalog import json_schemas
+from bulk.manifest.manifest import Limits
 from bulk.model import OutcomeKind
+from bulk.quantities import Share
 from bulk.store.schema import VERSION
 from tests.canaries import STORE_PASSWORD
 from tests.ledger.samples import record
@@ -113,6 +115,46 @@ def test_an_export_is_a_run_directory_and_a_forgotten_run_is_gone(place, tmp_pat
     place.let_lapse()
     assert main(["forget", place.name, "--store", place.text, "--yes"]) == 0
     assert main(["status", place.name, "--store", place.text]) == 2
+
+
+def test_limits_of_a_run_are_set(shared_store, tmp_path, capsys):
+    """All that are given or none, and who did is kept; what can't be set is exit 2, and a complete run exit 5."""
+    made = StorePlace(shared_store, tmp_path, limits=Limits(concurrency=8, failures=Share(fraction=0.05)))
+    set_ = ("set", made.name, "--store", made.text)
+    for changes, words in (
+        (("concurrency=9",), "the run was started with 8"),
+        (("concurrency=2", "failures=many"), "failures: expected a count"),
+        (("concurrency=2", "priority.readmes=1"), "in their order"),
+        (("concurrency=2", "reserve=10%"), "share the budgets of a token"),
+        (("base_url=x",), "can't be set"),
+    ):
+        assert main([*set_, *changes]) == 2
+        assert words in capsys.readouterr().err
+    assert main([*set_, "concurrency=2", "max_duration=2h"]) == 0
+    assert main([*set_, "concurrency=8", "failures=none", "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert "max_duration  7200.0" in shown
+    found = keeps_to("set", shown[shown.index("{") :])
+    assert found == {
+        "concurrency": 8,
+        "reserve": 0,
+        "failures": None,
+        "max_duration": 7200.0,
+        "priority": {},
+    }
+    actions = made.sql("SELECT verb, args FROM action WHERE run = %s ORDER BY at", made.run)
+    assert actions[1] == ("set", '{"concurrency":"8","failures":"none"}')
+    assert len(actions) == 2, "what was refused is none"
+    made.sql("UPDATE run SET state = 'complete' WHERE id = %s", made.run)
+    assert main([*set_, "concurrency=2"]) == 5
+    assert "is complete" in capsys.readouterr().err
+    made.close()
+
+
+def test_limits_of_an_older_run_stay(place, capsys):
+    """A run whose row does not have them says so, exit 5."""
+    assert main(["set", place.name, "concurrency=2", "--store", place.text]) == 5
+    assert "older version" in capsys.readouterr().err
 
 
 def test_a_part_of_a_run_is_done_again(place, capsys):

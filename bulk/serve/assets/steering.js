@@ -54,15 +54,16 @@ const steps = {
     says: [page.shares ? "What is in flight ends first, then its workers leave it. It can be resumed." : "What is in flight ends first, then its process ends with exit code 3. It can be resumed."],
   }),
   set: (page, path) => {
-    const before = Object.fromEntries(Object.keys(LIMITS).map(name => [name, String(page.limits[name] ?? "none")]));
+    const names = Object.keys(LIMITS).filter(name => name !== "reserve" || !page.shares);
+    const before = Object.fromEntries(names.map(name => [name, String(page.limits[name] ?? "none")]));
     confirm({
       title: `Limits of ${shown(page.run.name)}`, yes: "Set", path: `${path}/set`,
       args: form => {
-        const changed = Object.keys(LIMITS).filter(name => form.elements[name].value.trim() !== before[name]);
+        const changed = names.filter(name => form.elements[name].value.trim() !== before[name]);
         return changed.length ? Object.fromEntries(changed.map(name => [name, form.elements[name].value.trim()])) : null;
       },
-      fields: Object.entries(LIMITS).map(([name, [label, hint]]) => h("label", {}, `${label} `, h("span", {class: "soft"}, `(${hint})`), h("input", {name, value: before[name], autocomplete: "off"}))),
-      says: ["They are in force at once. When the run is resumed, it begins with the old ones again."],
+      fields: names.map(name => [name, ...LIMITS[name]]).map(([name, label, hint]) => h("label", {}, `${label} `, h("span", {class: "soft"}, `(${hint})`), h("input", {name, value: before[name], autocomplete: "off"}))),
+      says: [page.shares ? "Workers take them up at once, and keep to them after a resume too." : "They are in force at once. When the run is resumed, it begins with the old ones again."],
     });
   },
   retry: (page, path, chosen, items) => {
@@ -82,7 +83,7 @@ function buttons(page) {
   if (state === "running" || state === "checking") made.push(button("pause", "Pause"));
   if (page.gate) made.push(button("gate", page.gate.is_over ? `Accept wave ${page.gate.wave}` : `Open wave ${page.gate.wave}`, "main"));
   else if (["paused", "pausing", "stopped", "lost"].includes(state)) made.push(button("resume", "Resume", "main"));
-  if (isLive && state !== "draining" && !page.shares) made.push(button("set", "Limits"));
+  if (isLive && state !== "draining" && (!page.shares || Object.keys(page.limits).length)) made.push(button("set", "Limits"));
   if (isLive) made.push(button("stop", "Stop", "danger"));
   const wrong = wrongOf(page.run);
   if (state === "complete" && wrong) made.push(button("retry", `Retry ${count(wrong)}`, "main"));

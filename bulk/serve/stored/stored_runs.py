@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from bulk.clock import Clock
+from bulk.cluster.stored_limits import set_limits, settable
 from bulk.errors import BulkError, UsageError
 from bulk.report.run_list import ListedRun
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
-from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of
+from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of, settings_of
 from bulk.serve.stored.cluster_data import Cluster, ClusterData
 from bulk.serve.stored.standing import standing_of
 from bulk.serve.stored.stored_view import StoredView
@@ -90,7 +91,7 @@ class StoredRuns:
             name=name,
             place=f"{run.name} in {self.address}",
             view=view,
-            look=Look(standing),
+            look=Look(standing, settable(run.limits)),
             next_command=self._next_command(run),
             shares=self._cluster().of_run(run.name, parts, run.at),
         )
@@ -115,8 +116,10 @@ class StoredRuns:
         try:
             if verb == "retry":
                 return self._retry(run, chosen_of(args))
+            if verb == "set":
+                return Done(state=run.state, in_force=set_limits(self._store, run, settings_of(args), _who()))
             if verb not in _VERBS:
-                raise NotDone("a run in a store keeps the limits that it was submitted with")
+                raise NotDone("a run in a store has no waves")
             state = runs.steer(self._store, run, _VERBS[verb], _who(), _why(verb))
         except BulkError as error:
             raise NotDone(str(error)) from None

@@ -1,7 +1,8 @@
-"""What a person does to a run in a store: the words of `bulk pause`, `resume`, `stop`, `retry` and `watch`."""
+"""What a person does to a run in a store: the words of `bulk pause`, `resume`, `stop`, `set`, `retry` and `watch`."""
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from bulk.cli import event_loop, output
 from bulk.cli.commands.cluster import stored
@@ -42,6 +43,15 @@ def retry(run: str, address: str, again: "Again") -> int:
         count = runs.reopen(store, found, kinds, stored.who(), again.args, codes=codes, jobs=jobs)
     output.say(f"{count:,} items of {run} are done again" if count else f"There is nothing to retry in {run}.")
     return 0
+
+
+def set_limits(run: str, address: str, changes: Mapping[str, str]) -> Mapping[str, Any]:
+    """Change limits of a run, for all workers; returns all that are in force."""
+    with stored.opened(address, "set") as store:
+        from bulk.cluster import stored_limits
+        from bulk.store import runs
+
+        return stored_limits.set_limits(store, runs.find(store, run), changes, stored.who())
 
 
 def watch(run: str, address: str, progress: str) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from bulk.cli import output
+from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.cli.options import Assignment, RunDirectory, as_json
 from bulk.errors import UsageError
@@ -17,23 +18,29 @@ SETTABLE = (*NAMES, f"{PRIORITY}JOB")
 @click.command("set", cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
 @click.argument("changes", metavar="NAME=VALUE…", nargs=-1, required=True, type=Assignment("name=value", lambda: NAMES))
+@stored.in_store
 @as_json
-def set_(run_dir: Path, *, changes: tuple[str, ...], as_json: bool) -> int:
+def set_(run_dir: Path, *, changes: tuple[str, ...], store: str | None, as_json: bool) -> int:
     """Change limits of RUN, and print all that are in force.
 
     concurrency (1 to what the run was started with), reserve (500 or 10%), failures (50, 5% or none), max_duration
-    (90s, 2h or none), priority.JOB (higher goes first). All of them or none; a resume begins with the old ones again.
+    (90s, 2h or none), priority.JOB (higher goes first). All of them or none. A resume begins with the old ones again;
+    of a run in a store they stay, and reserve and priority can't be set there.
     """
     import msgspec
 
     from bulk.cli.commands.steering import asking
     from bulk.control.protocol import InForce
 
-    answer = asking.ask(run_dir, "set", _parsed(changes))
-    if as_json:
-        output.out_json(msgspec.convert(answer.in_force, InForce))
+    wanted = _parsed(changes)
+    if store is None:
+        found = asking.ask(run_dir, "set", wanted).in_force
     else:
-        limits = msgspec.convert(answer.in_force, InForce)
+        found = stored_steering.set_limits(str(run_dir), store, wanted)
+    limits = msgspec.convert(found, InForce)
+    if as_json:
+        output.out_json(limits)
+    else:
         rows = [(name, "none" if (value := getattr(limits, name)) is None else str(value)) for name in NAMES]
         asked = {change.partition("=")[0].strip() for change in changes}
         for job, priority in limits.priority.items():

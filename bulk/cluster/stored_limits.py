@@ -1,0 +1,75 @@
+"""Limits of a run in a store: they stand in its row, a person may change them there, and its workers follow.
+
+A reserve is not among them, because a budget in a store is shared by all runs with the same token; nor is a priority,
+because workers take the parts of a run in their order. Source: interface.md §4.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bulk import quantities
+from bulk.engine.steering import PRIORITY, changed, in_force
+from bulk.errors import RunDirectoryError, UsageError
+from bulk.manifest.manifest import Limits
+from bulk.store import runs
+from bulk.store.connections import StoreConnection
+from bulk.store.runs import COMPLETE, StoredRun
+
+MOST = "most_concurrency"
+"""In the row beside what can be set: `concurrency` as it was submitted, up to which it may be raised again."""
+
+
+def as_submitted(limits: Limits) -> Mapping[str, Any]:
+    """Return what stands in the row of a new run."""
+    return {
+        **in_force(limits, {}),
+        MOST: limits.concurrency,
+        "request_timeout_s": limits.request_timeout_s,
+    }
+
+
+def settable(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the limits that are in force, as `bulk set` tells them; empty of a run that has none in its row."""
+    return {name: row[name] for name in in_force(Limits(), {})} if MOST in row else {}
+
+
+def applied(limits: Limits, row: Mapping[str, Any]) -> Limits:
+    """Return `limits` with what the row says."""
+    failures = row["failures"]
+    return replace(
+        limits,
+        concurrency=row["concurrency"],
+        failures=None if failures is None else quantities.share(failures),
+        max_duration_s=row["max_duration"],
+    )
+
+
+def set_limits(store: StoreConnection, run: StoredRun, given: Mapping[str, Any], who: str) -> Mapping[str, Any]:
+    """Change limits of a run, all of them or none; returns all that are in force. Its workers hear of it at once.
+
+    Raises:
+        UsageError: one of them can't be, or is not to be set in a store.
+        RunDirectoryError: the run is complete, or an older version has submitted it.
+    """
+    if run.state == COMPLETE:
+        raise RunDirectoryError(f"{run.name} is complete, so there is nothing to set")
+    row = runs.change_limits(store, run, lambda row: _with(run, row, given), who, given)
+    return settable(row)
+
+
+def _with(run: StoredRun, row: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row with what was given."""
+    if MOST not in row:
+        raise RunDirectoryError(f"{run.name} was submitted by an older version: its limits stay as they are")
+    limits = applied(Limits(), row)
+    for name, value in given.items():
+        try:
+            if name == "reserve":
+                raise ValueError("all runs of a store share the budgets of a token: it can't be set for one of them")
+            if name.startswith(PRIORITY):
+                raise ValueError("the workers of a store take the parts of a run in their order: it can't be set there")
+            limits = changed(limits, name, value, row[MOST])
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return {**row, **in_force(limits, {}), "reserve": row["reserve"]}

@@ -1,0 +1,68 @@
+"""Limits of a run in a store that are set while workers work on it: they hold for all of them, and after a resume."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import Cluster, cluster
+from tests.crash.work import ORGANIZATION, Work
+from tests.serve.conftest import Asker, asking
+from tests.store.places import comes_true
+
+READS = Work(files=0, organizations=0, snapshots=0, refused=0)
+ITEMS, MISSING = 400, 30
+
+
+def submitted(made: Cluster) -> str:
+    """A run of many reads, and of some that fail; its name."""
+    jobs: dict[str, Any] = {}
+    for job, names in {
+        "many": [READS.repository(number) for number in range(ITEMS)],
+        "missing": [f"gone-{number}" for number in range(MISSING)],
+    }.items():
+        made.home.lines(
+            f"{job}.jsonl", [{"owner": ORGANIZATION, "repo": name, "id": str(n)} for n, name in enumerate(names)]
+        )
+        jobs[job] = {"operation": "readme.get", "items": f"{job}.jsonl"}
+    limits = {"concurrency": 8, "request_timeout": "5s", "pace": "burst"}
+    made.home.manifest(made.sandbox.base_url, jobs, limits=limits)
+    return made.home.run("submit", "manifest.yaml", "--store", made.store).out.strip()
+
+
+def page(asker: Asker, name: str) -> dict[str, Any]:
+    """What the page says of the run."""
+    return dict(asker.get(f"/runs/store:{name}").data)
+
+
+@pytest.mark.timeout(180)
+def test_what_is_set_holds_for_all_workers(store_text: str, tmp_path: Path) -> None:
+    """Set before any worker is there, while they work, and over a stop: concurrency is divided among them, and
+    a limit of failures stops the run, which goes on when it is taken away.
+    """
+    with (
+        cluster(store_text, tmp_path, READS, "--latency", "60", workers=0) as made,
+        asking(tmp_path, cache=tmp_path / "cache", store=store_text) as asker,
+    ):
+        name = submitted(made)
+        ran = made.home.run("set", name, "concurrency=2", "--store", store_text, "--json")
+        assert json.loads(ran.out)["concurrency"] == 2
+        made.worker()
+        made.worker()
+        assert comes_true(lambda: len(made.sandbox.requests()) >= 20, 40.0)
+        assert comes_true(lambda: page(asker, name)["run"]["status"]["concurrency"] == 2)
+        assert comes_true(lambda: page(asker, name)["run"]["status"]["in_flight"] <= 2)
+        set_to = asker.post(f"/runs/store:{name}/set", {"concurrency": "8", "failures": "3"}).data["in_force"]
+        assert (set_to["concurrency"], set_to["failures"]) == (8, 3)
+        assert page(asker, name)["limits"] == set_to
+        assert comes_true(lambda: page(asker, name)["run"]["state"] == "stopped", 60.0)
+        assert "more than limits.failures allows" in page(asker, name)["run"]["why"]
+        assert asker.post(f"/runs/store:{name}/set", {"failures": "none"}).data["in_force"]["failures"] is None
+        assert asker.post(f"/runs/store:{name}/resume", {}).data["state"] == "running"
+        assert comes_true(lambda: page(asker, name)["run"]["state"] == "complete", 90.0)
+        ended = page(asker, name)["run"]["outcomes"]
+        assert (ended["succeeded"], ended["failed"]) == (ITEMS, MISSING)
+        verbs = [(each["verb"], each["args"]) for each in page(asker, name)["actions"]]
+        assert verbs[0] == ("set", {"concurrency": "2"})
+        assert ("set", {"failures": "none"}) in verbs
