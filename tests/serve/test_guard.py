@@ -166,6 +166,31 @@ def test_every_answer_is_locked_down(asker: Asker, path: str) -> None:
         assert "set-cookie" not in answer.headers
 
 
+def test_hostile_requests_change_nothing(asker: Asker, fleet: Path) -> None:
+    """Whatever is tried, by another name, another page, a path, or without the key: all of it is refused, and no file
+    of a run is another one afterwards.
+    """
+    own: dict[str, str | None] = {**asker.key, "Origin": asker.served.url, "Content-Type": "application/json"}
+    evil = "http://evil.example"
+    tries: list[dict[str, str | None]] = [{**own, "Host": name} for name in ("evil.example", "127.0.0.1:1", None)]
+    tries += [{**own, "Origin": origin} for origin in (evil, "null", None)]
+    tries += [{**own, "Sec-Fetch-Site": "cross-site"}, {**own, "Authorization": None}]
+    tries += [{**own, "Content-Type": "text/plain", "Referer": f"{evil}/x"}, {**own, "Authorization": "Bearer guess"}]
+    before, statuses = _files(fleet), list[int]()
+    for verb, headers in itertools.product(VERBS, tries):
+        statuses.append(asker.send("POST", f"/api/runs/small/{verb}", headers, "{}").status)
+    for place in ("..%2fsmall", "%2e%2e", "small%2f..%2fhostile", "%2fetc%2fpasswd"):
+        statuses.append(asker.send("POST", f"/api/runs/{place}/stop", own, "{}").status)
+        statuses.append(asker.send("GET", f"/api/runs/{place}/items", {**asker.key, "Referer": f"{evil}/x"}).status)
+    assert len(statuses) >= 68
+    assert set(statuses) <= {400, 401, 403, 404, 405, 415, 421}
+    assert _files(fleet) == before
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
 def test_the_page_itself_holds_no_data(asker: Asker) -> None:
     """What is served without the key is the same for everybody: no run is named in it, and no key."""
     for path in PAGES:

@@ -50,7 +50,7 @@ function jobsSection(page) {
 
 function failuresSection(page) {
   if (!page.failures.length) return null;
-  const canRetry = !page.is_read_only && !page.shares && page.run.state === "complete";
+  const canRetry = !page.is_read_only && page.run.state === "complete";
   const rows = page.failures.map(({job, code, items, message}) => {
     const where = new URLSearchParams({job, code});
     return [text(code), text(job), count(items), text(message || "–"), [h("a", {href: `${runPath(page.name)}/items?${where}`, "aria-label": `Show the ${several(items, "item")} with ${code} in ${shown(job)}`}, "Show"), ...(canRetry ? [" ", h("button", {type: "button", "data-step": "retry", "data-job": job, "data-code": code, "data-items": items}, "Retry these")] : [])]];
