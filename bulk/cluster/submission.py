@@ -9,7 +9,6 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from bulk import exit_codes
 from bulk.clock import Clock, iso_utc
 from bulk.cluster.assignment import jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
@@ -19,7 +18,6 @@ from bulk.engine.approval import Approve
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
 from bulk.errors import RunStopped
-from bulk.exit_codes import ExitCode
 from bulk.ledger.view import LedgerView
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.report.record import Report
@@ -31,7 +29,6 @@ from bulk.store.export import export
 from bulk.store.leases import GRACE_S
 from bulk.store.schema import refuse_other
 from bulk.store.shards import SHARD_ITEMS, cut
-from bulk.store.view import StoreView
 
 LOOK_S = 0.5
 """How often it is looked where a run stands that is waited for (seconds)."""
@@ -41,8 +38,6 @@ AWAY_S = 60.0
 
 SHARED_BY, LEAST_ITEMS = 32, 50
 """A run has about so many shards at least, if they have so many items then (counts)."""
-
-ENDED = (runs.COMPLETE, runs.STOPPED, runs.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +126,9 @@ async def followed(name: str, store: StoreConnection, display: Display) -> runs.
             continue
         heard_at = clock.monotonic()
         display.update(status_of(run, clock.now()))
-        if run.state in ENDED:
+        if not run.is_live:
             return run
         await clock.sleep(LOOK_S)
-
-
-def exit_code_of(store: StoreConnection, run: runs.StoredRun) -> int:
-    """Return the exit code that tells how a run in a store has ended, or why it does not go on; blocks."""
-    superseded = sum(items for _, code, items in StoreView(store, run.id).error_counts() if code == "superseded")
-    ended: dict[str, int] = {}
-    for outcomes in run.counts.values():
-        for outcome, items in outcomes.items():
-            ended[outcome] = ended.get(outcome, 0) + items
-    codes = {one.exit_code for one in runs.participants(store, run.id)}
-    reason = ExitCode.CREDENTIAL_REFUSED if ExitCode.CREDENTIAL_REFUSED in codes else None
-    return exit_codes.of_run(ended, superseded, is_complete=run.state == runs.COMPLETE, stopped_with=reason)
 
 
 def status_of(run: runs.StoredRun, now: float) -> RunStatus:

@@ -1,14 +1,17 @@
 """Runs in a store: submitted, listed, steered, made to-do again, forgotten. Blocking; for who is not a worker."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
 import psycopg
 
+from bulk import exit_codes
 from bulk.errors import RunDirectoryError, UsageError
+from bulk.exit_codes import ExitCode
 from bulk.ledger.records import RunIdentity
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact, redact_json
@@ -20,6 +23,9 @@ from bulk.store.view import with_tuples
 _SQL = statements.load("runs")
 
 COMPLETE, STOPPED, RUNNING, PAUSED = "complete", "stopped", "running", "paused"
+ENDED = (COMPLETE, STOPPED, PAUSED)
+"""Nobody works on a run in one of these states."""
+
 _STEERING: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "pause": ("pausing", ("running", "pausing")),
     "resume": ("running", ("pausing", "paused", "stopping", "stopped", "running")),
@@ -60,6 +66,8 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
         began_at, ended_at, at: by the database's clock, UTC epoch seconds; `at`: when it was read.
         shards, done: how many there are, and how many of them are done (counts).
         workers: that hold one of them now (count).
+        superseded: skipped items that don't count against the exit code (count).
+        ended_with: exit codes of workers whose part in it has ended, each once.
         counts: job number -> outcome -> items.
     """
 
@@ -77,7 +85,28 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     workers: int
     at: float
+    superseded: int
+    ended_with: Collection[int]
     counts: Mapping[int, Mapping[str, int]]
+
+    @property
+    def is_live(self) -> bool:
+        """Whether workers may work on it."""
+        return self.state not in ENDED
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that waits for its end exits with; 3 while it goes on."""
+        outcomes: Counter[str] = Counter()
+        for each in self.counts.values():
+            outcomes.update(each)
+        refused = ExitCode.CREDENTIAL_REFUSED
+        return exit_codes.of_run(
+            outcomes,
+            self.superseded,
+            is_complete=self.state == COMPLETE,
+            stopped_with=refused if refused in self.ended_with else None,
+        )
 
 
 class Participant(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from bulk.cli.catalog import json_schemas
 from bulk.manifest.manifest import Limits
 from bulk.model import OutcomeKind
 from bulk.quantities import Share
+from bulk.store.leases import Ended, Lease
 from bulk.store.schema import VERSION
 from tests.canaries import STORE_PASSWORD
 from tests.ledger.samples import record
@@ -94,6 +95,33 @@ def test_runs_and_status_of_a_store(place, capsys):
     place.let_lapse()
     assert main(["status", place.name, "--store", place.text]) == 0
     assert "no worker is at work on it\n\nbulk worker --store" in capsys.readouterr().out
+
+
+def exit_shown(place, capsys):
+    """What `bulk runs` says of its exit code, to programs and to people."""
+    assert main(["runs", "--store", place.text, "--json"]) == 0
+    (listed,) = [run for run in keeps_to("runs", capsys.readouterr().out) if run["run_dir"] == place.name]
+    assert main(["runs", "--store", place.text]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{place.name} ")]
+    return listed["exit_code"], line.split()[-1]
+
+
+def test_runs_of_a_store_say_what_they_ended_with(place, capsys):
+    """The exit code is that of a command that waited for the end: none while it goes on, then 4, 3, and 1 or 0."""
+    assert exit_shown(place, capsys) == (None, "-")
+    place.sql("UPDATE run SET state = 'paused' WHERE id = %s", place.run)
+    assert exit_shown(place, capsys) == (3, "3")
+    place.sql("UPDATE participant SET exit_code = 4 WHERE run = %s", place.run)
+    assert exit_shown(place, capsys) == (4, "4")
+    leases = place.leases()
+    ledger = place.opened(leases=leases)
+    ledger.commit([record(3), record(4), record(5), *(record(index, job=1) for index in range(4))])
+    for no in (0, 1):
+        assert leases.finish(Lease(place.run, no, ledger.holding.epoch_of(no))) is Ended.DONE
+    assert exit_shown(place, capsys) == (1, "1")
+    skipped = "(SELECT number FROM word WHERE word = 'skipped'), (SELECT number FROM word WHERE word = 'superseded')"
+    place.sql(f"UPDATE count SET (outcome, code) = (SELECT {skipped}) WHERE run = %s AND code <> 0", place.run)
+    assert exit_shown(place, capsys) == (0, "0")
 
 
 def test_an_export_is_a_run_directory_and_a_forgotten_run_is_gone(place, tmp_path, capsys, monkeypatch):

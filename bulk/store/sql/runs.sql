@@ -42,7 +42,10 @@ SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits, r.state, r.why,
     (SELECT count(*) FROM shard s WHERE s.run = r.id),
     (SELECT count(*) FROM shard s WHERE s.run = r.id AND s.done),
     (SELECT count(DISTINCT s.owner) FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp()),
-    extract(epoch FROM clock_timestamp())::float8
+    extract(epoch FROM clock_timestamp())::float8,
+    (SELECT coalesce(sum(c.items), 0)::bigint FROM count c JOIN word w ON w.number = c.code
+        WHERE c.run = r.id AND w.word = 'superseded'),
+    ARRAY(SELECT DISTINCT p.exit_code FROM participant p WHERE p.run = r.id AND p.exit_code IS NOT NULL)
 FROM run r WHERE (%s::text IS NULL OR r.name = %s) ORDER BY r.began_at DESC, r.id DESC
 
 -- name: run_counts

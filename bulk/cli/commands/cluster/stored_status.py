@@ -77,6 +77,7 @@ def listed(run: StoredRun) -> ListedRun:
         outcomes=outcomes,
         started_at=run.began_at,
         ended_at=run.ended_at,
+        exit_code=None if run.is_live else run.exit_code,
         why=run.why,
     )
 

@@ -9,7 +9,6 @@ from bulk.cli.commands.cluster import stored
 
 if TYPE_CHECKING:
     from bulk.engine.again import Again
-    from bulk.store.connections import StoreConnection
     from bulk.store.runs import StoredRun
 
 _VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
@@ -67,15 +66,14 @@ def watch(run: str, address: str, progress: str) -> int:
         except KeyboardInterrupt:
             output.say(f"detached from {run}, which goes on")
             return 0
-        return said(store, found, address)
+        return said(found, address)
 
 
-def said(store: "StoreConnection", run: "StoredRun", address: str) -> int:
+def said(run: "StoredRun", address: str) -> int:
     """Say how a run stands that is not going on; return its exit code."""
-    from bulk.cluster.submission import exit_code_of
     from bulk.store import runs
 
     output.say(f"{run.name} is {run.state}" + (f": {run.why}" if run.why else ""))
     verb = "export" if run.state == runs.COMPLETE else "resume"
     output.say(f"bulk {verb} {run.name} --store {address}")
-    return exit_code_of(store, run)
+    return run.exit_code

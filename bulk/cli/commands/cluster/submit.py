@@ -85,7 +85,7 @@ def run_in_store(
             return ExitCode.INTERRUPTED
         target = run_dir or Path("runs") / submitted.name
         if run.state != runs.COMPLETE:
-            return stored_steering.said(connection, run, store)
+            return stored_steering.said(run, store)
         report = submission.taken_home(connection, run, target, submitted.notes)
     output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))
     return report.exit_code

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bulk.cluster.local_run import Beside
     from bulk.manifest.reading import Overrides
     from bulk.report.record import Report
-    from bulk.store.connections import StoreConnection
+    from bulk.store.runs import StoredRun
 
 _WORKER = "bulk.cli.commands.cluster.local_worker"
 
@@ -97,7 +97,7 @@ def _report(
                     who = stored.who()
                     run = event_loop.run(lambda: local_run.to_its_end(submitted.name, store, shown, workers, who))
             if run.state != runs.COMPLETE:
-                raise _stopped(store, run)
+                raise _stopped(run)
             report = submission.taken_home(store, run, run_dir, submitted.notes)
         beside.remove()
         return report
@@ -110,13 +110,9 @@ class _Stopped(BulkError):
     """The run does not go on; its exit code says why."""
 
 
-def _stopped(store: "StoreConnection", run: object) -> BulkError:
-    from bulk.cluster.submission import exit_code_of
-    from bulk.store.runs import StoredRun
-
-    assert isinstance(run, StoredRun)
+def _stopped(run: "StoredRun") -> BulkError:
     error = _Stopped(f"{run.name} is {run.state}" + (f": {run.why}" if run.why else ""))
-    error.exit_code = exit_code_of(store, run)
+    error.exit_code = run.exit_code
     return error
 
 
