@@ -13,10 +13,11 @@ def work_left(scheduler: Scheduler, credential: str, category: str) -> int:
             unsent = scheduler.unsent_in(queue)
             costs = [paid_each(scheduler, job) for job in scheduler.jobs if job.operation.category == category]
             return -int(-unsent * max(costs) // 1)
-    left = float(scheduler.board.free)
-    for job in scheduler.jobs:
-        is_its = job.credential == credential and job.operation.category == category
-        if is_its and not scheduler.is_skipped[job.number]:
+    own = [job for job in scheduler.jobs if job.credential == credential and job.operation.category == category]
+    # what nobody works on yet counts where a job pays from this bucket: a member of a pool pays for what it is given
+    left = float(scheduler.board.free) if own else 0.0
+    for job in own:
+        if not scheduler.is_skipped[job.number]:
             progress = scheduler.progress[job.number]
             items = max(0, progress.left - progress.copies_left - progress.in_flight)
             left += items * paid_each(scheduler, job)

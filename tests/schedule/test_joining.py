@@ -6,6 +6,7 @@ from bulk.manifest.manifest import Job
 from bulk.model import succeeded
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.queues import Part
+from bulk.schedule.remaining import work_left
 from bulk.schedule.routed_job import RoutedJob
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
@@ -94,6 +95,20 @@ def test_a_job_whose_needs_failed_is_skipped_for_what_joined() -> None:
     task = one.next_task()
     assert task is not None
     assert task.job.number == 1
+
+
+def test_what_nobody_works_on_yet_is_no_work_of_the_members_of_a_pool() -> None:
+    """It counts for the credential that a job names. A member of a pool that were told of it would be paced, and hold
+    up all others, though there is work for it only when it is given an item."""
+    board = SharedBoard()
+    board.free = 31
+    progress = [JobProgress(40, bytearray(5))]
+    progress[0].leave_all()
+    jobs = [Job(0, "a", Write(), credential="readers")]
+    one = RoutedScheduler(jobs, progress, lambda _: ListStream(0, 40), ListIndex([]), 8, board)
+    one.begin()
+    assert work_left(one, "readers", "core") == 31
+    assert work_left(one, "member", "core") == 0
 
 
 def of_each(one: RoutedScheduler) -> dict[str, list[int]]:
