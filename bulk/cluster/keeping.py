@@ -40,6 +40,9 @@ TICK_S = 0.5
 AHEAD = 4
 """With fewer items left than so many for each request in flight, another shard is claimed."""
 
+SOON_S = 0.05
+"""After a claim it is looked so soon again: what was claimed may be a single lane (seconds)."""
+
 MARGIN_S = 2.0
 """Nothing is sent so shortly before a lease ends (seconds)."""
 
@@ -127,7 +130,7 @@ class Keeper:
         self._limiter = anyio.CapacityLimiter(1)
         self.standing: Standing | None = None
         self._row: Mapping[str, Any] = {}
-        self._is_wanted_elsewhere = False
+        self._is_wanted_elsewhere = self._has_claimed = False
 
     def notice(self) -> None:
         """Something has changed: look."""
@@ -158,7 +161,7 @@ class Keeper:
             if self._is_at_end(run):
                 run.expect_no_more()
                 return
-            with anyio.move_on_after(TICK_S):
+            with anyio.move_on_after(SOON_S if self._has_claimed else TICK_S):
                 await self._noticed.wait()
 
     async def _look(self, run: Run) -> None:
@@ -168,12 +171,19 @@ class Keeper:
         self._follow(run, standing.limits)
         await self._stop_where_due(run, standing)
         self._share(run, standing)
-        while standing.state == "running" and run.left < AHEAD * self._limits.concurrency:
-            if not await self._claim(run):
-                break
+        self._has_claimed = False
+        while standing.state == "running" and self._wants_more(run) and await self._claim(run):
+            self._has_claimed = True
         if not self._held and not run.left:
             elsewhere = await self._blocking(self._leases.claimable)
             self._is_wanted_elsewhere = any(other != self._ledger.run for other in elsewhere)
+
+    def _wants_more(self, run: Run) -> bool:
+        """Whether little is left, or what is left can't keep this worker busy, because it is in few lanes."""
+        scheduler = run.scheduler
+        return run.left < AHEAD * self._limits.concurrency or (
+            scheduler.is_short and scheduler.in_flight < run.limits.concurrency
+        )
 
     def _is_at_end(self, run: Run) -> bool:
         return self.is_told_to_end and not run.left and not self._held

@@ -288,6 +288,11 @@ class Scheduler:
                 return True
         return False
 
+    @property
+    def is_short(self) -> bool:
+        """Whether nothing can be offered now: what is left, if anything, waits in its lanes."""
+        return not any(map(self.has_work, self.queues.values()))
+
     async def wait_work(self, queue: Queue) -> bool:
         """Wait until there may be an item; False when none will come any more."""
         while not self.has_work(queue):

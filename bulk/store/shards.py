@@ -81,7 +81,9 @@ def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
             continue
         resource = group.jobs[0].resource
         sizes = _sizes(group, parts[resource])
-        for part, items in sorted(sizes.items()):
+        modulus = parts[resource].modulus
+        # shards are claimed by their numbers: a long lane, which takes longest, begins first
+        for part, items in sorted(sizes.items(), key=lambda size: (size[0] < modulus, size[0])):
             after = before.get((resource, part))
             before[resource, part] = len(made)
             made.append(_lanes(group, number, len(made), parts[resource], part, items, after))

@@ -33,6 +33,12 @@ JOBS = st.lists(
 )
 
 
+def test_a_long_lane_is_claimed_first():
+    """It takes longest, and shards are claimed by their numbers."""
+    made = cut([job(0, lanes={1: 60, **dict.fromkeys(range(2, 12), 6)})], 50)
+    assert [shard.kind for shard in made.shards] == [Kind.LANE, Kind.LANES, Kind.LANES]
+
+
 @given(JOBS, st.integers(1, 50))
 def test_each_item_is_in_one_shard(drawn, shard_items):
     """Counts add up, lanes are whole, ranges leave no hole, numbers are places, and nothing waits for itself."""
