@@ -24,10 +24,10 @@ class Cluster:
     stack: ExitStack
     workers: list[Process] = field(default_factory=list)
 
-    def worker(self, *more: str) -> Process:
-        """Start one more."""
+    def worker(self, *more: str, store: str | None = None) -> Process:
+        """Start one more; `store`: the way that it has to it."""
         options = ("--base-url", self.sandbox.base_url, "--lease", str(LEASE_S), *more)
-        started = self.stack.enter_context(self.home.running("worker", "--store", self.store, *options))
+        started = self.stack.enter_context(self.home.running("worker", "--store", store or self.store, *options))
         self.workers.append(started)
         return started
 

@@ -1,4 +1,4 @@
-"""A link to PostgreSQL that can be cut: before a request arrives, or before its answer is back."""
+"""A link to PostgreSQL that can be cut: before a request arrives, before its answer is back, or for a while."""
 
 import contextlib
 import socket
@@ -28,6 +28,8 @@ class Link:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
+        self._passes = threading.Event()
+        self._passes.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -43,6 +45,7 @@ class Link:
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(CHUNK):
+                self._passes.wait()
                 cut, self.next_cut = self.next_cut, Cut.NONE
                 if cut is Cut.REQUEST:
                     break
@@ -60,16 +63,25 @@ class Link:
         hang_up(client)
         hang_up(server)
 
-    @staticmethod
-    def _back(server: socket.socket, client: socket.socket) -> None:
+    def _back(self, server: socket.socket, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(CHUNK):
+                self._passes.wait()
                 with contextlib.suppress(OSError):
                     client.sendall(data)
         hang_up(client)
 
+    def part(self) -> None:
+        """Nothing passes until `heal`, and nobody is told: what is sent meanwhile is late."""
+        self._passes.clear()
+
+    def heal(self) -> None:
+        """The partition is over."""
+        self._passes.set()
+
     def close(self) -> None:
         """Cut everything."""
+        self.heal()
         hang_up(self._listener)
         self._listener.close()
         for each in self._sockets:

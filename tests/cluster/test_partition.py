@@ -1,0 +1,89 @@
+"""A worker is cut off from the store alone: it sends nothing any more, another one takes over, and it comes back."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import Cluster, cluster, run_arguments
+from tests.crash.work import ORGANIZATION, Work, nothing_lost_or_doubled
+from tests.e2e.support.platform import has_ended
+from tests.store.proxy import Link, link_to
+
+WORK = Work(files=60, organizations=10, snapshots=12, refused=3)
+FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "60")
+READS = 1_000
+SILENT_AFTER_S = 5.0
+"""So long tokens that were leased, and permits, may be used without the store (seconds)."""
+TAKES_S = 1.0
+"""A request that left in time arrives so much later (seconds), on a busy machine, too."""
+
+
+def is_silent(made: Cluster, seconds: float) -> bool:
+    """Whether the platform is not asked for anything by the one worker for so long."""
+    sent = len(made.sandbox.journal())
+    assert not has_ended(made.workers[0], seconds), made.workers[0].communicate()
+    return len(made.sandbox.journal()) == sent
+
+
+def with_reads(made: Cluster, count: int) -> None:
+    """Add so many reads, which need no word of the store before they leave."""
+    manifest = json.loads((made.home.folder / "manifest.yaml").read_text())
+    made.home.lines("reads.jsonl", [{"owner": ORGANIZATION, "repo": WORK.repository(n)} for n in range(count)])
+    manifest["jobs"]["reads"] = {"operation": "readme.get", "items": "reads.jsonl"}
+    made.home.write("manifest.yaml", json.dumps(manifest))
+
+
+def cut_off(made: Cluster, link: Link, *more: str, seconds: float) -> None:
+    """The only worker is cut off with requests under way; nothing is sent any more from `SILENT_AFTER_S` on."""
+    made.worker(*more, store=made.store)
+    made.wait_for_effects(20)
+    link.part()
+    assert not has_ended(made.workers[0], SILENT_AFTER_S + TAKES_S), made.workers[0].communicate()
+    assert is_silent(made, seconds)
+
+
+def judged(made: Cluster, run_dir: str, count: int) -> None:
+    """Every item ended once, every effect is there once."""
+    ended = Counter((line["job"], line["index"]) for line in made.home.results(run_dir))
+    assert set(ended.values()) == {1}
+    assert len(ended) == sum(WORK.jobs.values()) + count
+    nothing_lost_or_doubled(WORK, made.sandbox.journal(), made.sandbox.folder / "state")
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_without_its_store_is_replaced(store_text: str, tmp_path: Path) -> None:
+    """It is silent after 5 s, another worker does the rest, every effect happens once; healed, it works again."""
+    with link_to(store_text) as (link, far), cluster(far, tmp_path, WORK, *FAULTS, workers=0) as made:
+        with_reads(made, READS)
+        with made.home.running(*run_arguments(store_text)) as waiting:
+            cut_off(made, link, seconds=1.0)
+            made.worker(store=store_text)
+            out, err = waiting.communicate(timeout=90.0)
+            assert waiting.returncode in (1, 6), out + err
+        link.heal()
+        judged(made, "run", READS)
+        made.workers[1].kill()
+        manifest = made.home.folder / "manifest.yaml"
+        manifest.write_text(manifest.read_text().replace("reads.jsonl", "again.jsonl"))
+        made.home.lines("again.jsonl", [{"owner": ORGANIZATION, "repo": WORK.repository(n)} for n in range(10)])
+        options = ("--store", store_text, "--job", "reads", "--run-dir", "again", "--progress", "none")
+        again = made.home.run("run", "manifest.yaml", *options)
+        assert again.exit_code == 0, again.err
+        assert len(made.home.results("again")) == 10
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+def test_a_long_partition_costs_time_alone(store_text: str, tmp_path: Path) -> None:
+    """Cut off for 60 s, twice as long as a real lease, a lone worker sends nothing, and then goes on by itself."""
+    with link_to(store_text) as (link, far), cluster(far, tmp_path, WORK, *FAULTS, workers=0) as made:
+        with_reads(made, 4 * READS)
+        with made.home.running(*run_arguments(store_text)) as waiting:
+            cut_off(made, link, "--lease", "30", seconds=60.0 - SILENT_AFTER_S)
+            link.heal()
+            out, err = waiting.communicate(timeout=200.0)
+            assert waiting.returncode in (1, 6), out + err
+        assert made.workers[0].poll() is None
+        judged(made, "run", 4 * READS)
