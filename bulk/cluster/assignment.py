@@ -24,6 +24,9 @@ from bulk.store.view import StoreView
 
 _SQL = statements.load("work")
 
+UNKNOWN_LEFT = 1 << 60
+"""So many items are left of a shard whose items are still to be made (count)."""
+
 _ONE_LANE = 1 << 40
 """No rank is as high: divided by it, each rank is its own remainder."""
 
@@ -40,6 +43,7 @@ def jobs_to_cut(checked: Checked, workspace: Path) -> list[JobToCut]:
             needs=tuple(numbers[name] for name in job.needs),
             items=found.items,
             lanes=lanes.get(job.number, {}) if job.number in laned else None,
+            is_made=job.derivation is not None,
         )
         for job, found in zip(checked.manifest.jobs, checked.jobs, strict=True)
     ]
@@ -49,7 +53,11 @@ def _laned(checked: Checked, workspace: Path) -> set[int]:
     """Return the jobs whose items are offered by their lanes."""
     streams = JobStreams(checked, workspace)
     try:
-        return {job.number for job in checked.manifest.jobs if streams.offered(job.number) is None}
+        return {
+            job.number
+            for job in checked.manifest.jobs
+            if (not job.operation.is_read if job.derivation is not None else streams.offered(job.number) is None)
+        }
     finally:
         streams.close()
 
@@ -108,13 +116,22 @@ class Assigning:
     def take(self, shard: Shard, ledger: StoreLedger, now: float) -> Taken:
         """Hold a shard that was claimed, in the ledger too, and find what is to be done of it (now: monotonic)."""
         jobs = self._jobs_of[shard.job_group]
-        parts, spans, items = self._range(shard, jobs[0]) if shard.kind is Kind.RANGE else self._lanes(shard, jobs)
+        if shard.kind is Kind.MAKE:
+            parts, spans, items = [Part(jobs[0], is_to_make=True)], [Span(jobs[0], 0, UNKNOWN_LEFT)], list[Key]()
+        elif shard.kind is Kind.RANGE:
+            parts, spans, items = (
+                [Part(jobs[0], shard.first, shard.behind)],
+                [Span(jobs[0], shard.first, shard.behind)],
+                [],
+            )
+        else:
+            parts, spans, items = self._lanes(shard, jobs)
         ledger.holding.hold(shard.no, shard.epoch, spans, items)
         settle_s = self._checked.manifest.limits.settle_s
         names = frozenset(ledger.newborn(settle_s))
-        everything: Iterable[Key] = items or [
-            (span.job, each) for span in spans for each in range(span.first, span.behind)
-        ]
+        everything: Iterable[Key] = items
+        if shard.kind is Kind.RANGE:
+            everything = [(span.job, each) for span in spans for each in range(span.first, span.behind)]
         if shard.epoch == 1:  # nobody has had it before
             return _taken(shard, spans, items, parts, everything, {}, (), (), names)
         ledger.took([shard.no])
@@ -127,14 +144,11 @@ class Assigning:
         intents = ledger.open_intents([shard.no])
         return _taken(shard, spans, items, parts, left, intents, tuple(late_writes), lines, names)
 
-    @staticmethod
-    def _range(shard: Shard, job: int) -> tuple[list[Part], list[Span], list[Key]]:
-        return [Part(job, shard.first, shard.behind)], [Span(job, shard.first, shard.behind)], []
-
     def _lanes(self, shard: Shard, jobs: Sequence[int]) -> tuple[list[Part], list[Span], list[Key]]:
         manifest = self._checked.manifest
         resource = manifest.jobs[jobs[0]].operation.resource
-        before = [job.number for job in manifest.jobs if job.operation.resource == resource and job.number <= max(jobs)]
+        known = [job for job in manifest.jobs[: max(jobs) + 1] if job.derivation is None]
+        before = [job.number for job in known if job.operation.resource == resource]
         if shard.kind is Kind.LANE:
             lanes = (_ONE_LANE, shard.first)
         else:
@@ -172,7 +186,7 @@ def _taken(
     by_job: dict[int, list[int]] = defaultdict(list)
     for job, index in left:
         by_job[job].append(index)
-    count = sum(map(len, by_job.values()))
+    count = UNKNOWN_LEFT if shard.kind is Kind.MAKE else sum(map(len, by_job.values()))
     return Taken(shard, spans, items, Joined(parts, by_job, intents), count, late_writes, lines, names)
 
 

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from bulk.bundle.checked import Checked
 from bulk.clock import Clock
-from bulk.cluster.assignment import Assigning, remember
+from bulk.cluster.assignment import UNKNOWN_LEFT, Assigning, remember
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
 from bulk.cluster.stored_limits import applied, settable
@@ -73,6 +73,15 @@ class ShardLedger(StoreLedger):
                     self.left[shard] -= 1
                     is_over = is_over or self.left[shard] == 0
         if is_over:
+            self._on_over()
+
+    def made(self, job: int, items: int) -> None:
+        """See `StoreLedger`: from now on it is known what is left of that shard."""
+        super().made(job, items)
+        left = items - int.from_bytes(self.done_bits(job, items), "little").bit_count()
+        with self._counting:
+            self.left[self.holding.shard_of(job, 0)] += left - UNKNOWN_LEFT
+        if not left:
             self._on_over()
 
     def over(self) -> list[int]:
@@ -180,10 +189,11 @@ class Keeper:
 
     def _wants_more(self, run: Run) -> bool:
         """Whether little is left, or what is left can't keep this worker busy, because it is in few lanes."""
+        if run.left < AHEAD * self._limits.concurrency:
+            return True
         scheduler = run.scheduler
-        return run.left < AHEAD * self._limits.concurrency or (
-            scheduler.is_short and scheduler.in_flight < run.limits.concurrency
-        )
+        is_short = not any(map(scheduler.has_work, scheduler.queues.values()))
+        return is_short and scheduler.in_flight < run.limits.concurrency
 
     def _is_at_end(self, run: Run) -> bool:
         return self.is_told_to_end and not run.left and not self._held
@@ -269,7 +279,7 @@ class Keeper:
         self._ledger.left[shard.no] = taken.left
         remember(taken, self._checked, self._resume_state, self._clock.monotonic())
         log.info(
-            "shard %d, epoch %d: %d items, %d open", shard.no, shard.epoch, taken.left, len(taken.joined.open_intents)
+            "shard %d, epoch %d: %d items, %d open", shard.no, shard.epoch, shard.items, len(taken.joined.open_intents)
         )
         run.join(taken.joined)
         if not taken.left:

@@ -15,17 +15,18 @@ import msgspec
 from bulk.bundle.checked import SUMMARY, Checked, spool_path
 from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
-from bulk.capabilities import HoldsSecrets
+from bulk.capabilities import HoldsSecrets, file_fields
 from bulk.engine.execution import MANIFEST
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.errors import UsageError
 from bulk.items.sources import STDIN
+from bulk.manifest.derived_jobs import paths_of
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.redaction import redact
 from bulk.storage.private_files import replacing
-from bulk.store.bundles import MOST_BYTES
+from bulk.store.bundles import MOST_BYTES, is_inside
 
 FILES = "files"
 """The folder of the files that a manifest names, as they lie below its own."""
@@ -55,8 +56,10 @@ def refuse_what_stays_here(manifest: Manifest, option: str = "--store") -> None:
 def _why_not(job: Job) -> str:
     if job.items_path == STDIN:
         return "items from standard input are on this machine alone; write them into a file"
-    if job.derivation is not None:
-        return "items that are made from another job's results can't be shared out"
+    named = job.derivation.fields if job.derivation is not None else {}
+    also = job.derivation.also if job.derivation is not None else ()
+    if any(any(paths_of(named[field], also)) for field in file_fields(job.operation) if field in named):
+        return "which files its items name is known only when they are made, so that no worker would have them"
     if job.save is not None:
         return "what is saved would lie on many machines"
     if isinstance(job.operation, HoldsSecrets):
@@ -80,6 +83,7 @@ def packed(
     folder = manifest.path.resolve().parent
     names = {f"{FILES}/{name}" for name in _items_files(manifest, folder)}
     names |= {f"{FILES}/{name}" for name in _content_files(workspace)}
+    names |= {f"{FILES}/{name}" for name in _files_of_made_items(manifest, folder)}
     own = msgspec.structs.replace(origin, credentials=origin.credentials if is_alone else {}, cache=None)
     for name, data in ((MANIFEST, manifest.text.encode()), (ORIGIN, own.text())):
         with replacing(workspace / name) as file:
@@ -122,6 +126,15 @@ def _content_files(workspace: Path) -> list[str]:
         return []
     with contextlib.closing(sqlite3.connect(path.absolute().as_uri() + "?mode=ro&immutable=1", uri=True)) as database:
         return [name for (name,) in database.execute("SELECT name FROM files")]
+
+
+def _files_of_made_items(manifest: Manifest, folder: Path) -> Iterator[str]:
+    """Yield the files that items will name which are made on the way. One that is not there fails them, as always."""
+    for job in manifest.jobs:
+        if job.derivation is not None:
+            given = {**job.defaults, **job.derivation.fields}
+            names = [str(given[field]) for field in file_fields(job.operation) if given.get(field)]
+            yield from (name for name in names if is_inside(name) and (folder / name).is_file())
 
 
 def unpacked(workspace: Path, credentials: Mapping[str, str]) -> tuple[Manifest, Origin]:

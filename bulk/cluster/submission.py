@@ -136,9 +136,9 @@ def status_of(run: runs.StoredRun, now: float) -> RunStatus:
     jobs = []
     for number, (name, operation, items) in enumerate(run.identity.jobs):
         outcomes = dict(run.counts.get(number, {}))
-        is_over = sum(outcomes.values()) >= items
+        is_over = run.state == runs.COMPLETE or 0 <= items <= sum(outcomes.values())
         jobs.append(
-            JobStatus(name=name, operation=operation, items=items, outcomes=outcomes,
+            JobStatus(name=name, operation=operation, items=items if items >= 0 else None, outcomes=outcomes,
                       state="complete" if is_over else "running")
         )  # fmt: skip
     state = {"pausing": "pausing", "paused": "paused", "stopping": "draining"}.get(run.state, run.state)

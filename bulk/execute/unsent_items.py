@@ -23,7 +23,7 @@ from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.hand_over import HandOver
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.requests.context import ItemTally
-from bulk.ledger.protocol import RunLedger, RunView
+from bulk.ledger.protocol import RunLedger, RunView, SharedLedger
 from bulk.manifest.manifest import Job
 from bulk.model import SUCCESSFUL, ErrorCode, failed, skipped
 from bulk.schedule.job_progress import dependency_failed
@@ -183,14 +183,18 @@ class UnsentItems:
 
     def _made(self, job: Job) -> int:
         assert job.derivation is not None, "only such jobs are made"
-        view = self._ledger.view()
+        shared = self._ledger if isinstance(self._ledger, SharedLedger) else None
+        view = self._ledger.view() if shared is None else shared.sources(job.number)
         lines = view.finished(kinds=SUCCESSFUL, job=job.derivation.job)
         try:
             beside = {name: self._only(view, name) for name in job.derivation.also}
             known = {name: line for name, line in beside.items() if line is not None}
-            return derived_items.make(job, self._manifest, self._workspace, lines, known)
+            made = derived_items.make(job, self._manifest, self._workspace, lines, known)
         except (OSError, sqlite3.Error) as error:
             raise RunStopped(f"{self._workspace}: the items of {job.name} can't be kept: {error}") from error
+        if shared is not None:
+            shared.made(job.number, made)
+        return made
 
     def _only(self, view: RunView, name: str) -> Mapping[str, Any] | None:
         """Return the result of a job that has one; None where none of its items succeeded, or several did."""

@@ -12,7 +12,7 @@ for good; they come from one thread at a time. All of them raise:
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from bulk.ledger.records import Action, Entry, Intent, Minute, StoredTally
 from bulk.model import ErrorCode, OutcomeKind
@@ -146,3 +146,15 @@ class RunLedger(Protocol):
         a later `finish` drops them. No reader of the ledger ever sees them. After RunStopped the epoch has no end:
         call it again with exit code 3.
         """
+
+
+@runtime_checkable
+class SharedLedger(RunLedger, Protocol):
+    """The ledger of a run that others work on, too. What they make from results must be the same items."""
+
+    def sources(self, job: int) -> RunView:
+        """Return what the items of that job (number) are made from: the results of the whole run, those first that
+        were there when the items were made before."""
+
+    def made(self, job: int, items: int) -> None:
+        """They were made: so many (count). Called before any of them is worked on."""

@@ -114,6 +114,7 @@ class Part:
         job: its number. behind: None: to the last one.
         lanes_of: jobs in which its lanes may begin (numbers). lanes: see `Cursor.part`.
         has_superseded: superseded items are among them, which are in no lane.
+        is_to_make: all of the job, whose items are made from results first.
     """
 
     job: int
@@ -122,6 +123,7 @@ class Part:
     lanes_of: tuple[int, ...] = ()
     lanes: tuple[int, int] | None = None
     has_superseded: bool = False
+    is_to_make: bool = False
 
     def next_wanted(self, progress: JobProgress) -> Callable[[int], int]:
         """Return what gives the first item from an index on that is offered; see `Stream.take`."""

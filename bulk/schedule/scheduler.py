@@ -1,10 +1,9 @@
 """Which item next, and what else is to be done. Synchronous: it decides, others wait and do it.
 
 Work is kept apart by (credential, category), the bucket that pays: a drained bucket holds up only its own queue.
-Within a queue the higher priority goes first, jobs of one priority take turns, and of the lanes that are free the
-longest goes first, because it decides when the run ends. A lane has one item in flight and keeps manifest order,
-whatever the priorities. Memory is bounded by what is in flight: streams are read ahead in batches, lanes in a window.
-Source: design.md §5.
+Within a queue the higher priority goes first, jobs of one priority take turns, and of the free lanes the longest goes
+first, because it decides when the run ends. A lane has one item in flight and keeps manifest order, whatever the
+priorities. Memory is bounded by what is in flight: streams and lanes are read ahead a little. Source: design.md §5.
 """
 
 import heapq
@@ -99,7 +98,9 @@ class Scheduler:
         """Offer what this process has taken on (`JobProgress.take_on`); what it needs is complete, by the board."""
         self._advance(self.jobs)
         for part in parts:
-            if not self.is_skipped[part.job]:
+            if part.is_to_make:
+                self._tasks.add(Make(self.jobs[part.job]))
+            elif not self.is_skipped[part.job]:
                 self._offer(part)
             elif self.progress[part.job].left:
                 self._skipping.add(part.job)
@@ -186,7 +187,7 @@ class Scheduler:
         self.progress[job.number].is_known = True
         self._window.made(job.number, index)
         self._making.discard(job.number)
-        self._advance((job,))
+        self.join((Part(job.number),) if self.board.is_shared else ())
 
     def waits_for(self, job: Job) -> tuple[str, ...]:
         """Return names of the jobs that hold it up."""
@@ -198,8 +199,7 @@ class Scheduler:
         return self._incomplete == 0
 
     def take(self, queue: Queue) -> Work | None:
-        """Return the next item of this queue; None where there is none now, or where many lanes that are done had to be
-        passed by: then it `has_work` still."""
+        """Return the next item of this queue; None: there is none now, or done lanes were passed by (it `has_work`)."""
         if self.is_stopped or self.is_paused or queue.is_closed:
             return None
         for tier in queue.tiers.values():
@@ -287,11 +287,6 @@ class Scheduler:
             if tier.feeds or tier.ready or tier.cursors:
                 return True
         return False
-
-    @property
-    def is_short(self) -> bool:
-        """Whether nothing can be offered now: what is left, if anything, waits in its lanes."""
-        return not any(map(self.has_work, self.queues.values()))
 
     async def wait_work(self, queue: Queue) -> bool:
         """Wait until there may be an item; False when none will come any more."""

@@ -75,7 +75,7 @@ def download(store: StoreConnection, digest: bytes, folder: Path) -> list[str]:
         rows = connection.execute(_SQL["parts"], (digest,)).fetchall()
     parts: dict[str, int] = {}
     for name, no in rows:
-        if no != parts.get(name, 0) or not _is_inside(name):
+        if no != parts.get(name, 0) or not is_inside(name):
             raise _damaged(store)
         parts[name] = no + 1
     if not parts:
@@ -114,7 +114,8 @@ def _send(store: StoreConnection, waiting: list[tuple[bytes, str, int, bytes]]) 
         waiting.clear()
 
 
-def _is_inside(name: str) -> bool:
+def is_inside(name: str) -> bool:
+    """Return whether that is a file's name in a bundle: it can't lead out of the folder."""
     path = Path(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 

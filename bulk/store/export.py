@@ -157,7 +157,12 @@ def _status(
         at=run.ended_at or run.at,
         started_at=run.began_at,
         jobs=tuple(
-            JobStatus(name=name, operation=operation, items=None if items < 0 else items, outcomes=counts.get(no, {}))
+            JobStatus(
+                name=name,
+                operation=operation,
+                items=items if items >= 0 else sum(counts.get(no, {}).values()) if is_complete else None,
+                outcomes=counts.get(no, {}),
+            )
             for no, (name, operation, items) in enumerate(run.identity.jobs)
         ),
         buckets=max(told, key=lambda status: status.at).buckets if told else (),

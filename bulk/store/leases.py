@@ -34,7 +34,7 @@ class Kind(StrEnum):
     LANE = "lane"  # one long lane
     RANGE = "range"  # neighbouring items without lanes
     COPIES = "copies"  # what equal reads get
-    MAKE = "make"  # items that are made from others
+    MAKE = "make"  # all of a job whose items are made from results
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
         modulus, remainder: of LANES: ranks that leave this remainder; but none of `apart`, which are shards of their
             own.
         first, behind: of a RANGE: its items, from `first` on and before `behind`; of a LANE `first` is its rank.
-        items: in it (count).
+        items: in it (count); -1: they are still to be made.
         needs: jobs that must be over before. after: shards that must be done.
         epoch: of this claim; 0: never claimed.
     """

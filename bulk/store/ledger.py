@@ -61,6 +61,7 @@ class StoreLedger:
         self._kept: set[bytes] = set()
         self._open: set[tuple[int, int]] = set()
         self._moved: set[str] = set()
+        self._made_until: dict[int, list[int]] = {}
         with store.using() as connection:
             found = connection.execute(_SQL["began"], (run,)).fetchone()
             if found is None:
@@ -120,6 +121,22 @@ class StoreLedger:
     def view(self) -> StoreView:
         """Return what stands in it of the shards that this worker holds now."""
         return StoreView(self._store, self.run, self.holding.shards(), self.worker)
+
+    def sources(self, job: int) -> StoreView:
+        """Return the results of the whole run: first those that were there when items of that job were made before."""
+        with self._lock, self._store.using() as connection:
+            found = connection.execute(_SQL["made_until"], (self.run, self.holding.shard_of(job, 0))).fetchone()
+        if found is None:
+            raise RunDirectoryError(f"this worker does not hold job {job}, whose items are to be made")
+        self._made_until[job] = [*found[0], found[1]]
+        return StoreView(self._store, self.run, until=self._made_until[job])
+
+    def made(self, job: int, items: int) -> None:
+        """Keep it, so that whoever makes them again makes the same."""
+        shard = self.holding.shard_of(job, 0)
+        values = (self.run, shard, self.holding.epoch_of(shard), self._made_until[job], items)
+        with self._lock, self._store.using() as connection:
+            connection.execute(_SQL["note_made"], values)
 
     def planned_from(self, guess: float) -> float:
         """Return the first guess, of whatever worker it was; it is stored at once."""

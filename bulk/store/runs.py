@@ -13,7 +13,7 @@ from bulk import exit_codes
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.exit_codes import ExitCode
 from bulk.ledger.records import RunIdentity
-from bulk.model import ErrorCode, OutcomeKind
+from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
 from bulk.redaction import redact, redact_json
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
@@ -287,8 +287,13 @@ def reopen(
 
     Raises:
         RunDirectoryError: workers are at work on the run.
+        UsageError: results would come anew from which other jobs have their items.
     """
     with store.transaction() as connection:
+        if kinds & SUCCESSFUL and connection.execute(_SQL["is_made"], (run.id,)).fetchone():
+            raise UsageError(
+                f"{run.name}: a job has its items from results of others: what succeeded can't be run again in a store"
+            )
         numbers = dict(connection.execute(_SQL["numbers"]).fetchall())
         chosen, spared = [numbers[kind] for kind in kinds], [numbers[ErrorCode.SUPERSEDED]]
         only = ([numbers[code] for code in codes] if codes else None, list(jobs) if jobs else None)

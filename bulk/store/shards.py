@@ -22,6 +22,12 @@ NO_LANE = -1
 """The rank of items that are in no lane, because a later one supersedes them: they go with the first part."""
 
 
+UNKNOWN_ITEMS = -1
+"""Of a shard whose items are still to be made."""
+
+_ALL_PARTS = -1
+
+
 @dataclass(frozen=True, slots=True)
 class JobToCut:
     """What the cut must know of a job.
@@ -31,6 +37,7 @@ class JobToCut:
         items: how many it has (count).
         lanes: how many of them are in the lane of each rank; None: its items have no lanes.
         copies: indexes of items that get the answer of an equal one, in order; only where there are no lanes.
+        is_made: its items are made from results, so that nobody knows them yet; its `lanes` are empty or None.
     """
 
     number: int
@@ -39,6 +46,7 @@ class JobToCut:
     items: int
     lanes: Mapping[int, int] | None = None
     copies: Sequence[int] = ()
+    is_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,9 @@ def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
     made: list[Shard] = []
     before: dict[tuple[str, int], int] = {}
     for number, group in enumerate(groups):
+        if group.jobs[0].is_made:
+            made.append(_make(group, number, len(made), before))
+            continue
         if group.jobs[0].lanes is None:
             made += _ranges(group, number, len(made), shard_items)
             continue
@@ -84,7 +95,7 @@ def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
         modulus = parts[resource].modulus
         # shards are claimed by their numbers: a long lane, which takes longest, begins first
         for part, items in sorted(sizes.items(), key=lambda size: (size[0] < modulus, size[0])):
-            after = before.get((resource, part))
+            after = before.get((resource, part), before.get((resource, _ALL_PARTS)))
             before[resource, part] = len(made)
             made.append(_lanes(group, number, len(made), parts[resource], part, items, after))
     numbers = {job.number: number for number, group in enumerate(groups) for job in group.jobs}
@@ -99,14 +110,18 @@ def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
     groups: list[_Group] = []
     for job in jobs:
         stage = max((stages[needed] + 1 for needed in job.needs), default=0)
-        if job.lanes is not None:
+        if job.is_made and job.lanes is not None:  # its lanes may be anybody's: it has a stage of its own
+            stage = max(stage, latest.get(job.resource, -1) + 1)
+            latest[job.resource] = stage + 1
+        elif job.lanes is not None:
             stage = latest[job.resource] = max(stage, latest.get(job.resource, 0))
         stages[job.number] = stage
-        group = together.get((job.resource, stage)) if job.lanes is not None else None
+        is_joined = job.lanes is not None and not job.is_made
+        group = together.get((job.resource, stage)) if is_joined else None
         if group is None:
             group = _Group([], stage)
             groups.append(group)
-            if job.lanes is not None:
+            if is_joined:
                 together[job.resource, stage] = group
         group.jobs.append(job)
         group.needs.update(job.needs)
@@ -161,6 +176,19 @@ def _lanes(group: _Group, number: int, no: int, parts: _Parts, part: int, items:
         needs=needs,
         after=behind,
     )
+
+
+def _make(group: _Group, number: int, no: int, before: dict[tuple[str, int], int]) -> Shard:
+    """All of a job whose items are made from results: one shard, as nobody knows yet what will be in it. Where it
+    writes, it comes after all shards of its resource so far, and before all others."""
+    (job,) = group.jobs
+    after: tuple[int, ...] = ()
+    if job.lanes is not None:
+        mine = [key for key in before if key[0] == job.resource]
+        after = tuple(sorted({before.pop(key) for key in mine}))
+        before[job.resource, _ALL_PARTS] = no
+    needs = tuple(sorted(group.needs))
+    return Shard(no=no, kind=Kind.MAKE, job_group=number, items=UNKNOWN_ITEMS, needs=needs, after=after)
 
 
 def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard]:

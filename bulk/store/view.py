@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from bulk.store.connections import StoreConnection
 
 _SQL = statements.load("view")
 
+EVERY_CHUNK = (0, 2**63 - 1)
 PAGE_ROWS = 5_000
 """Lines that are looked up at once."""
 
@@ -37,12 +39,18 @@ class StoreView:
         run: its number in the store.
         shards: only what is in these; None: the whole run.
         worker: whose timeline is read; None: everybody's.
+        until: ends of groups of chunks: lines of each group come before those of the next one.
     """
 
     def __init__(
-        self, store: StoreConnection, run: int, shards: Sequence[int] | None = None, worker: int | None = None
+        self,
+        store: StoreConnection,
+        run: int,
+        shards: Sequence[int] | None = None,
+        worker: int | None = None,
+        until: Sequence[int] = EVERY_CHUNK[1:],
     ) -> None:
-        self._store, self._run, self._worker = store, run, worker
+        self._store, self._run, self._worker, self._until = store, run, worker, until
         self._shards = None if shards is None else list(shards)
 
     def identity(self) -> RunIdentity:
@@ -82,12 +90,19 @@ class StoreView:
         if job is not None:
             names = [entry[0] for entry in self.identity().jobs]
             number = names.index(job) if job in names else -1
+        for between in pairwise((EVERY_CHUNK[0], *self._until)):
+            yield from self._lines(kinds, number, between)
+
+    def _lines(
+        self, kinds: AbstractSet[OutcomeKind] | None, number: int | None, between: tuple[int, int]
+    ) -> Iterator[bytes]:
         chunks = _Chunks(self._store, self._run)
         after = (-1, -1)
         while True:
             with self._store.using() as connection:
                 numbers = None if kinds is None else _numbers(connection, kinds)
-                values = (self._run, *after, number, number, numbers, numbers, self._shards, self._shards, PAGE_ROWS)
+                where = (number, number, numbers, numbers, self._shards, self._shards, *between)
+                values = (self._run, *after, *where, PAGE_ROWS)
                 page = connection.execute(_SQL["page"], values).fetchall()
             if not page:
                 return

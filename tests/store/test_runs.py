@@ -110,6 +110,21 @@ def test_a_worker_with_listed_items_sees_them_alone(shared_store, tmp_path):
     place.close()
 
 
+def test_what_others_are_made_from_is_not_done_again(shared_store, tmp_path):
+    """Items are known by their place among those that were made: what succeeded stays; what failed may succeed."""
+    place = StorePlace(shared_store, tmp_path)
+    place.opened().commit([record(0), record(1, OutcomeKind.FAILED)])
+    place.let_lapse()
+    place.sql("UPDATE shard SET kind = 'make', done = true, items = 7 WHERE run = %s AND no = 1", place.run)
+    with connection_to(shared_store) as store:
+        run = runs.find(store, place.name)
+        with pytest.raises(UsageError, match="can't be run again in a store"):
+            runs.reopen(store, run, {OutcomeKind.SUCCEEDED, OutcomeKind.FAILED})
+        assert runs.reopen(store, run, {OutcomeKind.FAILED}) == 1
+    assert place.sql("SELECT done, items FROM shard WHERE run = %s AND no = 1", place.run) == [(False, -1)]
+    place.close()
+
+
 def test_a_forgotten_run_is_known_nowhere(shared_store, tmp_path):
     """Whoever had it open is told so."""
     place = StorePlace(shared_store, tmp_path)

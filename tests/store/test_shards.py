@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Kind, Shard
-from bulk.store.shards import NO_LANE, Cut, JobToCut, cut, has_rank
+from bulk.store.shards import NO_LANE, UNKNOWN_ITEMS, Cut, JobToCut, cut, has_rank
 
 
 def job(number: int, *, resource: str = "file", needs: tuple[int, ...] = (), **more) -> JobToCut:
@@ -108,6 +108,29 @@ def test_copies_come_last_and_are_in_no_range():
         (Kind.RANGE, 4, ()),
         (Kind.COPIES, 3, (0, 1)),
     ]
+
+
+def test_what_is_still_to_be_made_is_one_shard_between_all_others():
+    """Its lanes may be anybody's: where it writes, no shard of its resource is worked on beside it, before or after."""
+    lanes = dict.fromkeys(range(1, 11), 10)
+    given = [
+        job(0, lanes=lanes),
+        job(1, lanes={}, needs=(0,), is_made=True),
+        job(2, lanes={}, needs=(0,), is_made=True),
+        job(3, lanes=lanes),
+        job(4, needs=(1,), is_made=True),
+        job(5, resource="org", lanes=lanes),
+    ]
+    made = cut(given, 50)
+    of_job = {number: [shard for shard in made.shards if shard.job_group == made.groups[number]] for number in range(6)}
+    assert [len(of_job[number]) for number in range(6)] == [4, 1, 1, 4, 1, 2]
+    (first,), (second,), (read,) = of_job[1], of_job[2], of_job[4]
+    assert (first.kind, first.items, first.needs) == (Kind.MAKE, UNKNOWN_ITEMS, (0,))
+    assert first.after == tuple(shard.no for shard in of_job[0])
+    assert second.after == (first.no,)
+    assert {shard.after for shard in of_job[3]} == {(second.no,)}
+    assert (read.kind, read.after, read.needs) == (Kind.MAKE, (), (1,))
+    assert {shard.after for shard in of_job[5]} == {()}
 
 
 def test_a_million_items_are_hundreds_of_shards():

@@ -160,6 +160,18 @@ BEGIN
     RETURN 'done';
 END $$;
 
+-- Items of a shard were made from results: how many, and up to which chunks. The next that makes them gets the same.
+CREATE OR REPLACE FUNCTION note_made(of_run bigint, of_shard int, at_epoch int, until bigint[], made bigint)
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    of_group int;
+BEGIN
+    PERFORM fence(of_run, ARRAY[of_shard], ARRAY[at_epoch]);
+    UPDATE shard s SET items = made, made_until = until WHERE s.run = of_run AND s.no = of_shard
+    RETURNING s.job_group INTO of_group;
+    UPDATE job SET items = made WHERE run = of_run AND job_group = of_group;
+END $$;
+
 -- Makes items to-do again that ended so, of shards that nobody works on, or (`held` is not NULL) of those that this
 -- worker holds. Their lines stay where they are, and nothing points to them.
 CREATE OR REPLACE FUNCTION reopen(
@@ -199,6 +211,12 @@ BEGIN
     )
     SELECT coalesce(sum(l.items), 0) INTO reopened FROM lowered l;
     DELETE FROM count c WHERE c.run = of_run AND c.items = 0;
+    IF held IS NULL AND reopened > 0 THEN  -- results that are new may give items that are new
+        WITH remade AS (
+            UPDATE shard s SET done = false, items = -1 WHERE s.run = of_run AND s.kind = 'make' RETURNING s.job_group
+        )
+        UPDATE job SET state = 'open' WHERE run = of_run AND job_group IN (SELECT r.job_group FROM remade r);
+    END IF;
     IF held IS NULL AND reopened > 0 THEN
         UPDATE run SET state = 'running', why = '', ended_at = NULL WHERE id = of_run;
         PERFORM pg_notify('bulk_state', of_run::text);

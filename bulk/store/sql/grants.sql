@@ -20,4 +20,4 @@ GRANT INSERT ON word, chunk, outcome, before_image, intent, count, newborn, work
     TO bulk_worker;
 GRANT UPDATE ON run, job, shard, intent, before_image, count, newborn, worker, participant, minute, account, bucket, hold TO bulk_worker;
 GRANT DELETE ON intent, outcome, count, bucket, hold, worker TO bulk_worker;
-GRANT EXECUTE ON FUNCTION fence, commit_group, begin_link, claim, renew, finish_shard, reopen TO bulk_worker;
+GRANT EXECUTE ON FUNCTION fence, commit_group, begin_link, claim, renew, finish_shard, note_made, reopen TO bulk_worker;

@@ -48,3 +48,10 @@ WHERE run = %s AND worker = %s AND link = %s RETURNING worker
 -- name: newborn
 SELECT name FROM newborn WHERE run = %s AND at > clock_timestamp() - %s::float8 * interval '1 second'
     AND (%s::text[] IS NULL OR name = ANY (%s::text[]))
+
+-- name: made_until
+SELECT made_until, (SELECT coalesce(max(id), 0) FROM chunk c WHERE c.run = s.run) FROM shard s
+WHERE s.run = %s AND s.no = %s
+
+-- name: note_made
+SELECT note_made(%s, %s, %s, %s::bigint[], %s)

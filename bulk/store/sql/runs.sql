@@ -78,3 +78,6 @@ SELECT reopen(%s, NULL, NULL, %s::smallint[], %s::smallint[], NULL, %s::smallint
 
 -- name: forget
 SELECT forget_run(%s)
+
+-- name: is_made
+SELECT 1 FROM shard WHERE run = %s AND kind = 'make' LIMIT 1

@@ -10,6 +10,7 @@ GROUP BY c.job, w.word ORDER BY c.job, sum(c.items) DESC, w.word
 SELECT o.job, o.idx, o.chunk, o.position, o.length FROM outcome o
 WHERE o.run = %s AND (o.job, o.idx) > (%s, %s) AND (%s::int IS NULL OR o.job = %s)
     AND (%s::smallint[] IS NULL OR o.outcome = ANY (%s::smallint[])) AND (%s::int[] IS NULL OR o.shard = ANY (%s::int[]))
+    AND o.chunk > %s AND o.chunk <= %s
 ORDER BY o.job, o.idx LIMIT %s
 
 -- name: places

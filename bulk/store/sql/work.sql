@@ -13,7 +13,7 @@ SELECT job, idx FROM outcome WHERE run = %s AND shard = %s
 SELECT r.state, r.why, r.limits, extract(epoch FROM clock_timestamp() - r.began_at)::float8,
     (SELECT count(DISTINCT s.owner) FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp()),
     (SELECT count(*) FROM shard s WHERE s.run = r.id AND NOT s.done),
-    (SELECT coalesce(sum(s.items), 0)::bigint FROM shard s WHERE s.run = r.id AND NOT s.done AND s.owner IS NULL),
+    (SELECT coalesce(sum(greatest(s.items, 0)), 0)::bigint FROM shard s WHERE s.run = r.id AND NOT s.done AND s.owner IS NULL),
     (SELECT coalesce(sum(c.items), 0)::bigint FROM count c WHERE c.run = r.id),
     (SELECT coalesce(sum(c.items), 0)::bigint FROM count c JOIN word w ON w.number = c.outcome
      WHERE c.run = r.id AND w.word = 'failed')
