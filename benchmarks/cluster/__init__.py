@@ -1,0 +1,1 @@
+"""What a large run takes that several workers do."""
