@@ -40,7 +40,8 @@ def most_claims(store: str) -> int:
 @pytest.mark.timeout(150)
 def test_workers_whose_clocks_are_wrong_by_an_hour(store_text: str, tmp_path: Path) -> None:
     """One is an hour fast, one an hour slow. Nobody takes over what the other has while that one lives; when the fast
-    one is killed, the slow one does; no window of the budget is exceeded, and every effect happens once."""
+    one is killed, the slow one does; no window of the budget is exceeded, and every effect happens once
+    (failures.md row 89)."""
     with cluster(store_text, tmp_path, WORK, *FAULTS, "--rate-limit", f"core={LIMIT}/{WINDOW_S}", workers=0) as made:
         shifted_worker(made, tmp_path / "fast", 3_600.0)
         shifted_worker(made, tmp_path / "slow", -3_600.0)

@@ -54,7 +54,8 @@ def judged(made: Cluster, run_dir: str, count: int) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_worker_without_its_store_is_replaced(store_text: str, tmp_path: Path) -> None:
-    """It is silent after 5 s, another worker does the rest, every effect happens once; healed, it works again."""
+    """It is silent after 5 s, another worker does the rest, every effect happens once; healed, it works again
+    (failures.md row 88)."""
     with link_to(store_text) as (link, far), cluster(far, tmp_path, WORK, *FAULTS, workers=0) as made:
         with_reads(made, READS)
         with made.home.running(*run_arguments(store_text)) as waiting:

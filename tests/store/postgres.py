@@ -28,8 +28,14 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with shared_server(common(folder) / "postgres", FORGETFUL) as place:
         yield place.store()
         assert found_in((Path(place.folder) / "log").read_bytes()) == [], "PostgreSQL's log has a secret"
-        for text in STORES:
-            assert found_in(everything_in(text)) == [], "a store has a secret"
+        while STORES:
+            search_for_secrets(STORES[0])
+
+
+def search_for_secrets(text: str) -> None:
+    """Nothing in that store is one. Of a server that ends before the session does, its test calls this."""
+    assert found_in(everything_in(text)) == [], "a store has a secret"
+    STORES.remove(text)
 
 
 def everything_in(text: str) -> bytes:
