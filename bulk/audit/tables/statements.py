@@ -1,14 +1,15 @@
 """The SQL that makes tables of a run's lines. Pure.
 
-Results are read as JSON and converted by their declared shape: a value of another type becomes NULL and is counted in
-`schema_drift`, where typed reading would fail for one bad value, and guessed types change from night to night.
+Items and results are read by their declared shape, and a value of another type becomes NULL, which is counted in
+`schema_drift`: guessed types would change from night to night, and strict ones fail for one bad value.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from bulk.audit.tables.columns import Shape, Table, column_of
+from bulk.audit.tables.columns import Shape, Table, column_of, sql_type
 
 LINES = "lines"
 """The view of the lines of a run."""
@@ -48,31 +49,47 @@ def name(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
 
 
-def view_of_lines(path: str, longest: int) -> str:
-    """Return what makes the view of the lines of `results.jsonl`; `longest`: of one line (bytes).
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a run: the file that holds them and no others, and the longest of them (bytes)."""
 
-    Buffers are as large as the longest line asks for: DuckDB takes several of them for each thread.
-    """
-    columns = ", ".join(f"{name(field)}: {text(kind)}" for field, kind in _LINE.items())
-    return (
-        f"CREATE VIEW {LINES} AS SELECT * FROM read_json({text(path)}, format = 'newline_delimited', "
-        f"maximum_object_size = {max(longest + 1, LEAST_BUFFER_BYTES)}, columns = {{{columns}}})"
-    )
+    path: str
+    longest: int
 
+    def view(self) -> str:
+        """Return what makes the view of all lines."""
+        return f"CREATE VIEW {LINES} AS SELECT * FROM {self._read({})}"
 
-def of_operation(table: Table, jobs: Sequence[str], run: str) -> str:
-    """Return the SELECT of the rows of one operation."""
-    result = "result"
-    if table.list_field:
-        wrapped = f"json_object({text(table.list_field)}, result)"
-        result = f"CASE WHEN json_type(result) = 'ARRAY' THEN {wrapped} ELSE result END"
-    fields = "".join(f", i.{name(field)} AS {name(column_of(field))}" for field in table.item)
-    item = f", {_converted('item', table.item)} AS i" if table.item else ""
-    converted = _converted(result, table.result)
-    return (
-        f"SELECT {_ENVELOPE.format(run=text(run))}{fields}, r AS result FROM "
-        f"(SELECT *, {converted} AS r{item} FROM {LINES} WHERE job IN ({_texts(jobs)}))"
-    )
+    def of_operation(self, table: Table, jobs: Sequence[str], run: str) -> str:
+        """Return the SELECT of the rows of one operation.
+
+        Each line is parsed once, into the types of this operation. That is lenient, so that neither a bad value nor the
+        lines of other operations stop it. A line that is no JSON would be a row of NULLs then, and is refused.
+        """
+        kinds = {"item": sql_type(table.item)} if table.item else {}
+        result = "result"
+        if table.list_field:
+            wrapped = f"json_object({text(table.list_field)}, result)"
+            result = _converted(f"CASE WHEN json_type(result) = 'ARRAY' THEN {wrapped} ELSE result END", table.result)
+        else:
+            kinds["result"] = sql_type(table.result)
+        fields = "".join(f", item.{name(field)} AS {name(column_of(field))}" for field in table.item)
+        damaged = f"error({text(f'a line of {self.path} is no JSON: restore the file from a copy')})"
+        return (
+            f"SELECT {_ENVELOPE.format(run=text(run))}{fields}, {result} AS result FROM {self._read(kinds)} "
+            f"WHERE CASE WHEN job IS NULL THEN {damaged} ELSE job IN ({_texts(jobs)}) END"
+        )
+
+    def _read(self, kinds: Mapping[str, str]) -> str:
+        """Return what reads the lines; `kinds`: types of columns, where these are not JSON.
+
+        Buffers are as large as the longest line asks for: DuckDB takes several of them for each thread.
+        """
+        columns = ", ".join(f"{name(field)}: {text(kind)}" for field, kind in {**_LINE, **kinds}.items())
+        return (
+            f"read_json({text(self.path)}, format = 'newline_delimited', ignore_errors = {str(bool(kinds)).lower()}, "
+            f"maximum_object_size = {max(self.longest + 1, LEAST_BUFFER_BYTES)}, columns = {{{columns}}})"
+        )
 
 
 def of_items(operations: Mapping[str, str], run: str) -> str:

@@ -54,9 +54,10 @@ def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Itera
     jobs = {name: operation for name, operation, _ in view.identity().jobs}
     tables = {operation: _table(operation) for operation in jobs.values()}
     with lines_of(view) as lines:
-        own = statements.view_of_lines(str(lines), view.longest_line())
+        read = statements.Lines(str(lines), view.longest_line())
+        own = read.view()
         queries = {
-            table.name: statements.of_operation(table, [job for job in jobs if jobs[job] == operation], run)
+            table.name: read.of_operation(table, [job for job in jobs if jobs[job] == operation], run)
             for operation, table in tables.items()
         }
         queries["items"] = statements.of_items(jobs, run)
