@@ -17,7 +17,7 @@ FULL = ("_tables", "compare_night", "write_rows", "commit")
 """Those that fill the disk, each in another way."""
 
 BROKEN = """
-import json, os, resource, signal, sys
+import faulthandler, json, os, resource, signal, sys
 import bulk.cli.commands.audits.audit, bulk.engine.commands, bulk.manifest.reading, jinja2, ruamel.yaml, uvloop
 from bulk.audit import audit
 from bulk.cli import main
@@ -46,6 +46,7 @@ for how, step in json.loads(sys.argv[1]):
     pid = os.fork()
     if not pid:
         os.dup2(out, 1), os.dup2(out, 2)
+        faulthandler.dump_traceback_later(float(sys.argv[2]), exit=True)
         broken(how, step)
         os._exit(main(["audit", "files.yaml", "--progress", "none"]))
     os.close(out)
@@ -53,7 +54,10 @@ for how, step in json.loads(sys.argv[1]):
 print(json.dumps(ended))
 """
 """Runs the audit once for each pair, in a process of its own: killed when the step is done, or from the step on without
-room for a byte in any file."""
+room for a byte in any file. One that stands still says where, and ends."""
+
+MOST_S = 240.0
+"""What one start of them may take; all of a night, so much for each (seconds)."""
 
 SAME = """
 SELECT json_object('idx', idx, 'missing', missing, 'sha', result.sha) AS found FROM contents_get
@@ -75,7 +79,8 @@ def nights(tmp_path):
 
 def broken(nights, pairs):
     """What each start said, and its exit code."""
-    ran = nights.home.run_any([sys.executable, str(nights.folder / "broken.py"), json.dumps(pairs)], timeout_s=300.0)
+    command = [sys.executable, str(nights.folder / "broken.py"), json.dumps(pairs), str(MOST_S)]
+    ran = nights.home.run_any(command, timeout_s=(len(pairs) + 1) * MOST_S)
     return json.loads(ran.out)
 
 

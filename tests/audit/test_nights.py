@@ -253,7 +253,7 @@ def test_tables_of_other_versions_are_read_and_damaged_ones_named(nights):
         assert nights.result()[0] == 0
     older, newer = sorted(nights.folder.glob("audits/files/tables/contents_get/*.parquet"))
     query = f"SELECT * EXCLUDE (observed_at), 5 AS more FROM '{newer}'"
-    run(Task(statements=(copy(query, str(older)),)))
+    run(Task(statements=(copy(query, str(older)),)), newer)
     rows = nights.sql("SELECT count(*) AS n, count(observed_at) AS dated, sum(more) AS more FROM contents_get")
     assert rows == [{"n": 6, "dated": 3, "more": 15}]
     older.write_bytes(newer.read_bytes()[:-50])

@@ -17,8 +17,8 @@ from bulk.errors import RunDirectoryError, RunStopped, UsageError
 TIME_LIMIT_S = 60.0
 """How long a query may take (seconds)."""
 
-WRITE_LIMIT_S = 3_600.0
-"""How long tables may take to be written (seconds)."""
+LEAST_WRITE_S, LEAST_RATE = 300.0, 1e6
+"""Writing tables may take so long, and longer where it reads more than so much a second (seconds, bytes)."""
 
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
 _DAMAGED = re.compile(r"(?:magic bytes|[Pp]arquet|footer).*'([^']+\.parquet)'")
@@ -67,7 +67,8 @@ def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]
 
     Raises:
         QueryFlaw: a query is not one SELECT, can't be understood, or takes too long.
-        RunDirectoryError: the disk is full, or a file can't be read or written. RunStopped: memory is short.
+        RunDirectoryError: the disk is full, or a file can't be read or written.
+        RunStopped: memory is short, or what is no query takes too long.
     """
     require_duckdb()
     process = processes.take()
@@ -97,19 +98,27 @@ def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]
             processes.give_back(process)
         else:
             code, said = process.end()
-    if is_late.is_set():
+    if is_late.is_set() and task.queries:
         raise QueryFlaw(last, f"took longer than {seconds:.0f} s, and was ended")
+    if is_late.is_set():
+        raise RunStopped(f"the tables took longer than {seconds:.0f} s, and were given up")
     raise RunStopped(f"the process for tables ended with {code}: {said}")
 
 
-def run(task: Task) -> None:
-    """Do a task that has no queries.
+def run(task: Task, source: Path) -> None:
+    """Do a task that has no queries, and reads `source`.
 
     Raises:
-        RunDirectoryError: the disk is full, or a file can't be read or written. RunStopped: memory is short.
+        RunDirectoryError: the disk is full, or a file can't be read or written.
+        RunStopped: memory is short, or it takes too long.
     """
-    for _ in ask(task, seconds=WRITE_LIMIT_S):
+    for _ in ask(task, seconds=limit_s(source)):
         pass
+
+
+def limit_s(source: Path) -> float:
+    """Return how long tables of what is in this file may take (seconds)."""
+    return max(LEAST_WRITE_S, source.stat().st_size / LEAST_RATE)
 
 
 def _error(kind: str, message: str, query: str) -> Exception:

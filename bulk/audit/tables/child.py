@@ -3,9 +3,16 @@
 It reads tasks from standard input, a line of JSON each, and writes lines of JSON: the rows of what was asked, and at
 the end of each task `done` or `error`. Queries of users run only after everything is locked: no other file can be read,
 none can be written, no setting changed back. Started by `processes.py` with `python -m bulk.audit.tables.child`.
+
+It ends with whoever started it, in the middle of a task as well: what is begun again then writes the same files. Ctrl-C
+is for that one to judge.
 """
 
+import os
+import queue
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -64,10 +71,19 @@ class Refused(Exception):
 
 
 def main(source: BinaryIO, target: BinaryIO) -> None:
-    """Do tasks until there are no more; each begins with nothing of the one before."""
-    for line in source:
-        do(msgspec.json.decode(line, type=Task), target)
+    """Do tasks until `source` ends, which ends this process at once; each begins with nothing of the one before."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    given = queue.SimpleQueue[bytes]()
+    threading.Thread(target=_take, args=(source, given), daemon=True).start()
+    while True:
+        do(msgspec.json.decode(given.get(), type=Task), target)
         target.flush()
+
+
+def _take(source: BinaryIO, given: "queue.SimpleQueue[bytes]") -> None:
+    for line in source:
+        given.put(line)
+    os._exit(0)
 
 
 def do(task: Task, target: BinaryIO) -> None:

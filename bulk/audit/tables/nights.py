@@ -50,7 +50,7 @@ def write_rows(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], pl
     try:
         with given.open("wb") as file:
             file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
-        asking.run(Task(statements=(statements.copy(f"SELECT * FROM {read}", str(part)),)))
+        asking.run(Task(statements=(statements.copy(f"SELECT * FROM {read}", str(part)),)), given)
         _finish(part, place)
     except OSError as error:
         raise RunDirectoryError(f"{place}: {error.strerror}") from error

@@ -4,6 +4,7 @@ tasks, and a night has six of them. It ends with the process that started it, ho
 
 import atexit
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import msgspec
 from bulk.audit.tables.child import Task
 
 _CHILD = "bulk.audit.tables.child"
+END_S = 30.0
+"""So long one that was killed is waited for; the system can't end what waits for a disk (seconds)."""
 
 
 class TableProcess:
@@ -49,7 +52,10 @@ class TableProcess:
     def end(self) -> tuple[int, str]:
         """End it, and return its exit code and the last line of its standard error."""
         self._process.kill()
-        _, said = self._process.communicate()
+        try:
+            _, said = self._process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL, f"it was killed, and still runs {END_S:.0f} s later"
         lines = said.decode("utf-8", "replace").strip().splitlines()
         return self._process.returncode, lines[-1] if lines else "no message"
 

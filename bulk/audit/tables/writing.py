@@ -71,7 +71,7 @@ def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Itera
 def _drift(own: str, lines: Path, tables: Mapping[str, Table], run: str) -> list[list[Any]]:
     query = Query(name=DRIFT, sql=statements.of_structures(MOST_LOOKED_AT))
     task = Task(statements=(own,), allowed=(str(lines),), queries=(query,))
-    found = [line["row"] for line in asking.ask(task, seconds=asking.WRITE_LIMIT_S) if "row" in line]
+    found = [line["row"] for line in asking.ask(task, seconds=asking.limit_s(lines)) if "row" in line]
     return drift_rows(run, tables, ((job, structure, count) for job, structure, count in found))
 
 
@@ -82,7 +82,7 @@ def write_parquet(tables: RunTables, places: Mapping[str, Path]) -> None:
         RunDirectoryError: the disk is full, or a file can't be written.
     """
     copies = (statements.copy(tables.queries[name], str(path)) for name, path in places.items())
-    asking.run(Task(statements=(tables.view, *copies)))
+    asking.run(Task(statements=(tables.view, *copies)), tables.lines)
 
 
 def export(view: LedgerView, kind: str, out: Path) -> list[str]:
@@ -119,7 +119,8 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
 def _write_database(tables: RunTables, place: Path) -> None:
     made = (f"CREATE TABLE {statements.name(name)} AS {query}" for name, query in tables.queries.items())
     try:
-        asking.run(Task(database=str(place), statements=(tables.view, *made, f"DROP VIEW {statements.LINES}")))
+        dropped = f"DROP VIEW {statements.LINES}"
+        asking.run(Task(database=str(place), statements=(tables.view, *made, dropped)), tables.lines)
     except BaseException:
         place.unlink(missing_ok=True)
         raise

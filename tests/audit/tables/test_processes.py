@@ -1,10 +1,25 @@
 """A process that holds DuckDB does one task after the other, and each begins with nothing of the one before."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 
-from bulk.audit.tables import processes
+from bulk.audit.tables import asking, processes
 from bulk.audit.tables.asking import QueryFlaw, ask, run
 from bulk.audit.tables.child import Query, Task
+from bulk.errors import RunDirectoryError, RunStopped
+
+ENDLESS = "SELECT count(*) FROM range(1000000000000) t(a) WHERE a % 7 = 3"
+OWNER = f"""
+import sys
+from bulk.audit.tables.asking import ask
+from bulk.audit.tables.child import Query, Task
+queries = Query(name="first", sql="SELECT 1"), Query(name="second", sql={ENDLESS!r})
+for line in ask(Task(database=sys.argv[1], queries=queries)):
+    print(line, flush=True)
+"""
 
 
 def rows(sql, *statements):
@@ -18,7 +33,7 @@ def test_a_process_is_used_again_and_remembers_nothing(tmp_path):
     assert rows("SELECT * FROM t", "CREATE TABLE t AS SELECT 1 AS a") == [[1]]
     process = processes.take()
     processes.give_back(process)
-    run(Task(database=str(tmp_path / "new.duckdb"), statements=("CREATE TABLE u AS SELECT 2 AS a",)))
+    run(Task(database=str(tmp_path / "new.duckdb"), statements=("CREATE TABLE u AS SELECT 2 AS a",)), tmp_path)
     assert (tmp_path / "new.duckdb").exists()
     assert processes.take() is process
     processes.give_back(process)
@@ -45,3 +60,35 @@ def test_a_process_that_ended_or_failed_is_not_used_again():
         other = processes.take()
         processes.give_back(other)
         assert other is not process
+
+
+def test_a_process_ends_with_its_owner_in_the_middle_of_a_task(tmp_path):
+    """The owner is killed: nothing holds the file any more that it was writing, and the same can be begun again."""
+    place = tmp_path / "tables.duckdb"
+    with subprocess.Popen([sys.executable, "-c", OWNER, str(place)], stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert b"first" in owner.stdout.readline()
+        again = Task(database=str(place), statements=("CREATE OR REPLACE TABLE t AS SELECT 1 AS a",))
+        with pytest.raises(RunDirectoryError):
+            run(again, tmp_path)
+        owner.kill()
+    until = time.monotonic() + 20
+    while True:
+        try:
+            return run(again, tmp_path)
+        except RunDirectoryError:
+            assert time.monotonic() < until, "the task goes on without its owner"
+
+
+def test_what_takes_too_long_is_given_up(tmp_path):
+    """A question and a table have a time each; the next task has a process again. The time grows with the lines."""
+    with pytest.raises(QueryFlaw, match=r"took longer than 0 s, and was ended"):
+        list(ask(Task(queries=(Query(name="q", sql=ENDLESS),)), seconds=0.3))
+    with pytest.raises(RunStopped, match=r"the tables took longer than 0 s, and were given up"):
+        list(ask(Task(statements=(ENDLESS,)), seconds=0.3))
+    assert rows("SELECT 3") == [[3]]
+    few, many = tmp_path / "few", tmp_path / "many"
+    few.touch()
+    with many.open("wb") as file:
+        file.truncate(10**9)
+    assert (asking.limit_s(few), asking.limit_s(many)) == (300.0, 1_000.0)

@@ -96,7 +96,9 @@ def served(folder: Path, *options: str, seed: Mapping[str, Any] | None = None) -
             yield Served(base_url, folder, process, journal)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            if not has_ended(process, 20):
+                process.kill()  # nobody waits for its end without an end
+                raise AssertionError("the sandbox did not end when it was told to")
 
 
 @dataclass
