@@ -36,6 +36,7 @@ _READ_CHARS, _READ_ERRORS = 20_000, 100
 _COUNT = re.compile(r"[+-]?[0-9]{1,15}")
 _SECONDS = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{0,9})?")
 _CATEGORY = re.compile(r"[a-z0-9_.-]{1,64}")
+_PERMISSIONS = re.compile(r"[a-z_]{1,50}=[a-z]{1,10}(?:[,;] ?[a-z_]{1,50}=[a-z]{1,10}){0,9}")
 _VENDOR_HEADERS = {"github": "GitHub"}
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
@@ -232,7 +233,8 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
     if status in _UNSURE:
         return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
     if 400 <= status < 500:
-        return _said(reply, VerdictKind.REFUSED, _refusal_code(reply))
+        needed = accepted_permissions(reply.headers) if status == 403 else ""
+        return _said(reply, VerdictKind.REFUSED, _refusal_code(reply), f" (it takes {needed})" if needed else "")
     if 500 <= status < 600:
         kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
         return _said(reply, kind, ErrorCode.SERVER_ERROR)
@@ -332,15 +334,24 @@ def _bad(message: str) -> Verdict:
     return Verdict(VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE, message)
 
 
-def _said(reply: Reply, kind: VerdictKind, code: ErrorCode) -> Verdict:
-    """Return a verdict in the platform's own words, with the wait that it asks for."""
+def accepted_permissions(headers: Mapping[str, str]) -> str:
+    """Return what the platform says that a fine-grained or App token must bring, as `contents=read`; empty: nothing.
+
+    Source: Troubleshooting the REST API, docs.github.com.
+    """
+    text = headers.get("x-accepted-github-permissions", "").strip()
+    return text if _PERMISSIONS.fullmatch(text) else ""
+
+
+def _said(reply: Reply, kind: VerdictKind, code: ErrorCode, remark: str = "") -> Verdict:
+    """Return a verdict in the platform's own words and a remark, with the wait that it asks for."""
     date = date_from_headers(reply.headers)
     # a date to wait for is measured on the clock that wrote it
     wait_s = retry_after_s(reply.headers, math.nan if date is None else date)
-    return Verdict(kind, code, _words(reply), wait_s)
+    return Verdict(kind, code, _words(reply, remark), wait_s)
 
 
-def _words(reply: Reply) -> str:
+def _words(reply: Reply, remark: str) -> str:
     message = _message_of(reply.body)
     errors = _errors_of(reply.body)
     if len(errors) > MESSAGE_ERRORS:
@@ -351,7 +362,8 @@ def _words(reply: Reply) -> str:
     is_cut = len(message) >= _READ_CHARS
     message = redact(printable(message)).strip()
     if not message or (is_cut and len(message) <= MESSAGE_CHARS):
-        return f"the platform answered with status {reply.status} and no message"
+        return f"the platform answered with status {reply.status} and no message{remark}"
+    message += remark
     return message if len(message) <= MESSAGE_CHARS else message[: MESSAGE_CHARS - 1] + "…"
 
 

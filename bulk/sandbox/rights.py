@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bulk.sandbox.http.refusals import forbidden, not_found, unauthenticated
+from bulk.sandbox.http.refusals import Refused, forbidden, not_found, unauthenticated
 from bulk.sandbox.store.records import Organization, Repository, Token, TokenKind
 
 if TYPE_CHECKING:
@@ -58,13 +58,16 @@ def admit(call: Call) -> None:
     """Let the token on to the route, or raise.
 
     Raises:
-        Refused: 401 without a token where one is needed; 403 or 404 where the token lacks what the route asks for.
+        Refused: 401 without a token where one is needed; 403 or 404 where the token lacks what the route asks for; 403
+            where the organization of the path asks for single sign-on, which the token was not authorized for.
     """
     token, access = call.token, call.access
     if token is None:
         if call.anonymous:
             return
         raise unauthenticated()
+    if token.sso_ids:
+        _require_single_sign_on(call, token)
     wanted = access.by if access is not None else None
     if (wanted is not None or token.kind in OWN_KINDS) and not call.anonymous:
         if token.kind is wanted:
@@ -82,6 +85,19 @@ def admit(call: Call) -> None:
         is_enough = has_permission(token, *access.permission)
     if not is_enough:
         raise not_found() if access.hidden else forbidden()
+
+
+def _require_single_sign_on(call: Call, token: Token) -> None:
+    login = call.params.get("org") or call.params.get("owner")
+    found = None if login is None else call.context.state.organization(login)
+    if found is not None and found.id in token.sso_ids:
+        page = f"{call.site_url}/orgs/{found.login}/sso?authorization_request={token.id}"
+        raise Refused(
+            403,
+            "Resource protected by organization SAML enforcement. You must grant your Personal Access token access to "
+            "this organization.",
+            headers={"X-GitHub-SSO": f"required; url={page}"},
+        )
 
 
 def organization(call: Call, parameter: str = "org") -> Organization:

@@ -122,6 +122,8 @@ def test_what_is_looked_at_keeps_to_its_schema(home: Home, sandbox: Served) -> N
     assert planned["buckets"]
     keeps_to("rate-limit", home.run("rate-limit", "--json", "--base-url", sandbox.base_url).out)
     keeps_to("credentials", home.run("credentials", "check", "manifest.yaml", "--json").out)
+    reached = keeps_to("credentials", home.run("credentials", "check", "manifest.yaml", "--probe", "--json").out)
+    assert reached["owners"]
     listed = keeps_to("operations", home.run("operations", "--json").out)
     for name in ("contents.put", "webhook.create", "snapshot.create", "rate-limit.get"):
         assert name in {each["name"] for each in listed}

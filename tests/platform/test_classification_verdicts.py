@@ -352,3 +352,25 @@ def test_a_verdict_can_be_had_for_everything(request_, status, headers, body, is
     if got.kind is K.ACCEPTED and 200 <= status < 300:
         assert not is_truncated
         assert not isinstance(body, Unreadable)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "told", "shown"),
+    [
+        (403, "Resource not accessible", "contents=read", "Resource not accessible (it takes contents=read)"),
+        (
+            403,
+            "Not yours",
+            "contents=read,issues=write; pages=read",
+            "Not yours (it takes contents=read,issues=write; pages=read)",
+        ),
+        (403, "Not yours", "<b>\x1b[1m", "Not yours"),
+        (404, "Not Found", "contents=read", "Not Found"),
+        (403, "API rate limit exceeded for user ID 1.", "contents=read", "API rate limit exceeded for user ID 1."),
+    ],
+)
+def test_a_403_names_the_permission_that_it_takes(status: int, message: str, told: str, shown: str) -> None:
+    """What `X-Accepted-GitHub-Permissions` says follows the message of a refusal, and of nothing else; text that is no
+    list of permissions is left out."""
+    found = verdict(status, says(message), x_accepted_github_permissions=told)
+    assert found.message == shown

@@ -21,6 +21,7 @@ from bulk.cli.commands.cluster.stored_status import StoredStatus
 from bulk.cli.error_data import ErrorsData
 from bulk.control.protocol import InForce
 from bulk.engine.credentials.credential_check import CredentialRow
+from bulk.engine.credentials.probes import ProbedCredentials
 from bulk.engine.migrations.live_check import Verified
 from bulk.ledger.digests.verification import Verification
 from bulk.model import ErrorCode, OutcomeKind
@@ -214,7 +215,9 @@ class Output:
 
 OUTPUTS: Mapping[str, Output] = {
     "check": Output("bulk check --json", (CheckData,)),
-    "credentials": Output("bulk credentials check --json", (list[CredentialRow],)),
+    "credentials": Output(
+        "bulk credentials check --json; with --probe an object", (list[CredentialRow], ProbedCredentials)
+    ),
     "diff": Output("A line of bulk diff --json: the summary first, then the changes", (DiffSummary, Change)),
     "events": Output("A line of bulk watch --events", (ItemEvent, ActionEvent, AgainEvent, EndEvent)),
     "errors": Output("What any command prints with --json where it could not do its work", (ErrorsData,)),

@@ -203,7 +203,7 @@ class Owners:
                 self.account_of.append(number)
 
 
-def wanted_permissions(jobs: list[Job]) -> Mapping[str, str] | None:
+def wanted_permissions(jobs: Sequence[Job]) -> Mapping[str, str] | None:
     """Return the permissions that the operations of these jobs need; None: one of them does not say."""
     levels = ("read", "write", "admin")
     found: dict[str, str] = {"metadata": "read"}

@@ -13,7 +13,8 @@ Any of these keys, all optional; an unknown one is an error:
     license:       {seats, advanced_security_seats, kind, expire_at, standalone}
     committers:    [{repository: organization/name, users: [login], last_pushed_at}]
     notifications: [{user, repository: organization/name, count, reason, title, type, unread, updated_at}]
-    tokens:        [{token, user, kind, scopes, permissions: {name: read | write}, organization, seconds, app}]
+    tokens:        [{token, user, kind, scopes, permissions: {name: read | write}, organization, seconds, app,
+                     needs_sso: [organization]}]
     apps:          [{slug, client_id, name, client_secret, public_keys: [PEM or file], permissions,
                      token_seconds, interval,
                      installations: [{organization, repositories: [name], permissions, suspended}]}]
@@ -143,6 +144,7 @@ class TokenSeed(msgspec.Struct, forbid_unknown_fields=True):
     organization: str | None = None
     seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
     app: str | None = None
+    needs_sso: list[str] = []
 
 
 class SeedFile(msgspec.Struct, forbid_unknown_fields=True):

@@ -324,11 +324,7 @@ class _Planter:
 
     def _token(self, seed: TokenSeed) -> None:
         user = self._user(seed.user, "tokens")
-        organization = None
-        if seed.organization is not None:
-            organization = self._state.organization(seed.organization)
-            if organization is None:
-                raise self._error(f"tokens: there is no organization {seed.organization!r}")
+        organization = None if seed.organization is None else self._organization_of_token(seed.organization)
         if (seed.kind is TokenKind.INSTALLATION) != (organization is not None):
             raise self._error("tokens: an installation token, and no other, names its organization")
         self._state.add_token(
@@ -340,4 +336,11 @@ class _Planter:
             organization=organization,
             lasts_s=seed.seconds or (INSTALLATION_S if seed.kind is TokenKind.INSTALLATION else None),
             app=None if seed.app is None else self._named_app(seed.app),
+            sso=[self._organization_of_token(login) for login in seed.needs_sso],
         )
+
+    def _organization_of_token(self, login: str) -> Organization:
+        organization = self._state.organization(login)
+        if organization is None:
+            raise self._error(f"tokens: there is no organization {login!r}")
+        return organization

@@ -55,6 +55,7 @@ class Token:
         repository_ids: the repositories that it is limited to; None: it is not.
         is_scoped: it was asked for with fewer repositories or permissions than the installation has.
         usable_at: it is not taken before, because not every server knows of it yet (UTC epoch seconds).
+        sso_ids: organizations that ask for single sign-on, which this token was not authorized for.
     """
 
     id: int
@@ -69,6 +70,7 @@ class Token:
     repository_ids: frozenset[int] | None = None
     is_scoped: bool = False
     usable_at: float = 0.0
+    sso_ids: frozenset[int] = frozenset()
 
     @property
     def payer(self) -> str:

@@ -31,6 +31,7 @@ def token(row: sqlite3.Row, users: Mapping[int, User]) -> Token:
         _ids(row["repositories_json"]),
         bool(row["is_scoped"]),
         row["usable_at"],
+        frozenset(json.loads(row["sso_json"])),
     )
 
 

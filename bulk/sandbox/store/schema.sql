@@ -21,7 +21,8 @@ CREATE TABLE tokens (
     id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, user_id INTEGER NOT NULL REFERENCES users (id),
     organization_id INTEGER REFERENCES organizations (id), scopes_json TEXT NOT NULL DEFAULT '[]',
     permissions_json TEXT NOT NULL DEFAULT '{}', ends_at REAL, app_id INTEGER, installation_id INTEGER,
-    repositories_json TEXT, is_scoped INTEGER NOT NULL DEFAULT 0, usable_at REAL NOT NULL DEFAULT 0
+    repositories_json TEXT, is_scoped INTEGER NOT NULL DEFAULT 0, usable_at REAL NOT NULL DEFAULT 0,
+    sso_json TEXT NOT NULL DEFAULT '[]'
 );
 -- When tokens of the command line end: given again at a later start, they end when they did.
 CREATE TABLE lent_tokens (digest BLOB PRIMARY KEY, ends_at REAL NOT NULL) WITHOUT ROWID;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from bulk.sandbox.settings import SettingError
 from bulk.sandbox.store import rows
 from bulk.sandbox.store.records import App, Organization, Repository, Token, TokenKind, User
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 REPOSITORIES_IN_MEMORY = 50_000
 
 RepositorySource = Callable[[Organization, str], Repository | None]
@@ -170,8 +170,13 @@ class State:
         organization: Organization | None = None,
         lasts_s: float | None = None,
         app: App | None = None,
+        sso: Iterable[Organization] = (),
     ) -> None:
-        """Add a token, or replace the one of the same text. It ends `lasts_s` (seconds) from now; None: never."""
+        """Add a token, or replace the one of the same text. It ends `lasts_s` (seconds) from now; None: never.
+
+        Args:
+            sso: organizations whose single sign-on it was not authorized for.
+        """
         self.keep_token(
             text,
             Token(
@@ -183,6 +188,7 @@ class State:
                 dict(permissions or {}),
                 None if lasts_s is None else self._clock.now() + lasts_s,
                 app_id=app.id if app else None,
+                sso_ids=frozenset(each.id for each in sso),
             ),
         )
 
@@ -191,8 +197,8 @@ class State:
         limited_to = None if token.repository_ids is None else json.dumps(sorted(token.repository_ids))
         row = self.db.execute(
             "INSERT OR REPLACE INTO tokens (digest, kind, user_id, organization_id, scopes_json, permissions_json, "
-            "ends_at, app_id, installation_id, repositories_json, is_scoped, usable_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
+            "ends_at, app_id, installation_id, repositories_json, is_scoped, usable_at, sso_json) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
             (
                 digest_of(text),
                 token.kind,
@@ -206,6 +212,7 @@ class State:
                 limited_to,
                 token.is_scoped,
                 token.usable_at,
+                json.dumps(sorted(token.sso_ids)),
             ),
         ).fetchone()
         self._tokens[row["digest"]] = rows.token(row, self._users_by_id)

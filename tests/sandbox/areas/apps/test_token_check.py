@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
+from pathlib import Path
 
+from bulk.sandbox import running
 from bulk.sandbox.settings import Settings
 from tests.sandbox.areas.apps.conftest import StartApps
-from tests.sandbox.conftest import Start
+from tests.sandbox.conftest import Start, Visit
 
 
 def basic(name: str, password: str) -> dict[str, str]:
@@ -74,3 +77,20 @@ async def test_validators_are_of_a_token(start: Start) -> None:
 
 
 TOKENS = ("sbx-site-admin", "sbx-org-owner")
+
+
+async def test_single_sign_on_keeps_a_token_out(visit: Visit, tmp_path: Path) -> None:
+    """A token that was not authorized for an organization's single sign-on gets 403 with the page that does so for what
+    is in it, also what is public; elsewhere it is good, and so is it after a restart."""
+    seed = tmp_path / "seed.json"
+    seed.write_text('{"tokens": [{"token": "outside", "user": "octoadmin", "needs_sso": ["acme-eng"]}]}')
+    for given in (seed, None):
+        async with running(Settings(vendor="github", seed_data=given, state=tmp_path / "state")) as sandbox:
+            platform = visit(sandbox)
+            for path in ("/orgs/acme-eng/hooks", "/repos/acme-eng/hello-world/readme"):
+                reply = await platform.ask("GET", path, token="outside")
+                assert reply.status == 403
+                page = reply.headers["X-GitHub-SSO"]
+                assert re.fullmatch(r"required; url=http://\S+/orgs/acme-eng/sso\?\S+", page)
+            for path, token in (("/orgs/acme-ops/hooks", "outside"), ("/orgs/acme-eng/hooks", "sbx-site-admin")):
+                assert (await platform.ask("GET", path, token=token)).status == 200

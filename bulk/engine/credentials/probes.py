@@ -1,0 +1,217 @@
+"""What one read for each owner shows of a credential: whether it reaches what is there, and what is in its way.
+
+Scopes and permissions say what a token may do, not where: single sign-on, an approval that is missing, or repositories
+that were not selected are seen only by asking. For each credential and owner one read is sent, that of the first item
+whose operation begins with one. Nothing is changed. Source: interface.md §4 (`bulk credentials check --probe`).
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bulk.bundle.checked import Checked
+from bulk.clock import Clock
+from bulk.engine.credentials.app_routes import LOOK_AHEAD, wanted_permissions
+from bulk.engine.credentials.credential_check import UNKNOWN, YES, CredentialRow, installations_of
+from bulk.errors import RunStopped
+from bulk.execute.job_streams import JobStreams
+from bulk.manifest.manifest import Job
+from bulk.model import Effect, Failure, Reply, Request
+from bulk.operation import AnyOperation, Item, owner_of
+from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
+from bulk.platform.auth.installations import InstallationSource, path_of
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.classification import VerdictKind, accepted_permissions, classify
+from bulk.platform.transport import Transport
+
+SSO = "x-github-sso"
+YOUNG_S = (1.0, 2.0, 4.0)
+"""Pauses before a token that was just made is tried again: not every server knows of it at once (seconds)."""
+_PAGE = re.compile(r"url=(https?://[!-~]{1,2000})")
+_PARTIAL = re.compile(r"partial-results;\s*organizations=([0-9, ]{1,2000})")
+_SAID = frozenset((VerdictKind.REFUSED, VerdictKind.UNAUTHORIZED, VerdictKind.UNEXPLAINED))
+
+
+class OwnerRow(msgspec.Struct, frozen=True):
+    """One credential at one owner.
+
+    Attributes:
+        credential: its name; of a member of a pool `POOL/MEMBER`.
+        owner: the organization, user or enterprise that items name, in lower case; empty: they name none.
+        operation: the one whose first request was to be sent.
+        asked: the path of that; empty: nothing was sent.
+        may: `yes`, `no: …` with what is in the way, or `can't be known: …`.
+        sso_url: a page on which single sign-on lets the token in; None: none was named.
+    """
+
+    credential: str
+    owner: str
+    operation: str
+    asked: str
+    may: str
+    sso_url: str | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the owner's things can't be reached."""
+        return self.may.startswith("no")
+
+
+class ProbedCredentials(msgspec.Struct, frozen=True):
+    """What `bulk credentials check --probe --json` prints: what each credential may do, and what it reaches.
+
+    Attributes:
+        credentials: a row for each credential and operation.
+        owners: a row for each credential and owner of items.
+    """
+
+    credentials: list[CredentialRow]
+    owners: list[OwnerRow]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The read of an owner, where there is one. `installation`: where the platform tells of the App there."""
+
+    owner: str
+    installation: str
+    operation: str
+    request: Request | None
+
+
+async def probe_owners(
+    checked: Checked, credentials: Mapping[str, AnyCredential], workspace: Path, clock: Clock
+) -> list[OwnerRow]:
+    """Send one read for each credential and owner of the items that a manifest names, and say what came back.
+
+    Items that are made from results are not there yet, so that their owners are not asked.
+
+    Raises:
+        BulkError: a source has no token, or the platform can't be asked.
+    """
+    manifest, rows = checked.manifest, list[OwnerRow]()
+    async with Transport(manifest.platform, concurrency=1, request_timeout_s=30.0, clock=clock) as transport:
+        for name in dict.fromkeys(job.credential for job in manifest.jobs):
+            jobs = [job for job in manifest.jobs if job.credential == name and job.derivation is None]
+            reads = _reads(checked, jobs, workspace)
+            credential, prober = credentials[name], _Prober(transport, clock)
+            if isinstance(credential, AppCredential):
+                rows += [row async for row in prober.as_app(credential, jobs, reads)]
+                continue
+            for member in credential.members if isinstance(credential, PoolCredential) else (name,):
+                single = credentials[member]
+                assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
+                label, token = member if member == name else f"{name}/{member}", single.read()
+                rows += [await prober.asked(label, read, token) for read in reads]
+    return rows
+
+
+def _reads(checked: Checked, jobs: Sequence[Job], workspace: Path) -> list[_Read]:
+    """Return one read for each owner, in the order in which owners are met; jobs that read come first."""
+    found: dict[str, _Read] = {}
+    tried: set[tuple[str, int]] = set()
+    with closing(JobStreams(checked, workspace)) as streams:
+        for job in sorted(jobs, key=lambda job: not job.operation.is_read):
+            for item in _items(streams, job, checked.jobs[job.number].items):
+                owner, repo, enterprise = owner_of(item)
+                known = found.get(owner)
+                if (known is None or known.request is None) and (owner, job.number) not in tried:
+                    tried.add((owner, job.number))
+                    request = _first_read(job.operation, item)
+                    found[owner] = _Read(owner, path_of(owner, repo, enterprise), job.operation.name, request)
+    return list(found.values())
+
+
+def _items(streams: JobStreams, job: Job, items: int) -> Iterator[Item]:
+    stream = streams.stream(job.number)
+    while entries := stream.take(LOOK_AHEAD, lambda index: min(index, items)):
+        yield from (entry.item for entry in entries)
+
+
+def _first_read(operation: AnyOperation, item: Item) -> Request | None:
+    """Return the first request of an item where that is a read; it brings no stored answer, and nothing is spooled."""
+    request = next(operation.steps(item), None)
+    if request is None or request.effect is not Effect.READ:
+        return None
+    return Request(
+        method=request.method,
+        path=request.path,
+        query=request.query,
+        body=request.body,
+        accept=request.accept,
+        media=request.media,
+        is_fresh=True,
+        max_bytes=request.max_bytes,
+    )
+
+
+class _Prober:
+    """Sends the reads."""
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport, self._clock = transport, clock
+
+    async def as_app(
+        self, credential: AppCredential, jobs: Sequence[Job], reads: Sequence[_Read]
+    ) -> AsyncIterator[OwnerRow]:
+        """Yield a row for each read, which is sent with a token of the installation that pays for its owner."""
+        credential.signer.check()
+        name, number = credential.name, credential.spec.installation
+        where = installations_of(credential, self._transport, self._clock)
+        wanted = wanted_permissions(jobs) if credential.spec.permissions == "least" else None
+        sources: dict[int, InstallationSource] = {}
+        for read in reads:
+            found = await (where.find(read.owner, read.installation) if number is None else where.by_id(number))
+            if found is None:
+                missing = "the App is not installed there" if number is None else f"there is no installation {number}"
+                yield OwnerRow(name, read.owner, read.operation, "", f"no: {missing}")
+                continue
+            source = sources.get(found.id)
+            if source is None:
+                source = sources[found.id] = InstallationSource(name, where, found, wanted)
+                await source.renew()
+            if source.renewal_problem:
+                yield OwnerRow(name, read.owner, read.operation, "", f"no: {source.renewal_problem}")
+            else:
+                yield await self.asked(name, read, source.read(), is_new=True)
+
+    async def asked(self, label: str, read: _Read, token: Secret, *, is_new: bool = False) -> OwnerRow:
+        """Send a read and return what it shows.
+
+        Args:
+            is_new: the token was just made.
+        """
+        if read.request is None:
+            return OwnerRow(label, read.owner, read.operation, "", f"{UNKNOWN}: no item there begins with a read")
+        platform, pauses_s = self._transport.platform, iter(YOUNG_S if is_new else ())
+        while True:
+            answer = await self._transport.send(read.request, token, None)
+            if isinstance(answer, Failure):
+                raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
+            pause_s = next(pauses_s, None) if answer.status in (401, 403) else None
+            if pause_s is None:
+                break
+            await self._clock.sleep(pause_s)
+        may, page = _judged(read.request, answer, platform.vendor)
+        return OwnerRow(label, read.owner, read.operation, read.request.path, may, page)
+
+
+def _judged(request: Request, answer: Reply, vendor: str) -> tuple[str, str | None]:
+    """Return (`OwnerRow.may`, `OwnerRow.sso_url`)."""
+    said = answer.headers.get(SSO, "")
+    page, partial = _PAGE.search(said), _PARTIAL.search(said)
+    if answer.status < 400:
+        lacking = f": without what is of organizations {partial[1].strip()} (single sign-on)" if partial else ""
+        return YES + lacking, None
+    if said.startswith("required"):
+        return "no: needs authorization by single sign-on", page[1] if page else None
+    if answer.status == 404:
+        needed = accepted_permissions(answer.headers)
+        why = "it is not there, or hidden from this credential (404)"
+        return f"{UNKNOWN}: {why}" + (f"; it takes {needed}" if needed else ""), None
+    verdict = classify(request, answer, vendor)
+    return f"{'no' if verdict.kind in _SAID else UNKNOWN}: {verdict.message}", None
