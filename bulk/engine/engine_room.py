@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
+from bulk.engine.credentials.app_routes import AppRoutes
 from bulk.engine.credentials.kept_answers import open_stores, recognise
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import BulkError
@@ -93,12 +94,26 @@ class EngineRoom:
                     await around.disk(store.close)  # what it still has to write may take a while
             self.body_reader.clear()
 
-    async def recognise(self, credentials: Mapping[str, AnyCredential]) -> None:
-        """Find out whose the tokens of all accounts are, and open the stores of what is kept for them; while open."""
+    async def know(self, credentials: Mapping[str, AnyCredential], routes: AppRoutes) -> bool:
+        """Find out whose the tokens of all accounts are, and open the stores of what is kept for them; while open.
+
+        An App may have to wait for hours before it can say where it is installed; False: the run was stopped meanwhile.
+        """
         cache, platform, governor = self._around.cache, self._platform, self.governor
-        await recognise(platform, credentials, governor, self.transport, is_keeping=cache is not None)
-        if cache is not None:
-            self.stores |= open_stores(cache, platform, credentials, governor)
+        is_known = False
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._give_up, group.cancel_scope)
+            await routes.open(self.transport, self._around.clock)
+            await recognise(platform, credentials, governor, self.transport, is_keeping=cache is not None)
+            if cache is not None:
+                self.stores |= open_stores(cache, platform, credentials, governor)
+            is_known = True
+            group.cancel_scope.cancel()
+        return is_known
+
+    async def _give_up(self, scope: anyio.CancelScope) -> None:
+        await self.draining.wait()
+        scope.cancel()
 
     def serve(self, services: TaskGroup) -> None:
         """Start the services in that group."""

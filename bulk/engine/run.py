@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import anyio
+from anyio.abc import TaskGroup
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
@@ -49,8 +50,6 @@ from bulk.report.timeline import Timeline
 from bulk.schedule.remaining import work_left
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.status import Display, RunStatus
-
-__all__ = ["Ended", "Run", "Surroundings"]
 
 log = logging.getLogger("bulk.engine.run")
 
@@ -241,10 +240,19 @@ class Run:
         return self._ended()
 
     async def _work_and_tell(self) -> None:
-        clock, around, room = self._clock, self._around, self._room
+        around, room = self._around, self._room
         routes = AppRoutes(self._checked, self._credentials, self.governor, self.scheduler, self._streams, around.disk)
-        await routes.open(room.transport, clock, lambda: self._stopped_by)
-        await room.recognise(self._credentials)
+        async with anyio.create_task_group() as outer:
+            if around.handles_signals:
+                await outer.start(self._watch_signals)
+            if self.limits.max_duration_s is not None or around.is_steered:
+                outer.start_soon(self._time_limit.run, self.stop)
+            if await room.know(self._credentials, routes):
+                await self._send_and_record(outer)
+            outer.cancel_scope.cancel()
+
+    async def _send_and_record(self, outer: TaskGroup) -> None:
+        clock, around, room = self._clock, self._around, self._room
         recorder = self._recorder = self._make_recorder()
         recorder.actions += self.actions
         hand_over = HandOver(self.scheduler, recorder, self._room.body_reader, clock, self._on_ended)
@@ -255,20 +263,14 @@ class Run:
         snapshot = self._snapshot = Snapshot(
             self._manifest.name, self.scheduler, self.governor, room.sender, room.settler, clock, self._failure_warnings
         )
-        async with anyio.create_task_group() as outer:
-            if self._around.handles_signals:
-                await outer.start(self._watch_signals)
-            outer.start_soon(self._tell, snapshot, recorder)
-            if self.limits.max_duration_s is not None or around.is_steered:
-                outer.start_soon(self._time_limit.run, self.stop)
-            outer.start_soon(self._limit_drain)
-            async with anyio.create_task_group() as writing:
-                writing.start_soon(_to_the_end, recorder)
-                try:
-                    await self._work(workers, unsent_items)
-                finally:
-                    recorder.close()
-            outer.cancel_scope.cancel()
+        outer.start_soon(self._tell, snapshot, recorder)
+        outer.start_soon(self._limit_drain)
+        async with anyio.create_task_group() as writing:
+            writing.start_soon(_to_the_end, recorder)
+            try:
+                await self._work(workers, unsent_items)
+            finally:
+                recorder.close()
         self._recorder, self.actions = None, recorder.actions
         # what ended in memory and could not be written has not ended: a resume settles it
         self._is_complete = self.scheduler.is_complete and recorder.failure is None

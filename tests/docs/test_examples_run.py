@@ -13,7 +13,7 @@ from bulk import operation
 from bulk.capabilities import Returns
 from bulk.cli.catalog import documentation
 from bulk.engine.commands import run_manifest
-from bulk.engine.run import Surroundings
+from bulk.engine.surroundings import Surroundings
 from bulk.manifest.reading import Overrides
 from bulk.sandbox import Settings, running
 from bulk.status import Silence

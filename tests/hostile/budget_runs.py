@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bulk.engine import commands
-from bulk.engine.run import Surroundings
+from bulk.engine.surroundings import Surroundings
 from bulk.manifest.reading import Overrides
 from bulk.report.fold import Report
 from bulk.status import Silence

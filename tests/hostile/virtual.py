@@ -19,7 +19,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from bulk.engine import commands, run
-from bulk.engine.run import Surroundings
+from bulk.engine.surroundings import Surroundings
 from bulk.manifest.reading import Overrides
 from bulk.report.fold import Report
 from bulk.status import Silence

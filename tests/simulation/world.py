@@ -25,7 +25,8 @@ from anyio._backends._asyncio import CancelScope
 
 from bulk.engine import commands, perform, run
 from bulk.engine.again import Again
-from bulk.engine.run import Ended, Run, Surroundings
+from bulk.engine.run import Run
+from bulk.engine.surroundings import Ended, Surroundings
 from bulk.finished import Finished
 from bulk.manifest.reading import Overrides
 from bulk.report.fold import Report

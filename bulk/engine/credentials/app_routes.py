@@ -10,7 +10,7 @@ from functools import partial
 
 from bulk.bundle.checked import Checked
 from bulk.clock import Clock
-from bulk.errors import BulkError, CredentialMissing
+from bulk.errors import CredentialMissing
 from bulk.execute.job_streams import JobStreams
 from bulk.govern.governor import Governor
 from bulk.manifest.manifest import Job
@@ -81,14 +81,12 @@ class AppRoutes:
         self._checked, self._streams, self._apps = checked, streams, apps_of(credentials)
         self._governor, self._scheduler, self._disk = governor, scheduler, disk
 
-    async def open(self, transport: Wire, clock: Clock, stopped_by: Callable[[], BulkError | None]) -> None:
+    async def open(self, transport: Wire, clock: Clock) -> None:
         """Ask each App where it is installed, and open an account for each installation that has items.
 
-        Args:
-            stopped_by: why the run stops; None: it goes on.
+        It waits as long as the platform does not answer or has the App wait: whoever stops the run cancels it.
 
         Raises:
-            BulkError: the run was stopped meanwhile.
             CredentialMissing: a key can't be read, or an App can't serve what the manifest asks of it.
             CredentialRefused: the platform does not take an App.
         """
@@ -101,9 +99,6 @@ class AppRoutes:
                 governor.unanswered(answer)
             else:
                 governor.heard(answer, sent, clock.monotonic())
-            reason = stopped_by()
-            if reason is not None:
-                raise reason
             return answer
 
         for name, (spec, signer) in self._apps.items():

@@ -20,7 +20,7 @@ from bulk.engine.library.map_directory import MapDirectory
 from bulk.engine.library.progress import CallbackDisplay, Progress
 from bulk.engine.library.settings import EngineSettings, overrides_from
 from bulk.engine.library.staged_items import Items, StagedItems, operation_of, stage_async
-from bulk.engine.run import Surroundings
+from bulk.engine.surroundings import Surroundings
 from bulk.errors import BudgetTooSmall, BulkError, CredentialRefused, ManifestError, RunStopped, UsageError
 from bulk.finished import Finished
 from bulk.manifest.reading import read_manifest
