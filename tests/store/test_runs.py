@@ -119,8 +119,8 @@ def test_what_others_are_made_from_is_not_done_again(shared_store, tmp_path):
     with connection_to(shared_store) as store:
         run = runs.find(store, place.name)
         with pytest.raises(UsageError, match="can't be run again in a store"):
-            runs.reopen(store, run, {OutcomeKind.SUCCEEDED, OutcomeKind.FAILED})
-        assert runs.reopen(store, run, {OutcomeKind.FAILED}) == 1
+            runs.reopen(store, run, {OutcomeKind.SUCCEEDED, OutcomeKind.FAILED}, "me")
+        assert runs.reopen(store, run, {OutcomeKind.FAILED}, "me") == 1
     assert place.sql("SELECT done, items FROM shard WHERE run = %s AND no = 1", place.run) == [(False, -1)]
     place.close()
 
