@@ -200,6 +200,11 @@ def stale_look_believed() -> contextlib.AbstractContextManager[None]:
     return _patched(recent_writes.RecentWrites, "steps", lambda self, operation, item, now: operation.steps(item))
 
 
+def paused_in_the_scheduler_only() -> contextlib.AbstractContextManager[None]:
+    """A pause offers nothing new, and lets who stands in the queue for a permit have it."""
+    return _patched(Governor, "pause", lambda self: None)
+
+
 EVERY: Sequence[Any] = (
     intent_written_late,
     no_read_back,
@@ -215,4 +220,5 @@ EVERY: Sequence[Any] = (
     told_before_durable,
     doubt_forgotten,
     stale_look_believed,
+    paused_in_the_scheduler_only,
 )

@@ -18,7 +18,7 @@ from tests.simulation.storm import pass_seed
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate, answer, late
 from tests.simulation.wire.memory import Memory
-from tests.simulation.world import PREFIX, simulate, world
+from tests.simulation.world import PREFIX, Entry, simulate, world
 
 CORE = {"core": RateLimit(200, 600), "dependency_snapshots": RateLimit(50, 600)}
 LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S, "concurrency": 8}
@@ -224,6 +224,33 @@ def hidden(folder: Path) -> None:
     simulate(main)
 
 
+def paused_in_the_queue(folder: Path) -> None:
+    """A run is paused while items that have begun wait for a window: nothing is sent in it; resumed, all ends."""
+
+    async def main() -> None:
+        async with world(folder, limits={"core": RateLimit(21, 60)}) as made:
+            puts = {"operation": "contents.put", "items": [put(f"repo-{number:05d}", "a", "a") for number in range(30)]}
+            manifest = made.write("run", {"puts": puts}, {**LIMITS, "pace": "burst"})
+            async with anyio.create_task_group() as group:
+                group.start_soon(made.run, manifest)
+                await anyio.sleep(10.0)
+                made.runs[-1].pause()
+                await anyio.sleep(1.0)
+                before = sum(is_of_item(entry) for entry in made.journal())
+                await anyio.sleep(300.0)
+                after = sum(is_of_item(entry) for entry in made.journal())
+                made.runs[-1].go_on()
+            assert after == before == 21, f"{after - before} were sent while it was paused"
+            assert len(made.effects()) == 30
+
+    simulate(main)
+
+
+def is_of_item(entry: Entry) -> bool:
+    """Whether it is no look at the limits."""
+    return not entry.path.endswith("/rate_limit")
+
+
 SEEN_BY: dict[Any, tuple[Callable[[Path], None], str]] = {
     planted.intent_written_late: (rough_work, "left without an intent"),
     planted.no_read_back: (rough_work, "exists already"),
@@ -239,6 +266,7 @@ SEEN_BY: dict[Any, tuple[Callable[[Path], None], str]] = {
     planted.told_before_durable: (rough_work, r"\d+ outcomes were told, \d+ are in the ledger"),
     planted.doubt_forgotten: (between, "unchanged, but it was this item's write"),
     planted.stale_look_believed: (lagging_copy, "unchanged, and the file is there"),
+    planted.paused_in_the_scheduler_only: (paused_in_the_queue, r"\d+ were sent while it was paused"),
 }
 """By which scenario each bug is seen, and what that says."""
 MOST_S = 5.0
