@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from bulk.manifest.manifest import Limits
 from bulk.model import OutcomeKind
 from bulk.store import runs
 from tests.ledger.samples import STATUS, identity, record
@@ -17,7 +18,7 @@ def write_stored(text: str, folder: Path) -> StorePlace:
     """The run `clustered`: three shards, of which one was taken over, and one is free."""
     whose = identity(jobs=(("readmes", "readme.get", 200), ("codeowners", "contents.put", 100)))
     shards = ranges(((0, 0, 100), (0, 100, 200), (1, 0, 100)))
-    made = StorePlace(text, folder, shards=shards, whose=whose)
+    made = StorePlace(text, folder, shards=shards, whose=whose, limits=Limits(concurrency=8))
     with connection_to(text) as store:
         assert runs.find(store, made.name).engine == ENGINE
         with store.using() as connection:

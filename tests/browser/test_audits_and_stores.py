@@ -55,3 +55,13 @@ def test_a_run_of_a_store_is_steered_by_a_click(tabs: Tabs) -> None:
     seen.agree("Resume")
     seen.page.locator(".head .pill", has_text="running").wait_for()
     assert "(web)" in seen.text("#actions")
+    seen.page.get_by_role("button", name="Limits").click()
+    assert seen.page.locator("dialog input").count() == 3, "a reserve is not for one run"
+    seen.page.get_by_label("Most requests in flight").fill("9")
+    seen.page.locator("dialog button[type=submit]").click()
+    seen.page.locator("dialog .error", has_text="started with 8").wait_for()
+    seen.page.get_by_label("Most requests in flight").fill("4")
+    seen.complaints.clear()  # the console says that the first one was refused (409)
+    seen.page.locator("dialog button[type=submit]").click()
+    seen.page.locator("dialog[open]").wait_for(state="detached")
+    seen.page.locator("#actions", has_text="concurrency").wait_for()

@@ -21,7 +21,7 @@ from bulk.serve.items import PAGE, Filter, Items, ItemsPage
 from bulk.serve.run_data import RunData
 from tests.canaries import SECRETS, found_in
 from tests.report.ledgers import Run, finished
-from tests.serve.conftest import asking
+from tests.serve.conftest import Asker, asking
 
 KNOWN = SECRETS[3]
 PLANTED = "planted+5e0c/71d2b8a94f36"
@@ -77,17 +77,26 @@ def pages_follow_each_other(folder: Path) -> None:
     run = Run(folder / "run", readmes=1000)
     with run.open() as ledger:
         ledger.commit([run.record(finished(number)) for number in range(300, 600)])
+
+    def end_more(numbers: range) -> None:
+        with run.open() as ledger:
+            ledger.commit([run.record(finished(number)) for number in numbers])
+
     with asking(folder, cache=folder / "cache") as asker:
-        shown, after, first = list[int](), "", 300
-        while True:
-            page = asker.get(f"/runs/run/items?after={after}").data
-            shown += [row["index"] for row in page["rows"]]
-            after = page["next"]
-            if not after:
-                break
-            first -= 60
-            with run.open() as ledger:  # what ends now comes before the page that is shown
-                ledger.commit([run.record(finished(number)) for number in range(first, first + 60)])
+        each_stands_once(asker, "run", end_more)
+
+
+def each_stands_once(asker: Asker, name: str, end_more: Callable[[range], None]) -> None:
+    """Page through a run of which items 300 to 599 have ended, while others do."""
+    shown, after, first = list[int](), "", 300
+    while True:
+        page = asker.get(f"/runs/{name}/items?after={after}").data
+        shown += [row["index"] for row in page["rows"]]
+        after = page["next"]
+        if not after:
+            break
+        first -= 60
+        end_more(range(first, first + 60))  # they come before the page that is shown
     assert len(shown) == len(set(shown)), "an item stands on two pages"
     assert set(range(300, 600)) <= set(shown)
 

@@ -13,10 +13,12 @@ from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Hold, SharedBucket
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.store import runs
+from bulk.store.ledger import StoreLedger
 from tests.browser.stored import keep_leases
 from tests.ledger.samples import STATUS, identity, record
 from tests.report.ledgers import bucket
 from tests.serve.conftest import Asker, asking
+from tests.serve.test_planted_bugs import each_stands_once, pages_by_number
 from tests.store.places import StorePlace, connection_to, ranges
 
 DONE, GONE, REFUSED = 150, 20, 5
@@ -102,6 +104,29 @@ def test_items_of_a_store_are_filtered_and_searched(asker: Asker, place: StorePl
     line = asker.get(f"{path}/readmes/{DONE}").data
     assert (line["item"]["repo"], line["error"]["code"]) == (f"r{DONE}", "not_found")
     assert asker.get(f"{path}/readmes/199").status == 404
+
+
+def test_pages_follow_each_other(shared_store: str, tmp_path: Path) -> None:
+    """Whatever ends between two pages, no item stands on both; with pages by number one does."""
+    for number, plant in enumerate((None, pages_by_number)):
+        place = StorePlace(shared_store, tmp_path / str(number), shards=ranges(((0, 0, 1000), (1, 0, 1000))))
+        ledger = place.opened()
+
+        def end_more(numbers: range, ledger: StoreLedger = ledger) -> None:
+            ledger.commit([record(each) for each in numbers])
+
+        end_more(range(300, 600))
+        with (
+            asking(tmp_path, cache=tmp_path / "cache", store=place.text) as asker,
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            if plant is None:
+                each_stands_once(asker, f"store:{place.name}", end_more)
+            else:
+                plant(patch)
+                with pytest.raises(AssertionError, match="an item stands on two pages"):
+                    each_stands_once(asker, f"store:{place.name}", end_more)
+        place.close()
 
 
 def test_the_cluster_is_told(asker: Asker, place: StorePlace) -> None:
