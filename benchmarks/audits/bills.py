@@ -2,11 +2,11 @@
 
     python -m benchmarks.audits.bills [COUNT] [--free]
 
-Against a sandbox of its own whose budget allows a sixth of them every 20 seconds (`--free`: all of them at once). First
-the package URLs and edges of every distinct bill are compared with what the reference libraries find. Told: how long
-the upload took against the ideal time, which is when the last window of the budget opens; how many were sent in each
-window; the largest size of the process (MB); how late its event loop was (ms); and what the second run sent. What falls
-short of its bar is said, and the exit code is 1 then.
+Against a sandbox of its own, whose budget lets all of them through in five windows and a half of 20 seconds (`--free`:
+all at once). First the package URLs and edges of every distinct bill are compared with what the reference libraries
+find. Told: how long the upload took against the ideal time, which is when the last window of the budget opens; how many
+were sent in each window; the largest size of the process (MB); how late its event loop was (ms); and what the second
+run sent. What falls short of its bar is said, and the exit code is 1 then.
 """
 
 import json
@@ -29,11 +29,14 @@ from tests.e2e.support.platform import Home, Served, served
 from tests.jobs.shared.sboms.bills import FORMS, graph
 from tests.jobs.shared.sboms.oracles import edges_of
 
-TEXTS, WINDOW_S, WINDOWS = 100, 20.0, 6
+TEXTS, WINDOW_S, WINDOWS = 100, 20.0, 5.5
+"""Distinct bills, and windows of the budget that all of them fill (count, seconds, count): the last one has room, so
+that what is left unused in another one is told as what it is, and not as a whole window more.
+"""
 REPOSITORIES = 1_000
 SMALLEST, LARGEST = 28, 27_000
 """Packages of a bill of 5 kB and of one of 5 MB (count)."""
-MOST_OF_IDEAL, MOST_MB, MOST_LATE_MS = 1.03, 200, 4.0
+MOST_OF_IDEAL, MOST_MB, MOST_LATE_MS, LEAST_USED = 1.03, 200, 4.0, 0.99
 
 
 def texts() -> Iterator[bytes]:
@@ -128,9 +131,13 @@ def main() -> int:
                     f"late by at most {MOST_LATE_MS} ms (99%)": late["p99_ms"] <= MOST_LATE_MS,
                 }
                 if lines and not is_free:
-                    ideal = (math.ceil(count / a_window) - 1) * WINDOW_S
+                    ideal, windows = math.floor(WINDOWS) * WINDOW_S, _windows(lines, a_window)
+                    least = min(used for _, used in windows[:-1])
                     bars[f"at most {MOST_OF_IDEAL} of the ideal time"] = _sending_s(lines) <= MOST_OF_IDEAL * ideal
-                    print(f"{_sending_s(lines) / ideal:.3f} of the ideal {ideal:.0f} s: {_windows(lines, a_window)}")
+                    is_used = least >= min(LEAST_USED * a_window, a_window - 1)
+                    bars[f"at least {LEAST_USED:.0%} of each window used, or all but one"] = is_used
+                    told = ", ".join(f"{used:,} from {at:.1f} s on" for at, used in windows)
+                    print(f"{_sending_s(lines) / ideal:.3f} of the ideal {ideal:.0f} s; of {a_window:,} each: {told}")
                 short += [f"{run}: {bar}" for bar, holds in bars.items() if not holds]
     print("\n".join(f"FALLS SHORT: {bar}" for bar in short) or "all bars hold")
     return 1 if short else 0
@@ -142,16 +149,16 @@ def _sending_s(lines: list[dict[str, Any]]) -> float:
     return (last - first).total_seconds()
 
 
-def _windows(lines: list[dict[str, Any]], budget: int) -> str:
+def _windows(lines: list[dict[str, Any]], budget: int) -> list[tuple[float, int]]:
     """Return when each window of the budget was first used, and for how many (seconds after the first request)."""
     began = datetime.fromisoformat(lines[0]["at"])
-    found, before = list[list[float]](), -budget
+    found, before = list[tuple[float, int]](), -budget
     for line in lines:
         if line["remaining"] > before + budget // 2:
-            found.append([(datetime.fromisoformat(line["at"]) - began).total_seconds(), 0])
-        found[-1][1] += 1
+            found.append(((datetime.fromisoformat(line["at"]) - began).total_seconds(), 0))
+        found[-1] = found[-1][0], found[-1][1] + 1
         before = line["remaining"]
-    return ", ".join(f"{at:.1f} s {count:,.0f}" for at, count in found)
+    return found
 
 
 if __name__ == "__main__":
