@@ -75,6 +75,8 @@ def main(source: BinaryIO, target: BinaryIO) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     given = queue.SimpleQueue[bytes]()
     threading.Thread(target=_take, args=(source, given), daemon=True).start()
+    import duckdb  # noqa: F401 - while the first task is still put together
+
     while True:
         do(msgspec.json.decode(given.get(), type=Task), target)
         target.flush()

@@ -77,6 +77,11 @@ def give_back(process: TableProcess) -> None:
     _idle.append(process)
 
 
+def begin() -> None:
+    """Have one that waits, so that it starts while its task is still put together."""
+    give_back(take())
+
+
 @atexit.register
 def end_all() -> None:
     """End those that wait for a task."""

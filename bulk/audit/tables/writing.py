@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bulk.audit.tables import asking, statements
+from bulk.audit.tables import asking, processes, statements
 from bulk.audit.tables.child import Query, Task
 from bulk.audit.tables.columns import RUNS, SCHEMA_DRIFT, Table, table_of
 from bulk.audit.tables.drift import drift_rows
@@ -53,6 +53,7 @@ def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Itera
     """
     jobs = {name: operation for name, operation, _ in view.identity().jobs}
     tables = {operation: _table(operation) for operation in jobs.values()}
+    processes.begin()  # meanwhile the ledger is asked about its lines, which takes long where there are many
     with lines_of(view) as lines:
         read = statements.Lines(str(lines), view.longest_line())
         own = read.view()
