@@ -13,8 +13,8 @@ remember = _REGISTRY.add
 """Let no text be written with this one in it from now on: a webhook's secret, a proxy's password."""
 forget = _REGISTRY.forget
 is_secret = _REGISTRY.holds
-holds_known = _REGISTRY.holds_known
 shows_secret = _REGISTRY.is_in
 redact = _REGISTRY.redact
 redact_json = _REGISTRY.redact_json
 redact_lines = _REGISTRY.redact_lines
+taints = _REGISTRY.taints

@@ -16,6 +16,8 @@ _MARKS = (b"%", b"&", b"\0")
 _BREAKS = (b"\n", b"\r")
 _CONTENT = b'"content":"'
 """Behind it stands Base64, mostly: several kilobytes that hold nothing by which a shape is found."""
+_KEYS = (b"MII", b"3082", b"2d2d", b"2D2D")
+"""A content that begins so may be a key: DER in Base64 or in hex, or PEM in hex."""
 _ESCAPED_BREAK = b"\\n"
 _OTHER_ESCAPE = re.compile(rb"\\(?!n)")
 _ESCAPED = frozenset("\"\\\b\f\n\r\t'")
@@ -50,32 +52,36 @@ class Registry:
         """Return whether exactly `text` is one."""
         return text in self._texts
 
-    def is_in(self, data: bytes | bytearray, *, is_json: bool = False) -> bool:
+    def is_in(self, data: bytes | bytearray, *, is_json: bool = False, is_content: bool = False) -> bool:
         """Return whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does.
 
         Args:
             is_json: line breaks stand between values only.
+            is_content: see `shapes.is_encoded_in`.
         """
         text: bytes | bytearray = data
         is_escaped = b"\\" in data
         if is_escaped and not self._has_escapes:
             # most escapes of most texts are line breaks, between which Base64 goes on
             if not _OTHER_ESCAPE.search(data):
-                return self._is_between_breaks(data, is_json=is_json)
+                return self._is_between_breaks(data, is_json=is_json, is_content=is_content)
             if b"\\\\n" not in data:
                 text = b"".join(data.split(_ESCAPED_BREAK))
-        if self._is_read_in(text):
+        if self._is_read_in(text, is_content=is_content):
             return True
         is_plain = is_json
         if is_escaped or any(mark in text for mark in _MARKS):
             for step in spellings.plain(bytes(text), is_quick=not self._has_escapes):
                 text, is_plain = step, False
-                if self._is_read_in(text):
+                if self._is_read_in(text, is_content=is_content):
                     return True
         is_broken = not is_plain and any(mark in text for mark in _BREAKS)
-        return is_broken and self._known.encoded_is_in(spellings.unbroken(bytes(text)))
+        if not is_broken:
+            return False
+        whole = spellings.unbroken(bytes(text))
+        return self._known.encoded_is_in(whole) or shapes.is_encoded_in(whole)
 
-    def _is_between_breaks(self, data: bytes | bytearray, *, is_json: bool) -> bool:
+    def _is_between_breaks(self, data: bytes | bytearray, *, is_json: bool, is_content: bool) -> bool:
         """Return the same of a text without other escapes than those of line breaks.
 
         Both characters of these are left out wherever they stand, of the secrets as well: that takes half the time of
@@ -84,17 +90,28 @@ class Registry:
         squeezed = data.translate(None, _ESCAPED_BREAK)
         if self._known_between_breaks.is_in(squeezed) or shapes.is_in(squeezed):
             return True
+        if shapes.is_encoded_in(squeezed, is_content=is_content):
+            return True
         if is_json and not any(mark in data for mark in _MARKS):
             return False
-        return self.is_in(b"".join(data.split(_ESCAPED_BREAK)), is_json=is_json)
+        return self.is_in(b"".join(data.split(_ESCAPED_BREAK)), is_json=is_json, is_content=is_content)
 
-    def holds_known(self, data: bytes) -> bool:
-        """Return whether a known secret stands in `data` as it is, in hex or in Base64; quick, whatever the bytes
-        are."""
-        return self._known.is_in(data)
+    def taints(self, data: bytes) -> bool:
+        """Return whether a file, whatever its bytes are, holds a known secret or a private key in any spelling.
 
-    def _is_read_in(self, data: bytes | bytearray) -> bool:
-        return self._known.is_in(data) or shapes.is_in(data)
+        What else looks like a secret is somebody's own text.
+        """
+        if self._known.is_in(data) or shapes.has_key_in(data):
+            return True
+        steps = spellings.plain(data) if spellings.MARK.search(data) else ()
+        if any(self._known.is_in(step) or shapes.has_key_in(step) for step in steps):
+            return True
+        whole = spellings.unbroken(data)
+        return len(whole) < len(data) and (self._known.encoded_is_in(whole) or shapes.has_key_in(whole))
+
+    def _is_read_in(self, data: bytes | bytearray, *, is_content: bool) -> bool:
+        is_there = self._known.is_in(data) or shapes.is_in(data)
+        return is_there or shapes.is_encoded_in(data, is_content=is_content)
 
     def hits(self, data: bytes) -> list[int]:
         """Return where something in `data`, as it is written, may belong to a secret, in order."""
@@ -181,7 +198,9 @@ class Registry:
         before, *behind = lines.split(_CONTENT)
         parts = [text.partition(b'"') for text in behind]
         texts = b'"'.join([before, *[rest for _, _, rest in parts]])
-        return self.is_in(texts, is_json=True) or self.is_in(b'"'.join([part[0] for part in parts]), is_json=True)
+        contents = [content for content, _, _ in parts]
+        is_file = not any(content.startswith(_KEYS) for content in contents)
+        return self.is_in(texts, is_json=True) or self.is_in(b'"'.join(contents), is_json=True, is_content=is_file)
 
     def _changed(self, lines: memoryview, first: int, lengths: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Yield lines that hold a secret, without it, by their number from `first` on."""

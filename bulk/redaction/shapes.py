@@ -25,6 +25,7 @@ _QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
     ),
     (b".", b"", re.compile(rb"\.(?:eyJ|[0-9a-f]{40}(?<=v1\.[0-9a-f]{40}))")),
     (b" ", b" PRIVATE KEY-----", None),
+    (b"+", b"+PRIVATE+KEY-----", None),
     (b" ", b"Basic ", None),
     (b" ", b"earer ", None),
     (b" ", b"BEARER ", None),
@@ -35,22 +36,53 @@ _QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
 """Of each shape a byte that is found most quickly, a text, and what decides; what is empty or None is not asked.
 Each is also found in a text from which the small letter n was left out."""
 
+_ENCODED_PEM = (b"UFJJVkFURSBLRVktLS0tL", b"BSSVZBVEUgS0VZLS0tLS", b"QUklWQVRFIEtFWS0tLS0t")
+_ENCODED = (
+    *_ENCODED_PEM,
+    b"IBAAK",
+    b"IBADANBgkqhkiG9w0BAQEFAASC",
+    b"5052495641544520",
+    b"020100028",
+    b"0101010500048",
+)
+"""What an RSA key has in Base64 and in hex: of its PEM the words before the key, at each of three offsets; of its DER
+(PKCS #1 and #8) the bytes before the modulus."""
+
 _NAMES = (
     rb"(?:[0-9A-Za-z]+[_-])*token|sig|signature|x-amz-(?:signature|credential)|x-goog-(?:signature|credential)"
     rb"|(?:client_)?secret|password|passwd|api_?key"
 )
-_PARTS: tuple[tuple[bytes, re.Pattern[bytes], int], ...] = (
-    (b"_", re.compile(rb"(?:gh[pousr]_[0-9A-Za-z]{10,}|github_pat_[0-9A-Za-z_]{10,})"), 0),
-    (b"=", re.compile(rb"(?:^|[?&;#\s])(?i:" + _NAMES + rb")=([^&#\s\"'<>\\;]+)"), 1),
-    (b".eyJ", re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}"), 0),
-    (b"v1.", re.compile(rb"(?<![0-9A-Za-z])v1\.[0-9a-f]{40}(?![0-9a-f])"), 0),
+_BASE64, _PEM = rb"[0-9A-Za-z+/=_-]", b"|".join(_ENCODED_PEM)
+_KEY_PARTS: tuple[tuple[bytes, re.Pattern[bytes], int], ...] = (
     (
-        b"-----BEGIN ",
+        b"-----BEGIN",
         re.compile(
-            rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+            rb"-----BEGIN[ +][A-Z0-9 +]{0,40}PRIVATE[ +]KEY-----.*?"
+            rb"(?:-----END[ +][A-Z0-9 +]{0,40}PRIVATE[ +]KEY-----|\Z)",
+            re.DOTALL,
         ),
         0,
     ),
+    (b"", re.compile(rb"(?:%s)(?:%s*(?:%s)|%s*)" % (_PEM, _BASE64, _PEM, _BASE64)), 0),
+    (
+        b"MII",
+        re.compile(rb"MII[A-Za-z][0-9A-Za-z+/_-][AQgw]IB(?:AAK[BC]|ADANBgkqhkiG9w0BAQEFAASC)%s*" % _BASE64),
+        0,
+    ),
+    (b"5052495641544520", re.compile(rb"(?i:50524956415445204b45592d2d2d2d2d)[0-9A-Fa-f]*"), 0),
+    (
+        b"3082",
+        re.compile(rb"(?i:3082[0-9a-f]{4}020100(?:028[12]|300d06092a864886f70d01010105000482))[0-9A-Fa-f]*"),
+        0,
+    ),
+)
+"""Private keys: as `_PARTS`."""
+_PARTS: tuple[tuple[bytes, re.Pattern[bytes], int], ...] = (
+    (b"_", re.compile(rb"(?:gh[pousr]_[0-9A-Za-z]{10,}(?:[._-][0-9A-Za-z_-]{8,})*|github_pat_[0-9A-Za-z_]{10,})"), 0),
+    (b"=", re.compile(rb"(?:^|[?&;#\s])(?i:" + _NAMES + rb")=([^&#\s\"'<>\\;]+)"), 1),
+    (b".eyJ", re.compile(rb"eyJ[0-9A-Za-z_-]{6,}\.eyJ[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{8,}"), 0),
+    (b"v1.", re.compile(rb"(?<![0-9A-Za-z])v1\.[0-9a-f]{40}(?![0-9a-f])"), 0),
+    *_KEY_PARTS,
     (
         b"",
         re.compile(rb"(?i:\bbearer)[\s+]+((?=[^\s]{0,200}[0-9]|[0-9A-Za-z._~+/=-]{20})[0-9A-Za-z._~+/=-]{8,})"),
@@ -78,6 +110,22 @@ def is_in(text: bytes | bytearray) -> bool:
     return False
 
 
+def is_encoded_in(text: bytes | bytearray, *, is_content: bool = False) -> bool:
+    """Return whether `text`, which has no breaks of lines any more, may hold a private key in Base64 or hex.
+
+    Args:
+        is_content: it is a file in Base64 that does not begin as a key does: only a PEM is looked for, which takes
+            less time.
+    """
+    return any(words in text for words in (_ENCODED_PEM if is_content else _ENCODED))
+
+
+def has_key_in(text: bytes) -> bool:
+    """Return whether a private key stands in `text`, which is read as it is; never wrong where it says yes."""
+    is_there = is_encoded_in(text) or b"PRIVATE" in text
+    return is_there and any(pattern.search(text) for _, pattern, _ in _KEY_PARTS)
+
+
 def hits(text: bytes) -> Iterator[int]:
     """Yield where `is_in` finds something, in no order."""
     for byte, words, pattern in _QUICK:
@@ -87,6 +135,8 @@ def hits(text: bytes) -> Iterator[int]:
             yield from (found.start() for found in pattern.finditer(text))
         else:
             yield from places(text, words)
+    for words in _ENCODED:
+        yield from places(text, words)
 
 
 def spans(text: bytes) -> Iterator[tuple[int, int]]:

@@ -82,12 +82,12 @@ class AppSigner:
         """
         claims = {"iat": int(now) - EARLY_S, "exp": int(now) + LASTS_S, "iss": self._spec.client_id}
         if self._spec.sign:
-            return Secret(self._by_program(claims))
+            return _secret(self._by_program(claims))
         import jwt  # imported only where a manifest has an App
 
         pem = self._keys[which % len(self._keys)].pem()
         try:
-            return Secret(jwt.encode(claims, pem, algorithm="RS256"))
+            return _secret(jwt.encode(claims, pem, algorithm="RS256"))
         except (ValueError, TypeError, jwt.exceptions.PyJWTError):
             del pem  # no traceback may hold it
             raise self._keys[which % len(self._keys)].missing("it is no RSA key that can be used") from None
@@ -120,6 +120,11 @@ class AppSigner:
         if len(signature) < 128:
             raise program.missing("what the program prints is no RSA signature in Base64")
         return (signed + b"." + _base64(signature)).decode()
+
+
+def _secret(token: str) -> Secret:
+    """Return a JSON web token, of which claims and signature alone are secrets, too; the head is everybody's."""
+    return Secret(token, parts=token.split(".")[1:])
 
 
 def _base64(raw: bytes) -> bytes:

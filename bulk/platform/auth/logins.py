@@ -19,6 +19,8 @@ from bulk.errors import CredentialMissing
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.device_login import Site, refreshed
 from bulk.platform.auth.secrets import Secret
+from bulk.redaction import remember
+from bulk.redaction.known import MASK
 from bulk.storage.private_files import replacing
 
 EARLY_S, EARLY_SHARE = 300.0, 0.1
@@ -27,6 +29,8 @@ EARLY_S, EARLY_SHARE = 300.0, 0.1
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
     """What the file holds. Moments are UTC epoch seconds, by this machine's clock; None: no end is known.
+
+    Its tokens are remembered for `redact`, and not shown by `repr`.
 
     Attributes:
         lasts_s: how long the token lasts in all (seconds).
@@ -39,6 +43,14 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     lasts_s: float = 0.0
     refresh_token: str | None = None
     ca_bundle: str | None = None
+
+    def __post_init__(self) -> None:
+        for token in (self.access_token, self.refresh_token):
+            if token is not None:
+                remember(token)
+
+    def __repr__(self) -> str:
+        return f"Login({MASK})"
 
     @classmethod
     def of(cls, base_url: str, client_id: str, ca_bundle: str | None, told: Mapping[str, Any], now: float) -> "Login":

@@ -5,6 +5,7 @@ written: a platform may echo what it was sent (failures.md rows 62, 63).
 """
 
 import hmac
+from collections.abc import Sequence
 from typing import Never
 
 from bulk.redaction import forget, remember
@@ -15,13 +16,17 @@ class Secret:
     """A text that is never shown: not by `repr`, `str` or `format`, not by copying, pickling or encoding it.
 
     Making one remembers it for `redact`.
+
+    Args:
+        parts: pieces of it that are secrets where they stand alone, as the signature of a JSON web token.
     """
 
-    __slots__ = ("__text",)
+    __slots__ = ("__parts", "__text")
 
-    def __init__(self, text: str) -> None:
-        self.__text = text
-        remember(text)
+    def __init__(self, text: str, *, parts: Sequence[str] = ()) -> None:
+        self.__text, self.__parts = text, tuple(parts)
+        for each in (text, *self.__parts):
+            remember(each)
 
     def reveal(self) -> str:
         """Return the text itself, for the one place that sends it."""
@@ -29,7 +34,8 @@ class Secret:
 
     def forget(self) -> None:
         """Let texts not be searched for it any more: it has ended, and nobody holds it."""
-        forget(self.__text)
+        for each in (self.__text, *self.__parts):
+            forget(each)
 
     def is_same(self, other: "Secret") -> bool:
         """Return whether both hold the same text; takes the same time wherever they differ."""

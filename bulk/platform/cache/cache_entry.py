@@ -10,7 +10,7 @@ from bulk.model import Media
 from bulk.platform.bodies.content_coding import ZLIB
 from bulk.platform.cache.cache_table import Row
 from bulk.platform.classification import http_date
-from bulk.redaction import holds_known, redact_json, shows_secret
+from bulk.redaction import redact_json, shows_secret, taints
 
 _LINES = 6
 """Of a head: ETag, Last-Modified, Content-Type, Link, whose token it was and what is known of it, and for which
@@ -88,13 +88,14 @@ def as_result(head: str, operation: str, text: bytes, raw: bytes) -> str:
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
     """Return the rows as they may be written: JSON has `***` where a secret stands.
 
-    The content of a file is left out where a known secret stands in it as it is; else it is somebody's, and stays.
+    The content of a file is left out where a known secret stands in it, or a private key; else it is somebody's, and
+    stays.
     """
     clean: list[Row] = []
     for row in rows:
         number, key, head, body, used_at = row
         if body[:1] not in (b"{", b"["):
-            if holds_known(body):
+            if taints(body):
                 continue
         elif shows_secret(body):
             raw, body = body, redact_json(body)

@@ -14,6 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from tests.canaries import watched
 from tests.e2e.support.platform import Home, Ran, Served, served
 
 OWNERS = ("org-1", "org-2", "org-3")
@@ -54,7 +55,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture(scope="module")
 def keys() -> list[rsa.RSAPrivateKey]:
     """Two keys."""
-    return [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2)]
+    return [watched(rsa.generate_private_key(public_exponent=65537, key_size=2048)) for _ in range(2)]
 
 
 def private(key: rsa.RSAPrivateKey) -> bytes:

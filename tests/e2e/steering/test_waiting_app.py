@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from tests.canaries import watched
 from tests.e2e.support.platform import Home, Process, wait_for
 from tests.e2e.support.programs import canned
 
@@ -35,7 +36,7 @@ def base_url(log: Path) -> Iterator[str]:
 def home(tmp_path: Path, base_url: str) -> Home:
     """A manifest that reads as an App."""
     home = Home(tmp_path / "home")
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    key = watched(rsa.generate_private_key(public_exponent=65537, key_size=2048))
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     home.write("app.pem", pem).chmod(0o600)
     credentials = {"fleet": {"app": {"client_id": "Iv1.fleet", "private_key": "file:app.pem"}}}

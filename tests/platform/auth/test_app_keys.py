@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from bulk.errors import CredentialMissing
 from bulk.manifest.credential_specs import AppSpec, kind_of, spec_of, text_of
 from bulk.platform.auth.app_keys import AppSigner
+from bulk.redaction import redact
+from bulk.redaction.known import MASK
 
 NOW = 1_800_000_000.7
 
@@ -42,6 +44,16 @@ def test_a_jwt_says_who_and_for_how_long(key, tmp_path: Path) -> None:
         options: Any = {"verify_exp": False, "verify_iat": False}
         claims = jwt.decode(token, key.public_key(), algorithms=["RS256"], options=options)
         assert claims == {"iat": int(NOW) - 60, "exp": int(NOW) + 540, "iss": "Iv1.x"}
+
+
+def test_parts_of_a_jwt_are_secrets_too(key, tmp_path: Path) -> None:
+    """Claims and signature alone are taken out of what is written, until that is forgotten (failures.md row 63)."""
+    signed = AppSigner("app", AppSpec("Iv1.x", ("env:KEY",)), {"KEY": pem_of(key)}, tmp_path).signed(NOW)
+    _, claims, signature = signed.reveal().split(".")
+    for part in (claims, signature, signature.encode().hex(), base64.b64encode(signature.encode()).decode()):
+        assert redact(f"x {part} y") == f"x {MASK} y"
+    signed.forget()
+    assert redact(f"x {signature} y") == f"x {signature} y"
 
 
 @pytest.mark.parametrize(
