@@ -101,13 +101,12 @@ class Registry:
 
         What else looks like a secret is somebody's own text.
         """
-        if self._known.is_in(data) or shapes.has_key_in(data):
+        if self._known.is_in(data) or shapes.has_key_in(data, spellings.unbroken(data)):
             return True
-        steps = spellings.plain(data) if spellings.MARK.search(data) else ()
-        if any(self._known.is_in(step) or shapes.has_key_in(step) for step in steps):
-            return True
-        whole = spellings.unbroken(data)
-        return len(whole) < len(data) and (self._known.encoded_is_in(whole) or shapes.has_key_in(whole))
+        if not spellings.MARK.search(data):
+            return False
+        meant = spellings.meant(data)  # many steps, of which the last one is the plainest
+        return meant != data and (self._known.is_in(meant) or shapes.has_key_in(meant, spellings.unbroken(meant)))
 
     def _is_read_in(self, data: bytes | bytearray, *, is_content: bool) -> bool:
         is_there = self._known.is_in(data) or shapes.is_in(data)

@@ -120,10 +120,10 @@ def is_encoded_in(text: bytes | bytearray, *, is_content: bool = False) -> bool:
     return any(words in text for words in (_ENCODED_PEM if is_content else _ENCODED))
 
 
-def has_key_in(text: bytes) -> bool:
-    """Return whether a private key stands in `text`, which is read as it is; never wrong where it says yes."""
-    is_there = is_encoded_in(text) or b"PRIVATE" in text
-    return is_there and any(pattern.search(text) for _, pattern, _ in _KEY_PARTS)
+def has_key_in(text: bytes, whole: bytes) -> bool:
+    """Return whether a private key stands in `text`, which is read as it is; `whole` is the same without breaks."""
+    is_there = b"PRIVATE" in text or is_encoded_in(whole)
+    return is_there and any(pattern.search(each) for each in (text, whole) for _, pattern, _ in _KEY_PARTS)
 
 
 def hits(text: bytes) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """Private keys, JSON web tokens and long tokens are taken out however they are spelled, known or not."""
 
 import json
+from urllib.parse import quote
 
 import orjson
 import pytest
@@ -34,6 +35,18 @@ def test_a_private_key_is_taken_out(bits: int, way: str) -> None:
         assert not keys_in(bytes(clean), [key])
         assert orjson.loads(clean.splitlines()[0])["job"] == "a"
         assert not keys_in(registry.redact_json(json.dumps(result).encode()), [key]) or spelled in result
+
+
+def test_files_with_a_key_are_not_kept() -> None:
+    """Of a file, whatever its bytes are: a private key in any spelling taints it, and so does a known secret; a public
+    key and what only looks like a secret are somebody's text."""
+    registry, secret = Registry(), "told+to/nobody-4711"
+    registry.add(secret)
+    for spelled in (*spellings_of(KEYS[2048]).values(), secret.encode(), quote(secret, safe="").encode()):
+        assert registry.taints(b"\xff before " + spelled + b" behind \x00")
+    pem = KEYS[2048].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    for text in (pem, b"export TOKEN=ghp_" + b"a1B2" * 9, b"100% of &amp; PRIVATE things"):
+        assert not registry.taints(text)
 
 
 def test_every_spelling_has_pieces_that_are_searched_for() -> None:
