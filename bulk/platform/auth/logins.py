@@ -23,6 +23,9 @@ from bulk.redaction import remember
 from bulk.redaction.known import MASK
 from bulk.storage.private_files import replacing
 
+TURN_S, LOOK_S = 60.0, 0.05
+"""Longest wait for another process that refreshes, which takes it half of that at most, and how often it is looked
+(seconds)."""
 EARLY_S, EARLY_SHARE = 300.0, 0.1
 """A token is refreshed so long before its end (seconds), or by this share of its life: the smaller."""
 
@@ -106,7 +109,7 @@ class LoginCredential(Credential):
         """Return the token, refreshed where it ends soon or was given before."""
         login = self._read()
         if login.access_token == self._given or self._ends_soon(login):
-            login = self._refreshed(login.access_token)
+            login = self._refreshed(login.access_token, stop or threading.Event())
         self._given, self.ends_at = login.access_token, login.ends_at
         return login.access_token.encode()
 
@@ -129,11 +132,12 @@ class LoginCredential(Credential):
                 f"there is no login {self._login!r} on this machine; run: bulk login {self._login} --client-id ID"
             ) from None
 
-    def _refreshed(self, known: str) -> Login:
+    def _refreshed(self, known: str, stop: threading.Event) -> Login:
         """Return the login with another token than the one that is `known`; whoever is first refreshes it."""
-        lock = os.open(self._folder / f"{self._login}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = self._folder / f"{self._login}.lock"
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._wait_turn(lock, path, stop)
             login = self._read()
             if login.access_token != known and not self._ends_soon(login):
                 return login
@@ -150,3 +154,17 @@ class LoginCredential(Credential):
             return login
         finally:
             os.close(lock)
+
+    def _wait_turn(self, lock: int, path: Path, stop: threading.Event) -> None:
+        """Lock a file that is open: of many processes one at a time refreshes, and one that stands still holds up the
+        others for `TURN_S` only."""
+        until = self._now.monotonic() + TURN_S
+        while True:
+            try:
+                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self._now.monotonic() >= until or stop.wait(LOOK_S):
+                    raise self.missing(
+                        f"another process has been refreshing the login {self._login!r} for {TURN_S:g} s: end the one "
+                        f"that holds {path}, then run the same command again"
+                    ) from None
