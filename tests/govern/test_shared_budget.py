@@ -166,6 +166,28 @@ def test_of_a_worker_that_was_taken_for_dead_nothing_is_taken_back() -> None:
     assert row.bucket.available == 100 - lent - again.tokens
 
 
+def test_a_window_of_which_nobody_said_that_anything_was_spent_is_followed_by_another() -> None:
+    """Where windows begin with their first request, `/rate_limit` names an end that moves on. A worker that was asked
+    last before it spent, and was killed, leaves such a word behind: the next full one opens a window, unless something
+    is still under way that may be in it."""
+    row = SharedBucket(Bucket(40, 40, 1_003.0, 3.0), 1_000.0)
+
+    def told(now: float, reset: int) -> None:
+        row.told(40, 40, reset, row.bucket.mark, now, now, lambda _: 0)
+
+    row.lease(1, wish(), 1_000.0, 1_000.0, 0.0)
+    row.lease(1, wish(0), 1_001.0, 1_001.0, 1.0)
+    told(1_003.5, 1_006)
+    lent = row.lease(1, wish(), 1_003.6, 1_003.6, 3.6)
+    assert lent.tokens > 0
+    told(1_010.0, 1_013)
+    assert row.lease(2, wish(), 1_010.0, 1_010.0, 10.0).tokens == 0
+    row.lease(1, wish(0), 1_010.1, 1_010.1, 10.1)
+    told(1_012.0, 1_015)
+    assert row.lease(2, wish(), 1_012.0, 1_012.0, 12.0).tokens > 0
+    assert row.bucket.available <= 40 - row.bucket.in_flight
+
+
 def test_slots_lie_one_behind_the_other() -> None:
     """An even pace is one time line: two workers get slots that follow each other, none too far ahead."""
     row, slots = shared(1_000, 1_000), []

@@ -206,6 +206,10 @@ class SharedBucket:
             return
         named = float(reset) if now - PAST_MOST_S < reset < late + WINDOW_MOST_S else None
         bucket = self.bucket
+        if now >= bucket.reset_at and remaining >= limit and bucket.overlap(mark) == 0:
+            # Nothing that was sent is in the window that it speaks of. What it said before, of a window that had not
+            # begun, is no reason to doubt that: there are no probes here that could decide, and workers would wait on.
+            bucket.asked.forget()
         if bucket.observe(limit, remaining, named, bucket.overlap(mark), now, late=late, is_asked=True):
             self.next_slot = now
         bucket.reserve = reserve(bucket.limit)
