@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 # twice the two cores that the times of the tests are for: most of what they take is waiting for processes
-WORKERS ?= 4
+WORKERS ?= 5
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -96,7 +96,7 @@ compiled-test: build/compiled/.ready
 	tar -cf - --exclude './.*' --exclude ./build --exclude ./runs --exclude __pycache__ . .ci .github .gitignore .dockerignore | tar -xf - -C build/tested
 	cd build/compiled && find . -name '*.so' | tar -cf - -T - | tar -xf - -C ../tested
 	cd build/tested && ../../$(BIN)/python -c 'from bulk.govern import governor; assert governor.__file__.endswith(".so")'
-	cd build/tested && ../../$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m 'not soak and not browser and not interpreted'
+	cd build/tested && ../../$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m 'not soak and not browser and not interpreted'
 
 # All of it at least 95%, branches counted; the pure core 100%.
 coverage: $(VENV)/.development

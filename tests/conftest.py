@@ -38,7 +38,12 @@ LONG = tuple(
         "simulation/effects/test_lost_answers",
         "simulation/limits/test_limits",
         "simulation/test_endings",
+        "simulation/test_cancellation",
         "simulation/storms/test_machine",
+        "hostile/test_table",
+        "hostile/test_budgets",
+        "test_project",
+        "test_building",
         "docs/test_examples_run",
         "docs/test_how_to",
         "crash/test_kills",
@@ -46,11 +51,24 @@ LONG = tuple(
         "cluster/test_two_workers",
         "audit/test_broken_off",
         "audit/test_nights",
+        "e2e/limits/test_budgets",
+        "e2e/limits/test_limits",
         "e2e/limits/test_scheduling",
         "e2e/steering/test_steering",
+        "e2e/trouble/test_first_contact",
+        "e2e/trouble/test_surroundings",
+        "e2e/test_commands",
+        "e2e/test_large_results",
+        "engine/library/test_synchronous",
+        "serve/test_steering",
     )
 )
 """What takes a quarter of a minute and more would keep one worker busy at the end, with nothing left for the others."""
+WAITING = tuple(
+    f"tests/{name}/"
+    for name in ("audit", "cluster", "control", "crash", "docs", "e2e", "engine/library", "serve", "store")
+)
+"""Where processes are waited for; all other tests are work for a processor."""
 
 
 SOAK_S = 600
@@ -58,11 +76,20 @@ SOAK_S = 600
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first; soaks have their time."""
+    """Those that wait beside those that work, and the long ones of both first; soaks have their time."""
     for item in items:
         if item.get_closest_marker("soak") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SOAK_S))
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    places: dict[str, float] = {}
+    for waits in (True, False):
+        files = dict.fromkeys(file for file in map(_file_of, items) if file.startswith(WAITING) == waits)
+        for place, file in enumerate(sorted(files, key=lambda file: file not in LONG)):
+            places[file] = (place + 0.5) / len(files)
+    items.sort(key=lambda item: places[_file_of(item)])
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 def pytest_configure(config: pytest.Config) -> None:

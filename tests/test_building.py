@@ -85,6 +85,17 @@ def test_a_wheel_has_extension_modules_where_a_compiler_works(small: Path, tmp_p
     assert compiled == (set() if hatch_build.fault_of_the_compiler() else {"bulk/one", "bulk_jobs/two"})
 
 
+def test_what_an_extra_brings_need_not_be_there(small: Path, tmp_path: Path) -> None:
+    """A module that imports later what is not installed is compiled all the same."""
+    with (small / "bulk" / "one.py").open("a") as module:
+        module.write("def later() -> object:\n    import never_installed\n\n    return never_installed\n")
+    done = build(small, tmp_path / "made", BULK_COMPILE="")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "made").iterdir()
+    compiled = any(name.startswith("bulk/one.") and name.endswith(".so") for name in contents(wheel))
+    assert compiled == (hatch_build.fault_of_the_compiler() is None), done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("broken", "environ"),
     [
