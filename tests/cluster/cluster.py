@@ -31,6 +31,19 @@ class Cluster:
         self.workers.append(started)
         return started
 
+    def holder(self, kind: str = "%") -> Process:
+        """The worker that holds a shard, of that kind."""
+        import psycopg
+
+        query = """
+            SELECT w.name FROM bulk.shard s JOIN bulk.worker w ON w.id = s.owner
+            WHERE NOT s.done AND s.kind LIKE %s ORDER BY s.no LIMIT 1"""
+        with psycopg.connect(self.store) as connection:
+            row = connection.execute(query, (kind,)).fetchone()
+        assert row is not None, "nobody holds one"
+        (found,) = [worker for worker in self.workers if row[0].endswith(f"-{worker.pid}")]
+        return found
+
     def effects(self) -> int:
         """How many the journal has (count)."""
         return sum(line["effect"] is not None for line in self.sandbox.journal())

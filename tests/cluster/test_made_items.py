@@ -41,25 +41,14 @@ def manifest(made: Cluster, reads: int, **more: Any) -> None:
     made.home.manifest(made.sandbox.base_url, jobs, limits={"settle": "1s", "concurrency": 8, "request_timeout": "2s"})
 
 
-def worker_of_the_writes(store: str) -> int:
-    """The process that holds the shard of the items that write."""
-    with psycopg.connect(store) as connection:
-        query = "SELECT w.name FROM bulk.shard s JOIN bulk.worker w ON w.id = s.owner WHERE s.kind = 'make' LIMIT 1"
-        row = connection.execute(query).fetchone()
-    assert row is not None
-    return int(row[0].rpartition("-")[2])
-
-
 @pytest.mark.timeout(150)
 def test_who_takes_over_makes_the_same_items(store_text: str, tmp_path: Path) -> None:
     """The worker that writes them is killed: every item ends once, with its effect, and what comes after has them."""
     with cluster(store_text, tmp_path, FLEET, *FAULTS) as made:
-        manifest(made, 60)
+        manifest(made, 40)
         with made.home.running(*run_arguments(store_text)) as waiting:
-            made.wait_for_effects(20)
-            victim = worker_of_the_writes(store_text)
-            (worker,) = [each for each in made.workers if each.pid == victim]
-            worker.kill()
+            made.wait_for_effects(10)
+            made.holder("make").kill()
             out, err = waiting.communicate(timeout=90.0)
             assert waiting.returncode == 0, out + err
         with psycopg.connect(store_text) as connection:
@@ -67,12 +56,12 @@ def test_who_takes_over_makes_the_same_items(store_text: str, tmp_path: Path) ->
             assert connection.execute(taken_over).fetchone() == (2,)
         results = made.home.results("run")
         assert Counter((line["job"], line["index"]) for line in results) == Counter(
-            (job, index) for job in ("readmes", "files", "kept") for index in range(60)
+            (job, index) for job in ("readmes", "files", "kept") for index in range(40)
         )
         paths = {line["index"]: line["item"]["path"] for line in results if line["job"] == "files"}
-        assert paths == {index: f"made/{index}.txt" for index in range(60)}
-        assert len(effects(made.sandbox.journal())) == 60
-        assert [job["items"] for job in made.home.report("run")["jobs"]] == [60, 60, 60]
+        assert paths == {index: f"made/{index}.txt" for index in range(40)}
+        assert len(effects(made.sandbox.journal())) == 40
+        assert [job["items"] for job in made.home.report("run")["jobs"]] == [40, 40, 40]
 
 
 def put_file(made: Cluster, repo: str, path: str) -> None:

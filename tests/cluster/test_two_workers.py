@@ -30,17 +30,6 @@ def judged(made: Cluster, waiting: Process) -> None:
 
 
 @pytest.mark.timeout(150)
-def test_a_worker_that_is_killed_loses_nothing(store_text: str, tmp_path: Path) -> None:
-    """One of two is killed with writes under way: the other takes over, and every effect happens once."""
-    with cluster(store_text, tmp_path, WORK, *FAULTS) as made:
-        with made.home.running(*run_arguments(store_text)) as waiting:
-            made.wait_for_effects(40)
-            made.workers[0].kill()
-            judged(made, waiting)
-        assert made.workers[1].poll() is None
-
-
-@pytest.mark.timeout(150)
 def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_path: Path) -> None:
     """After `bulk pause` nothing is sent; a worker that is told to end gives back what it has; the other goes on."""
     with cluster(store_text, tmp_path, WORK, *FAULTS) as made:
