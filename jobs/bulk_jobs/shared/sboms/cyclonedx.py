@@ -3,9 +3,8 @@
 Source: the CycloneDX specification, 1.2 to 1.7. Only what a snapshot needs is decoded; the rest is passed over.
 """
 
-import io
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from xml.parsers import expat
 
 import msgspec
 
@@ -14,6 +13,8 @@ from bulk_jobs.shared.sboms.decoding import decode
 
 NAMESPACE = "http://cyclonedx.org/schema/bom/"
 _NOT_AT_RUN_TIME = ("optional", "excluded")
+_TEXTS = frozenset({"name", "purl", "scope"})
+_DOCTYPE = "has a document type declaration, which is refused"
 
 
 class _Component(msgspec.Struct, rename={"bom_ref": "bom-ref"}):
@@ -75,57 +76,78 @@ def read_xml(data: bytes) -> Bill:
     Raises:
         BillFlaw: it is not well-formed, or no CycloneDX.
     """
-    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        raise BillFlaw("has a document type declaration, which is refused")
     try:
         return _Xml().read(data)
-    except ElementTree.ParseError as error:
+    except expat.ExpatError as error:
         raise BillFlaw(f"is no XML that can be read: {error}") from None
 
 
 class _Xml:
-    """One pass over the elements; each is dropped as soon as it has ended."""
+    """One pass over the elements, of which nothing is kept but what a snapshot needs."""
 
     def __init__(self) -> None:
         self._bill = Bill()
         self._open: list[str] = []
+        self._components: list[dict[str, str]] = []  # those that are open
+        self._reference, self._children = "", list[str]()  # of the dependency that is open
+        self._field, self._said = "", list[str]()  # the text that is wanted now, and all text since the last start
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._said.append
+        self._parser.StartDoctypeDeclHandler = _refuse
 
     def read(self, data: bytes) -> Bill:
         """Return the bill."""
-        for event, element in ElementTree.iterparse(io.BytesIO(data), ("start", "end")):
-            name = _local(element.tag)
-            if event == "start":
-                if not self._open and (name != "bom" or not element.tag.startswith("{" + NAMESPACE)):
-                    raise BillFlaw(f"is XML, and no CycloneDX: its first element is {name[:60]}")
-                self._open.append(name)
-                continue
-            self._open.pop()
-            self._end(name, element)
+        self._parser.Parse(data, True)
         return self._bill
 
-    def _end(self, name: str, element: ElementTree.Element) -> None:
-        bill, inside = self._bill, self._open
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        name, inside = tag.rpartition(" ")[2], self._open
+        if not inside and (name != "bom" or not tag.startswith(NAMESPACE)):
+            raise BillFlaw(f"is XML, and no CycloneDX: its first element is {name[:60]}")
+        self._field = ""  # text behind an element within is none of its own
+        self._said.clear()
         if name == "component":
-            if inside[-2:] == ["bom", "metadata"]:
-                bill.name = _text(element, "name")
-                bill.roots = [element.get("bom-ref", "") or _text(element, "purl")]
-            elif inside[-1] == "components" and "tools" not in inside:
-                is_development = _text(element, "scope") in _NOT_AT_RUN_TIME
-                bill.add(element.get("bom-ref", ""), _text(element, "purl"), is_development=is_development)
-            element.clear()
+            self._components.append({"bom-ref": attributes.get("bom-ref", "")})
+        elif name in _TEXTS and inside[-1] == "component":
+            if name not in self._components[-1]:  # the first one counts
+                self._components[-1][name] = ""
+                self._field = name
+        elif name == "dependency":
+            if inside[-1] == "dependencies":
+                self._reference, self._children = attributes.get("ref", ""), []
+            elif inside[-2:] == ["dependencies", "dependency"]:
+                self._children.append(attributes.get("ref", ""))
         elif name == "timestamp" and inside == ["bom", "metadata"]:
-            bill.created = (element.text or "").strip()
+            self._field = name
+        inside.append(name)
+
+    def _end(self, _tag: str) -> None:
+        inside = self._open
+        name = inside.pop()
+        if self._field:
+            text = "".join(self._said).strip()
+            if name == "timestamp":
+                self._bill.created = text
+            else:
+                self._components[-1][name] = text
+            self._field = ""
+        elif name == "component":
+            self._take(self._components.pop())
         elif name == "dependency" and inside[-1] == "dependencies":
-            children = [child.get("ref", "") for child in element if _local(child.tag) == "dependency"]
-            bill.link(element.get("ref", ""), children)
-            element.clear()
-        elif name in ("services", "vulnerabilities", "properties", "externalReferences", "licenses", "hashes"):
-            element.clear()
+            self._bill.link(self._reference, self._children)
+
+    def _take(self, found: Mapping[str, str]) -> None:
+        bill, inside = self._bill, self._open
+        if inside[-2:] == ["bom", "metadata"]:
+            bill.name = found.get("name", "")
+            bill.roots = [found["bom-ref"] or found.get("purl", "")]
+        elif inside[-1] == "components" and "tools" not in inside:
+            is_development = found.get("scope", "") in _NOT_AT_RUN_TIME
+            bill.add(found["bom-ref"], found.get("purl", ""), is_development=is_development)
 
 
-def _text(element: ElementTree.Element, name: str) -> str:
-    return next((child.text or "" for child in element if _local(child.tag) == name), "").strip()
-
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
+def _refuse(*_: object) -> None:
+    raise BillFlaw(_DOCTYPE)

@@ -64,6 +64,7 @@ def test_compressed_files_are_told_by_their_content():
         (b'{"@context": "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}', "is SPDX 3"),
         (b"<project/>", "no CycloneDX: its first element is project"),
         (b"<!DOCTYPE x [<!ENTITY a 'b'>]><bom/>", "document type declaration"),
+        ("<!DOCTYPE x [<!ENTITY a 'b'>]><bom/>".encode("utf-16-le"), "document type declaration"),
         (b"<bom xmlns='http://cyclonedx.org/schema/bom/1.5'>", "no XML that can be read"),
     ],
 )
