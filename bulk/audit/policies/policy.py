@@ -64,7 +64,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def said(self, row: Mapping[str, Any]) -> str:
         """Return what is said of a row."""
         values = {name: _text(row.get(name)) for name in _columns_of(self.message)}
-        text = string.Formatter().vformat(self.message, (), values)
+        text = self.message.format_map(values)
         return text if len(text) <= MOST_MESSAGE else f"{text[: MOST_MESSAGE - 1]}…"
 
 
