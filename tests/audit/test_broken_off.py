@@ -129,6 +129,7 @@ def test_a_night_that_breaks_off_loses_nothing(nights):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)  # 226 to more than 600 s where others want the cores; each command in it has its own end
 def test_twenty_nights_that_break_off_at_each_step(nights):
     """The same, twenty times, each step in a night of its own as well; killed when it counts, a night stays untold."""
     for history in ("audits/files", "audits/twin"):
