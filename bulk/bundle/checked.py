@@ -156,8 +156,13 @@ def index_name(job: Job) -> str:
 
 
 def needs_index(manifest: Manifest) -> bool:
-    """Return whether there is an `index.db`: of items that write, and of files that items name."""
-    return any(not job.operation.is_read or file_fields(job.operation) for job in manifest.jobs)
+    """Return whether there is an `index.db`: of items that write or wait, and of files that items name."""
+    return any(is_indexed(job) or file_fields(job.operation) for job in manifest.jobs)
+
+
+def is_indexed(job: Job) -> bool:
+    """Return whether each item of `job` can be found again by itself: it shares a lane, or waits for others."""
+    return not job.operation.is_read or bool(job.by_key)
 
 
 def changed(path: Path | None) -> RunDirectoryError:

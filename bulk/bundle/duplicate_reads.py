@@ -39,10 +39,10 @@ def has_copies(job: Job) -> bool:
     """Return whether equal items of that job are sent once.
 
     Not where each has a file to be saved: two such items differ in nothing but the id that names the file, which says
-    that each is wanted.
+    that each is wanted. Nor where each waits for items of its own.
     """
     operation = job.operation
-    return operation.is_read and not operation.is_momentary and job.save is None
+    return operation.is_read and not operation.is_momentary and job.save is None and not job.by_key
 
 
 class DuplicateFinder:

@@ -8,6 +8,7 @@ Items that a later one supersedes leave their lane.
 import hashlib
 import os
 import sqlite3
+from array import array
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,8 @@ SCHEMA = Path(__file__).with_name("index.sql").read_text(encoding="utf-8")
 
 SUPERSEDED = -1
 """The lane of items that are not sent, because a later one takes their place: no hash is negative."""
+UNLANED = -2
+"""The lane of reads: they are in the index to be found again, and in none of its lanes."""
 
 _MOST_63 = 2**63 - 1
 _BATCH_ROWS = 5_000
@@ -116,6 +119,7 @@ class IndexBuilder:
         self._sequence = 0
         self._seen: set[int] = set()
         self._salt = os.urandom(16)
+        self._are_lanes_found = False
 
     def __enter__(self) -> "IndexBuilder":
         return self
@@ -130,7 +134,9 @@ class IndexBuilder:
         names = () if operation.is_read else operation.lanes(item)
         lanes = [lane_key(operation.resource, name) for name in names]
         self._sequence += 1
-        if not lanes:
+        if job.by_key and operation.is_read:
+            lanes = [UNLANED]
+        elif not lanes:
             lanes = [hash_63(b"#%d:%d" % (job.number, number))]
         elif len(lanes) > 1:
             self._join(lanes)
@@ -168,6 +174,11 @@ class IndexBuilder:
             self._database.execute("DELETE FROM entries WHERE item = ?", (item,))
             self.add_flaw(item, message, given(*place))
 
+    def add_links(self, edge: int, *arrays: "array[int]") -> None:
+        """What waits for what, of the need by key with that number; see `links.Links`."""
+        self._are_lanes_found = True
+        self._database.execute("INSERT INTO links VALUES (?, ?, ?, ?)", (edge, *arrays))
+
     def add_files(self, digests: dict[str, bytes]) -> None:
         """Files that items name: SHA-256 by name."""
         self._database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?)", digests.items())
@@ -178,7 +189,7 @@ class IndexBuilder:
         query = """
             SELECT entries.job, count(*), firsts.job, firsts.item, min(entries.sequence), entries.item
             FROM (SELECT payload, min(sequence) AS sequence, job, item FROM entries
-                  GROUP BY payload HAVING count(*) > 1) AS firsts
+                  WHERE lane >= 0 GROUP BY payload HAVING count(*) > 1) AS firsts
             JOIN entries ON entries.payload = firsts.payload AND entries.sequence > firsts.sequence
             GROUP BY entries.job"""
         return {
@@ -209,9 +220,8 @@ class IndexBuilder:
         database.execute(
             "INSERT INTO lanes (lane, label, job, items) SELECT lane, label, job, items FROM "
             "(SELECT lane, label, job, count(*) AS items, min(sequence) AS first FROM entries "
-            "WHERE lane != ? GROUP BY lane) "
-            "ORDER BY job, items DESC, first",
-            (SUPERSEDED,),
+            "WHERE lane >= 0 GROUP BY lane) "
+            "ORDER BY job, items DESC, first"
         )
         lanes = {
             job: JobCounts(number, (label, items))
@@ -219,6 +229,8 @@ class IndexBuilder:
                 "SELECT job, count(*), min(rank), label, items FROM lanes GROUP BY job"
             )
         }
+        if self._are_lanes_found:  # from their items
+            database.execute("CREATE INDEX lanes_by_key ON lanes (lane)")
         database.execute("COMMIT")
         database.close()
         self._part.replace(self._path)

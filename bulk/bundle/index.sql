@@ -1,9 +1,9 @@
--- The index of items that write. Built in one go while they are checked, then only read; rebuilt rather than repaired.
+-- The index of items that write, and of reads that wait for items of other jobs. Built in one go while they are checked, then only read; rebuilt rather than repaired.
 
 -- One row for each item, in running order over all jobs: `sequence` is the order within a lane.
 CREATE TABLE entries (
     sequence INTEGER PRIMARY KEY,
-    lane INTEGER NOT NULL,      -- 63 bits of a hash of resource:folded name
+    lane INTEGER NOT NULL,      -- 63 bits of a hash of resource:folded name; below 0: it is in none
     job INTEGER NOT NULL,       -- number of the job
     item INTEGER NOT NULL,      -- index of the item within its job, from 0
     at INTEGER NOT NULL,        -- offset of its JSON in the source or the spool (bytes); not used for inline items
@@ -29,3 +29,6 @@ CREATE TABLE files (name TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID;
 
 -- Items of a job whose items are made while the run goes on, that can't be used, why, and what was made (JSON).
 CREATE TABLE flaws (item INTEGER PRIMARY KEY, message TEXT NOT NULL, given TEXT NOT NULL);
+
+-- What items wait for, for each need by key in running order: arrays of 4 bytes, see `links.py`.
+CREATE TABLE links (edge INTEGER PRIMARY KEY, key_of BLOB NOT NULL, starts BLOB NOT NULL, items BLOB NOT NULL);

@@ -5,14 +5,14 @@ A source that is no longer what was checked stops the run; it is never read as s
 """
 
 import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from bulk.bundle.checked import Checked, changed, refuse_change, source_path
+from bulk.bundle.checked import Checked, changed, is_indexed, refuse_change, source_path
 from bulk.bundle.index import INDEX, SCHEMA, SUPERSEDED, opened
 from bulk.bundle.reread import Files, Places
 from bulk.errors import RunDirectoryError
@@ -151,6 +151,7 @@ class LaneIndex:
         self._is_whole = name == INDEX
         self._first_ranks = self._ranks()
         self._short: dict[int, list[_Row]] = {}
+        self._firsts: dict[int, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -242,6 +243,30 @@ class LaneIndex:
     def entry(self, job: int, item: int, at: int, size: int) -> Entry:
         """Return the entry that `in_order` found."""
         return self._places.of(job).entry(item, at, size)
+
+    def found(self, job: int, indexes: Sequence[int]) -> list[Entry]:
+        """Return these items of the job with that number, which is indexed, in their order; `Raises` as `entries`."""
+        query = (
+            f"SELECT item, at, size FROM entries WHERE sequence IN ({self._sequences(job, indexes)}) ORDER BY sequence"
+        )
+        place = self._places.of(job)
+        return [place.entry(*row) for row in self._database.execute(query).fetchall()]
+
+    def lanes_of(self, job: int, indexes: Sequence[int]) -> list[Lane]:
+        """Return the lanes in which these items of the job are; the index was made for that, see `add_links`."""
+        query = f"""
+            SELECT lane, label, items FROM lanes WHERE lane IN
+            (SELECT lane FROM entries WHERE sequence IN ({self._sequences(job, indexes)}))"""
+        return [Lane(*row) for row in self._database.execute(query)]
+
+    def _sequences(self, job: int, indexes: Sequence[int]) -> str:
+        """Return the sequence numbers of items: jobs stand there one behind the other."""
+        if job not in self._firsts:
+            pairs = zip(self._checked.manifest.jobs[:job], self._checked.jobs, strict=False)
+            before = [check.items for other, check in pairs if is_indexed(other) and other.derivation is None]
+            self._firsts[job] = 1 + sum(before)
+        first = self._firsts[job]
+        return ",".join([str(first + index) for index in indexes])
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
         """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""

@@ -22,6 +22,7 @@ from bulk.bundle.checked import (
     Marks,
     SourceCheck,
     digest_over,
+    is_indexed,
     keep,
     needs_index,
     source_path,
@@ -34,6 +35,7 @@ from bulk.capabilities import Combinable, secret_fields
 from bulk.check import request_savings
 from bulk.check.conflicts import ConflictFinder, Spot, conflicts, decides, notes_on_names, told
 from bulk.check.empty_files import no_items
+from bulk.check.item_keys import KeyFinder, Unmatched
 from bulk.check.repeated_ids import IdFinder
 from bulk.check.saved_names import SavedPaths, same_file
 from bulk.errors import RunDirectoryError, RunStopped
@@ -103,6 +105,7 @@ class _Checking:
         self.saved = stack.enter_context(SavedPaths())
         self.crossings = stack.enter_context(ConflictFinder())
         self.copies = stack.enter_context(DuplicatesBuilder(workspace))
+        self.keys = stack.enter_context(KeyFinder(manifest.jobs, manifest.limit))
 
     def run(self) -> Checked:
         jobs = self.manifest.jobs
@@ -110,6 +113,9 @@ class _Checking:
         found = tuple(_JobChecking(self, job).run() for job in jobs)
         self._progress(self._items)
         self._note_collisions()
+        self.flaws.raise_if_any()
+        for links in self.keys.links(found, self._note_unmatched):
+            self.index.add_links(links.edge.number, links.key_of, links.starts, links.items)
         self.flaws.raise_if_any()
         self._note_conflicts(Checked(self.manifest, found, (), ""))
         self.flaws.raise_if_any()
@@ -136,6 +142,13 @@ class _Checking:
         if self._items - self._told >= _TELL_ITEMS or self._batches >= _TELL_BATCHES:
             self._told, self._batches = self._items, 0
             self._progress(self._items)
+
+    def _note_unmatched(self, found: Unmatched) -> None:
+        if self.flaws.is_full:
+            self.flaws.count_only()
+        else:
+            place = _place(self.manifest, self.manifest.jobs[found.edge.waiting])
+            self.flaws.add(place, found.line, found.field, found.message)
 
     def _note_collisions(self) -> None:
         jobs = self.manifest.jobs
@@ -179,7 +192,7 @@ class _JobChecking:
         self._count = 0
         self._files = file_check_of(whole.manifest.path.parent, job.operation)
         self._template = save_template.Template(job.save, job.operation) if job.save is not None else None
-        self._decides = decides(job)
+        self._decides, self._has_keys = decides(job), whole.keys.takes(job)
         self._copies: DuplicateFinder | None = None
         self._ids: IdFinder | None = None
         self._spool: BinaryIO | None = None
@@ -217,7 +230,7 @@ class _JobChecking:
             keep_stdin(self._whole.stdin, path)
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(ItemsFile(path, self._operation, defaults=job.defaults))
-            if not self._operation.is_read and not file.is_plain:
+            if is_indexed(job) and not file.is_plain:
                 self._spool = stack.enter_context(replacing(spool_path(job, workspace)))
             marks = Marks() if file.is_plain else None
             self._check_rows(file.rows(), marks)
@@ -252,7 +265,7 @@ class _JobChecking:
         """The loop that every item goes through: what most items don't need is not in it."""
         operation, from_json, limit = self._operation, self._reader.from_json, self._whole.manifest.limit
         check = operation.check if type(operation).check is not Operation.check else None
-        has_more = self._files is not None or self._template is not None or not operation.is_read
+        has_more = self._files is not None or self._template is not None or is_indexed(self._job) or self._has_keys
         compare = self._copies.add if self._copies is not None else None
         ids = self._ids
         assert ids is not None, "run makes one"
@@ -314,7 +327,10 @@ class _JobChecking:
                 whole.saved.add(self._template.fill(item), self._job.number, count, line)
             except save_template.SaveFlaw as error:
                 self._refuse(line, data, [ItemFlaw(error.field, str(error))])
-        if not self._operation.is_read and not len(self._flaws):
+        if self._has_keys:
+            for field, message in whole.keys.add(self._job, item, count, line):
+                self._refuse(line, data, [ItemFlaw(field, message)])
+        if is_indexed(self._job) and not len(self._flaws):
             self._index(item, count, line, offset, len(data) if isinstance(data, bytes) else 0)
 
     def _index(self, item: Item, count: int, line: int, offset: int, size: int) -> None:

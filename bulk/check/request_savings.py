@@ -9,6 +9,7 @@ import msgspec
 
 from bulk.bundle.checked import JobCheck
 from bulk.bundle.index import JobCounts, Repeats
+from bulk.bundle.links import keyed_jobs
 from bulk.capabilities import keeps_only_last
 from bulk.manifest.manifest import Job
 
@@ -17,11 +18,13 @@ def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
     """Jobs of which only the last item of a lane is sent, and a number that is the same for those that count as one:
 
     they run or are skipped together, with one credential, so that the last item is sent whenever the others would be.
+    Where items wait for single ones, each is sent: the last one of a lane may wait for something else.
     """
+    keyed = keyed_jobs(jobs)
     numbers: dict[tuple[object, ...], int] = {}
     kept: dict[int, int] = {}
     for job in jobs:
-        if keeps_only_last(job.operation):
+        if keeps_only_last(job.operation) and job.name not in keyed:
             together = (job.operation.name, job.credential, job.needs_policy, *sorted(job.needs))
             kept[job.number] = numbers.setdefault(together, len(numbers))
     return kept

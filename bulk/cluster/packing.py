@@ -60,6 +60,8 @@ def _why_not(job: Job) -> str:
     also = job.derivation.also if job.derivation is not None else ()
     if any(any(paths_of(named[field], also)) for field in file_fields(job.operation) if field in named):
         return "which files its items name is known only when they are made, so that no worker would have them"
+    if job.by_key:
+        return "needs by key hold within one process; need whole jobs (needs: [JOB])"
     if job.save is not None:
         return "what is saved would lie on many machines"
     if isinstance(job.operation, HoldsSecrets):

@@ -19,9 +19,10 @@ from anyio.abc import TaskGroup
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
-from bulk.engine.credentials.app_routes import AppRoutes, open_plain, scheduler_for
+from bulk.engine.credentials.app_routes import AppRoutes, open_plain
 from bulk.engine.engine_room import EngineRoom
 from bulk.engine.migrations.gates import wait_for_gate
+from bulk.engine.run_scheduler import scheduler_of
 from bulk.engine.status.snapshot import Snapshot
 from bulk.engine.status.warnings import FailureWarnings
 from bulk.engine.stops import ApiDoubt, TimeLimit, exceeded
@@ -90,17 +91,7 @@ class Run:
         self._is_complete = False
         self._resume_state, self._progress = resume_state, resume_state.progress
         self._streams = JobStreams(checked, workspace)
-        self.scheduler = scheduler_for(credentials)(
-            manifest.jobs,
-            self._progress,
-            self._streams.offered,
-            self._streams.index,
-            limits.concurrency,
-            surroundings.board,
-        )
-        for number, check in enumerate(checked.jobs):
-            if check.copies and not self.scheduler.board.is_shared:  # of a shared run, each is sent
-                self._progress[number].set_copies(self._streams.copies[number].bits(number, check.items))
+        self.scheduler = scheduler_of(checked, resume_state, self._streams, credentials, surroundings.board)
         room = self._room = EngineRoom(
             manifest.platform, limits, surroundings, workspace, partial(work_left, self.scheduler), self.stop
         )

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import orjson
 
 from bulk.bundle.checked import Checked
+from bulk.bundle.links import edges_of
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations, names_made
 from bulk.execute.writes.recent_writes import RecentWrites
@@ -35,6 +36,7 @@ class ResumeState:
         late_writes: what was sent twice, and may still arrive.
         recent_writes: what was changed last, which a copy of the platform may not show yet.
         recent_creations: what was created last, likewise.
+        unsuccessful: items that ended without success, by the number of their job: of jobs that are needed by key.
     """
 
     progress: Sequence[JobProgress]
@@ -42,6 +44,7 @@ class ResumeState:
     late_writes: LateWrites
     recent_writes: RecentWrites
     recent_creations: RecentCreations
+    unsuccessful: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def without_comparing(self) -> "ResumeState":
         """Return the same, where writes that change what is there begin anew: whatever stands there now is overwritten.
@@ -94,10 +97,18 @@ def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float, *, o
         LateWrites(earlier_writes(jobs, ledger.late_writes(), view, now + settle_s)),
         RecentWrites(settle_s),
         RecentCreations(settle_s),
+        {number: _unsuccessful(view, jobs[number]) for number in {edge.needed for edge in edges_of(jobs)}},
     )
     if any(not job.operation.is_read for job in jobs):
         remember_lines(resume_state, jobs, view.newest_lines(TAIL_BYTES), now)
     return resume_state.without_comparing() if overwrites else resume_state
+
+
+def _unsuccessful(view: RunView, job: Job) -> list[int]:
+    """Return the items of a job that did not succeed; superseded ones are none of them."""
+    kinds = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
+    lines = view.finished(kinds=kinds, job=job.name)
+    return [line["index"] for line in lines if line["error"]["code"] != ErrorCode.SUPERSEDED]
 
 
 def _progress(checked: Checked, ledger: RunLedger, view: RunView) -> list[JobProgress]:

@@ -27,9 +27,11 @@ from bulk.ledger.protocol import RunLedger, RunView, SharedLedger
 from bulk.manifest.manifest import Job
 from bulk.model import SUCCESSFUL, ErrorCode, failed, skipped
 from bulk.schedule.job_progress import dependency_failed
+from bulk.schedule.keyed_needs import why_doomed
+from bulk.schedule.keyed_scheduler import KeyedScheduler
 from bulk.schedule.queues import Feed, Work
 from bulk.schedule.scheduler import Scheduler
-from bulk.schedule.tasks import Copy, Make, PassBy, Skip
+from bulk.schedule.tasks import Copy, Make, PassBy, Skip, SkipSome
 from bulk.storage.disk_threads import Disk
 
 SKIP_BATCH = 500
@@ -91,6 +93,8 @@ class UnsentItems:
                 match task:
                     case Skip(job):
                         await self._skip_items(job)
+                    case SkipSome():
+                        await self._skip_some()
                     case Make(job):
                         await self._make_items(job)
                     case Copy(job):
@@ -132,6 +136,25 @@ class UnsentItems:
             if not await self._goes_on():
                 return
         self._scheduler.passed_by((job,))
+
+    async def _skip_some(self) -> None:
+        """What single items need did not succeed; what needs those in turn comes behind them."""
+        scheduler, jobs = self._scheduler, self._manifest.jobs
+        assert isinstance(scheduler, KeyedScheduler), "only that one asks for it"
+        seen = dict[int, None]()
+        while (doomed := scheduler.next_doomed()) is not None:
+            number = doomed.edge.waiting
+            job, progress, items = jobs[number], self._progress[number], doomed.items
+            seen[number] = None
+            for first in range(0, len(items), SKIP_BATCH):
+                left = [index for index in items[first : first + SKIP_BATCH] if not progress.is_done(index)]
+                for entry in self._streams.index.found(number, left):
+                    outcome = skipped(ErrorCode.DEPENDENCY_FAILED, why_doomed(doomed, jobs, entry.item))
+                    self._hand_over.end_skipped(job, Work(entry), outcome, ItemTally())
+                scheduler.skipped_some(number, left)
+                if not await self._goes_on():
+                    return
+        scheduler.passed_by([jobs[number] for number in seen])
 
     async def _copy_items(self, job: Job) -> None:
         """Only copies are left: what the stream still has to give. The lines they are copied from are durable."""

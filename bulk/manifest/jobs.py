@@ -23,6 +23,7 @@ from bulk.manifest import derived_jobs, platform_section
 from bulk.manifest.credential_specs import AppSpec, PoolSpec, spec_of
 from bulk.manifest.fields import Fields
 from bulk.manifest.manifest import Job
+from bulk.manifest.needs import keyed_needs
 from bulk.manifest.save_template import SaveFlaw, Template
 from bulk.manifest.settings import NAME
 from bulk.operation import AnyOperation, UnknownOperation, find, names
@@ -57,6 +58,8 @@ def jobs_of(
     notes: list[str] = []
     jobs = [_without_left_out(part, job, chosen, notes) for job in jobs]
     derived_jobs.refuse_unknown_paths(part, jobs)
+    for job, why in keyed_needs.flaws_of(jobs, credentials):
+        part.flaw(f"{job.name}.needs", why, _line(part, job))
     return _in_order(part, jobs), notes
 
 
@@ -73,7 +76,8 @@ def _without_left_out(part: Fields, job: Job, chosen: Collection[str], notes: li
             part.flaw(where, f"{shown(need)} is left out by --job; add --with-needs", _line(part, job))
         else:
             notes.append(f"job {job.name}: needs {need}, which --job leaves out; --with-needs takes it along")
-    return replace(job, needs=tuple(need for need in job.needs if need not in left_out))
+    by_key = tuple(need for need in job.by_key if need.job not in left_out)
+    return replace(job, needs=tuple(need for need in job.needs if need not in left_out), by_key=by_key)
 
 
 class _JobReader:
@@ -108,7 +112,9 @@ class _JobReader:
             fields.flaw("credential", unknown_name(credential, self._credentials, "credential"))
         elif operation is not None:
             self._check_kind(fields, credential, operation)
-        needs = self._needs()
+        nothing: keyed_needs.Needs = ((), ())
+        needs, by_key = fields.scalar("needs", nothing, keyed_needs.needs_of)
+        unmatched = fields.choice("unmatched", keyed_needs.UNMATCHED[0], keyed_needs.UNMATCHED)
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
         priority = fields.scalar("priority", 0, quantities.priority)
         allow_overwrites = fields.flag("allow_overwrites", False)
@@ -130,6 +136,8 @@ class _JobReader:
             credential=credential,
             needs=needs,
             needs_policy=policy,
+            by_key=by_key,
+            is_free_unmatched=unmatched == "free",
             priority=priority,
             defaults=self._defaults(defaults, operation),
             allow_overwrites=allow_overwrites,
@@ -186,10 +194,6 @@ class _JobReader:
         field = "skip_unchanged" if "skip_unchanged" in fields else "resend_after"
         fields.flaw(field, f"{operation.name} does not remember what it sent; snapshot.create does")
         return operation
-
-    def _needs(self) -> tuple[str, ...]:
-        given = self._fields.scalar("needs", None, _names)
-        return tuple(dict.fromkeys(given or ()))
 
     def _defaults(self, node: Node | None, operation: AnyOperation) -> Mapping[str, Any]:
         if node is None:
@@ -262,12 +266,6 @@ class _JobReader:
     ) -> None:
         for name in literal_secrets(value, secret_fields(operation)):
             self._fields.flaw(f"{prefix}{name}", _NO_SECRET, lines.get(name, self._fields.line))
-
-
-def _names(given: object) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise ValueError("expected a list of job names, such as [create-orgs]")
-    return given
 
 
 def _refuse_second_stdin(part: Fields, jobs: Sequence[Job]) -> None:

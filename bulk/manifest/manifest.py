@@ -93,12 +93,27 @@ class Derivation:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedNeed:
+    """A job of which an item needs the items that have its key, and not all.
+
+    Attributes:
+        job: its name.
+        fields: pairs of a field of the own items and one of that job's: items with equal values, upper and lower case
+            being the same, have the same key.
+    """
+
+    job: str
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One operation over many items.
 
     Attributes:
         number: its place in running order, from 0: needs before what needs them, otherwise as in the file.
-        needs: names of jobs that must be complete first.
+        needs: names of jobs that must be complete first, or of which an item needs some: those `by_key`.
+        by_key: needs of single items. is_free_unmatched: an item may have a key that nothing in such a job has.
         needs_policy: `all` (complete without failures) or `any-outcome`.
         defaults: `with`, merged one level deep under every item.
         items: inline items, or None where `items_path` names a file (`-` for standard input).
@@ -117,6 +132,8 @@ class Job:
     credential: str = "default"
     needs: tuple[str, ...] = ()
     needs_policy: str = "all"
+    by_key: tuple[KeyedNeed, ...] = ()
+    is_free_unmatched: bool = False
     priority: int = 0
     defaults: Mapping[str, Any] = field(default_factory=dict)
     items: tuple[Mapping[str, Any], ...] | None = None
@@ -127,6 +144,12 @@ class Job:
     allow_empty: bool = False
     save: str | None = None
     line: int = 0
+
+    @property
+    def barriers(self) -> tuple[str, ...]:
+        """The jobs that must be complete before any item of it begins."""
+        by_key = [need.job for need in self.by_key]
+        return tuple(name for name in self.needs if name not in by_key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterator
 
-from bulk.schedule.lanes import Index, Lane
+from bulk.schedule.lanes import Index, IndexedLane, Lane
 from bulk.schedule.queues import Cursor, Tier
 
 LANES_FOR_EACH = 4
@@ -22,7 +22,7 @@ class LaneWindow:
     """
 
     def __init__(self, index: Index, in_flight: int, may_meet: bool, next_left: Callable[[int, int], int]) -> None:
-        self._index, self._most, self._may_meet = index, in_flight * LANES_FOR_EACH, may_meet
+        self.index, self.most, self._may_meet = index, in_flight * LANES_FOR_EACH, may_meet
         self._next_left = next_left
         self._made: dict[int, Index] = {}
         self._order = itertools.count()
@@ -33,24 +33,30 @@ class LaneWindow:
 
     def fill(self, tier: Tier) -> None:
         """Fill a tier from the index, longest lanes first."""
-        while tier.cursors and tier.lanes < self._most:
-            cursor = tier.cursors.popleft()
-            index = self._made.get(cursor.job, self._index)
-            found = index.lanes(cursor.job, after=cursor.after, count=self._most, part=cursor.part)
-            for lane in found:
-                holds = index.holds(lane.key) if self._may_meet else frozenset[int]()
-                self.push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left, job=cursor.job))
-            if len(found) == self._most:
-                tier.cursors.append(Cursor(cursor.job, cursor.after + len(found), cursor.part))
+        while tier.cursors and tier.lanes < self.most:
+            self._fill_from(tier, tier.cursors.popleft())
+
+    def _fill_from(self, tier: Tier, cursor: Cursor) -> None:
+        index = self._made.get(cursor.job, self.index)
+        found = index.lanes(cursor.job, after=cursor.after, count=self.most, part=cursor.part)
+        for lane in found:
+            self._bring(tier, lane, index, cursor.job)
+        if len(found) == self.most:
+            tier.cursors.append(Cursor(cursor.job, cursor.after + len(found), cursor.part))
+
+    def _bring(self, tier: Tier, lane: IndexedLane, index: Index, job: int) -> None:
+        """Have a lane of `index` offered by that tier, from its first item on, which is one of `job`."""
+        holds = index.holds(lane.key) if self._may_meet else frozenset[int]()
+        self.push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left, job=job))
 
     def all_of(self, job: int, part: tuple[int, int] | None = None) -> Iterator[Lane]:
         """Yield every lane of a job, the longest first. `part`: see `Cursor`."""
         after = 0
-        while found := self._index.lanes(job, after=after, count=self._most, part=part):
+        while found := self.index.lanes(job, after=after, count=self.most, part=part):
             after += len(found)
             for lane in found:
-                holds = self._index.holds(lane.key) if self._may_meet else frozenset[int]()
-                yield Lane(lane.key, lane.label, lane.items, self._index, holds, self._next_left, job=job)
+                holds = self.index.holds(lane.key) if self._may_meet else frozenset[int]()
+                yield Lane(lane.key, lane.label, lane.items, self.index, holds, self._next_left, job=job)
 
     def push(self, tier: Tier, lane: Lane) -> None:
         """Have a lane offered by that tier."""

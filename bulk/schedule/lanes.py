@@ -11,7 +11,6 @@ from typing import Protocol
 from bulk.capabilities import Combinable
 from bulk.manifest.manifest import Entry
 from bulk.operation import AnyOperation
-from bulk.schedule.waves import NEVER
 
 AHEAD = 4
 """Items of a lane that are read at once (count): they may be large."""
@@ -82,9 +81,14 @@ class Lane:
     alone: int = 0
     job: int = 0
 
-    def take(self, is_over: Callable[[Entry], bool], operation: AnyOperation, until: int = NEVER) -> tuple[Entry, ...]:
-        """Take the head, which is there; returns those behind it, of the same job and before its item `until`, that
-        share its requests."""
+    def take(
+        self,
+        is_over: Callable[[Entry], bool],
+        operation: AnyOperation,
+        is_offered: Callable[[Entry], bool] = lambda _: True,
+    ) -> tuple[Entry, ...]:
+        """Take the head, which is there; returns those behind it, of the same job and offered too, that share its
+        requests."""
         head = self.ahead.popleft()
         if not isinstance(operation, Combinable):
             return ()
@@ -93,7 +97,9 @@ class Lane:
             return ()
         behind: list[Entry] = []
         room = operation.most_combined - operation.size_combined(head.item)
-        while room > 0 and (entry := self.head(is_over)) is not None and entry.job == head.job and entry.index < until:
+        while room > 0 and (entry := self.head(is_over)) is not None:
+            if entry.job != head.job or not is_offered(entry):
+                break
             room -= operation.size_combined(entry.item)
             if room >= 0:
                 behind.append(self.ahead.popleft())

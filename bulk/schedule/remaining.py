@@ -1,6 +1,8 @@
-"""How many requests are still to be sent: the governor paces by it, and the forecast ends with it."""
+"""What is left to do, and what may begin: the governor paces by it, and the forecast ends with it."""
 
 from bulk.manifest.manifest import Job
+from bulk.schedule.job_progress import JobState
+from bulk.schedule.keyed_scheduler import KeyedScheduler
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
 
@@ -22,6 +24,21 @@ def work_left(scheduler: Scheduler, credential: str, category: str) -> int:
             items = max(0, progress.left - progress.copies_left - progress.in_flight)
             left += items * paid_each(scheduler, job)
     return -int(-left // 1)
+
+
+def startable(scheduler: Scheduler, job: Job) -> int:
+    """Return the items of a job that could begin now, if permits were there (count)."""
+    progress = scheduler.progress[job.number]
+    if scheduler.states[job.number] is not JobState.RUNNING or scheduler.is_skipped[job.number]:
+        return 0
+    if isinstance(scheduler, KeyedScheduler) and job.by_key:
+        return scheduler.opened(job.number)
+    return max(0, progress.left - progress.copies_left - progress.in_flight)
+
+
+def waits_for(scheduler: Scheduler, job: Job) -> tuple[str, ...]:
+    """Return names of the jobs without which nothing of it can begin now."""
+    return scheduler.holds_up(job) if isinstance(scheduler, KeyedScheduler) else scheduler.waits_for(job)
 
 
 def paid_each(scheduler: Scheduler, job: Job) -> float:

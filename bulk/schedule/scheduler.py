@@ -123,7 +123,7 @@ class Scheduler:
         while changed:
             job = changed.popleft()
             number = job.number
-            if self.states[number] is JobState.WAITING and self._may_start(job):
+            if self.states[number] is JobState.WAITING and not self.waits_for(job):
                 if not self.progress[number].is_known:
                     if number not in self._making:
                         self._making.add(number)
@@ -156,9 +156,6 @@ class Scheduler:
         self._queue_of[number].jobs -= 1
         self._tasks.wake()
 
-    def _may_start(self, job: Job) -> bool:
-        return all(self.states[self.numbers[name]] is JobState.COMPLETE for name in job.needs)
-
     def _may_copy(self, number: int) -> bool:
         """Return whether all that is left of a job are copies of items that have ended."""
         progress = self.progress[number]
@@ -169,7 +166,7 @@ class Scheduler:
     def _start(self, job: Job) -> None:
         number = job.number
         self.states[number] = JobState.RUNNING
-        needed = [self.numbers[name] for name in job.needs]
+        needed = [self.numbers[name] for name in job.barriers]
         is_bad = any(self.board.unsuccessful(other) or self.is_skipped[other] for other in needed)
         if job.needs_policy == "all" and is_bad:
             self.is_skipped[number] = True
@@ -190,8 +187,8 @@ class Scheduler:
         self.join((Part(job.number),) if self.board.is_shared else ())
 
     def waits_for(self, job: Job) -> tuple[str, ...]:
-        """Return names of the jobs that hold it up."""
-        return tuple(name for name in job.needs if self.states[self.numbers[name]] is not JobState.COMPLETE)
+        """Return names of the jobs that hold up all of it."""
+        return tuple(name for name in job.barriers if self.states[self.numbers[name]] is not JobState.COMPLETE)
 
     @property
     def is_complete(self) -> bool:
@@ -245,8 +242,7 @@ class Scheduler:
         while tier.ready and done < DONE_LANES:
             lane = heapq.heappop(tier.ready)[2]
             tier.lanes -= 1
-            entry = lane.head(self._is_over)
-            if entry is None or entry.index >= self.progress[entry.job].offered_until:
+            if (entry := self._next_of(lane)) is None:
                 done += 1
                 self._window.fill(tier)
                 continue
@@ -255,22 +251,28 @@ class Scheduler:
                     continue
                 lane.job = entry.job
                 self.lanes_at_work.add(lane)
-                until = self.progress[entry.job].offered_until
-                return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation, until))
+                return Work(entry, lane, lane.take(self._is_over, self.jobs[entry.job].operation, self._is_offered))
             if (queue := self._place(lane)) is not None:
                 queue.wake(1)
         return None
 
     def _place(self, lane: Lane) -> Queue | None:
         """Put a free lane where its next item is offered; returns that queue."""
-        entry = lane.head(self._is_over)
-        if entry is None or entry.index >= self.progress[entry.job].offered_until:
+        if (entry := self._next_of(lane)) is None:
             return None
         if self.states[entry.job] is JobState.WAITING:
             self.parked_lanes.setdefault(entry.job, []).append(lane)
             return None
         self._window.push(self._tier_for(entry), lane)
         return self._queue_for(entry)
+
+    def _is_offered(self, entry: Entry) -> bool:
+        return entry.index < self.progress[entry.job].offered_until
+
+    def _next_of(self, lane: Lane) -> Entry | None:
+        """Return the next item of a lane; None: nothing of it can be offered now, and it is let go of."""
+        entry = lane.head(self._is_over)
+        return entry if entry is not None and self._is_offered(entry) else None
 
     def _is_over(self, entry: Entry) -> bool:
         return self.is_skipped[entry.job] or self.progress[entry.job].is_done(entry.index)
@@ -306,11 +308,8 @@ class Scheduler:
         return self.is_stopped or queue.is_closed or queue.jobs == 0
 
     def ended(self, work: Work, outcome: Outcome, paid: int) -> None:
-        """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete.
-
-        Args:
-            paid: requests of it that a bucket paid for (count).
-        """
+        """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete. `paid`: requests
+        of it that a bucket paid for (count)."""
         progress = self.progress[work.entry.job]
         self._count_in_flight(work, -1)
         progress.note_paid(paid)

@@ -39,13 +39,19 @@ class PassBy:
 
 
 @dataclass(frozen=True, slots=True)
+class SkipSome:
+    """Record that single items are not tried, because what they need did not succeed: what `next_doomed` tells, until
+    there is nothing; then `passed_by`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Find:
     """Find the next item of this feed, which lies far on in its source; then `arrived`."""
 
     feed: Feed
 
 
-JobTask: TypeAlias = Skip | Make | Copy | PassBy
+JobTask: TypeAlias = Skip | SkipSome | Make | Copy | PassBy
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ from bulk.schedule.remaining import work_left
 from bulk.schedule.routed_job import RoutedJob
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
+from bulk.schedule.tasks import Skip
 from tests.schedule.test_scheduler import ListIndex, ListStream, Write, take
 
 DONE = succeeded({})
@@ -93,7 +94,7 @@ def test_a_job_whose_needs_failed_is_skipped_for_what_joined() -> None:
     one.join([Part(1, 0, 4)])
     assert drained(one) == []
     task = one.next_task()
-    assert task is not None
+    assert isinstance(task, Skip)
     assert task.job.number == 1
 
 

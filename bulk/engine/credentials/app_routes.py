@@ -33,12 +33,6 @@ LOOK_AHEAD = 1_000
 """Items that are read together while owners are looked for (count)."""
 
 
-def scheduler_for(credentials: Mapping[str, AnyCredential]) -> type[Scheduler]:
-    """Return the kind of scheduler that a run with these credentials needs."""
-    is_routed = any(spec.installation is None for spec, _ in apps_of(credentials).values())
-    return RoutedScheduler if is_routed else Scheduler
-
-
 def open_plain(
     jobs: Sequence[Job],
     progress: Sequence[JobProgress],

@@ -13,9 +13,8 @@ from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window
 from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
 from bulk.manifest.manifest import Job
-from bulk.schedule.job_progress import JobState
 from bulk.schedule.lanes import Lane
-from bulk.schedule.remaining import paid_each
+from bulk.schedule.remaining import paid_each, startable
 from bulk.schedule.scheduler import Scheduler
 
 REMEMBERED = 15
@@ -113,14 +112,8 @@ class LiveForecast:
         waiting = len(permit_queue.waiters)
         for job in self._scheduler.jobs:
             if (job.credential, job.operation.category) == (permit_queue.account.name, permit_queue.category):
-                waiting += self._startable(job)
+                waiting += startable(self._scheduler, job)
         return waiting
-
-    def _startable(self, job: Job) -> int:
-        scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
-        if scheduler.states[job.number] is not JobState.RUNNING or scheduler.is_skipped[job.number]:
-            return 0
-        return max(0, progress.left - progress.copies_left - progress.in_flight)
 
     def end_at(self, now: float, wall: float) -> float | None:
         """Return when the run ends (UTC epoch seconds); None: that can't be known. `now`: monotonic, `wall`: UTC,

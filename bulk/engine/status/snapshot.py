@@ -17,6 +17,7 @@ from bulk.execute.writes.settle import Settler
 from bulk.govern.accounts import PermitQueue, Trust
 from bulk.govern.governor import Governor
 from bulk.schedule.job_progress import JobState
+from bulk.schedule.remaining import waits_for
 from bulk.schedule.scheduler import Scheduler
 from bulk.status import LIVE, BucketStatus, JobStatus, RunStatus, Wait, WaitKind
 
@@ -97,14 +98,16 @@ class Snapshot:
         scheduler = self._scheduler
         job, progress = scheduler.jobs[number], scheduler.progress[number]
         failure, failures = self._errors[number].most_frequent
+        waits = waits_for(scheduler, job)
+        is_waiting = waits and not progress.ended  # all items of it may wait, each for one of another job
         return JobStatus(
             name=job.name,
             operation=job.operation.name,
             items=progress.total if progress.is_known else None,
             outcomes={kind.value: count for kind, count in progress.ended.items()},
             in_flight=progress.in_flight,
-            state=scheduler.states[number].value,
-            waits_for=scheduler.waits_for(job),
+            state=(JobState.WAITING if is_waiting else scheduler.states[number]).value,
+            waits_for=waits,
             failure=failure,
             failures=failures,
         )
@@ -145,8 +148,7 @@ class Snapshot:
             Wait(f"lane {label} {count} ahead", None, count, WaitKind.LANE) for label, count in behind if count > 0
         )
         for job in self._scheduler.jobs:
-            if self._scheduler.states[job.number] is JobState.WAITING:
-                names = ", ".join(self._scheduler.waits_for(job))
+            if names := ", ".join(waits_for(self._scheduler, job)):
                 count = max(1, self._scheduler.progress[job.number].left)
                 waits.append(Wait(f"job {job.name} for {names}", None, count, WaitKind.NEEDS))
         return waits[:WAITS_MOST]

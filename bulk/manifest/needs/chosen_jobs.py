@@ -50,4 +50,5 @@ def _needs_of(job: Any) -> Iterator[str]:
     given = [job.get("needs"), *((items.get("also"), [items.get("from")]) if isinstance(items, dict) else ())]
     for names in given:
         if isinstance(names, list):
-            yield from (name for name in names if isinstance(name, str))
+            for name in names:
+                yield from (inner for inner in (name if isinstance(name, dict) else (name,)) if isinstance(inner, str))

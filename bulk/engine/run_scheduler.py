@@ -1,0 +1,45 @@
+"""The scheduler that a run needs: whether single items wait for others, and whether items are apart by who pays."""
+
+from collections.abc import Mapping
+
+from bulk.bundle.checked import Checked
+from bulk.bundle.links import load_links
+from bulk.execute.job_streams import JobStreams
+from bulk.execute.resume_state import ResumeState
+from bulk.platform.auth.app_credential import AnyCredential, apps_of
+from bulk.schedule.board import Board
+from bulk.schedule.keyed_scheduler import KeyedScheduler
+from bulk.schedule.routed_scheduler import RoutedScheduler
+from bulk.schedule.scheduler import Scheduler
+
+
+def scheduler_of(
+    checked: Checked,
+    resume_state: ResumeState,
+    streams: JobStreams,
+    credentials: Mapping[str, AnyCredential],
+    board: Board | None,
+) -> Scheduler:
+    """Return it, over the items of `checked`, as far as they are left.
+
+    Args:
+        board: see `Scheduler`.
+
+    Raises:
+        RunDirectoryError: what items wait for can't be read.
+    """
+    manifest, progress = checked.manifest, resume_state.progress
+    window = manifest.limits.concurrency
+    if any(job.by_key for job in manifest.jobs):
+        links = load_links(manifest.jobs, streams.workspace)
+        scheduler: Scheduler = KeyedScheduler(
+            manifest.jobs, progress, streams.offered, streams.index, window, links, resume_state.unsuccessful
+        )
+    else:
+        is_routed = any(spec.installation is None for spec, _ in apps_of(credentials).values())
+        kind = RoutedScheduler if is_routed else Scheduler
+        scheduler = kind(manifest.jobs, progress, streams.offered, streams.index, window, board)
+    for number, check in enumerate(checked.jobs):
+        if check.copies and not scheduler.board.is_shared:  # of a shared run, each is sent
+            progress[number].set_copies(streams.copies[number].bits(number, check.items))
+    return scheduler

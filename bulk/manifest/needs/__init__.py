@@ -1,0 +1,1 @@
+"""Which jobs need which, as a whole or item by item, and which of them are read."""

@@ -1,0 +1,183 @@
+"""Which items may begin, where they wait for single items of other jobs: a count for each key, and no look at any item.
+
+When an item ends, its key has one less to wait for. A key that has nothing left to wait for opens the items behind it,
+and one of which something has failed dooms them. So an item takes the same time however many there are, and some bytes.
+Nothing of this is kept: what has ended is in the ledger. Pure.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bulk.bundle.links import BETWEEN, Links, key_reader
+from bulk.flaws import shown
+from bulk.manifest.manifest import Job
+from bulk.model import SUCCESSFUL, ErrorCode, Outcome
+from bulk.operation import Item
+from bulk.schedule.job_progress import JobProgress
+
+_COMPACT_FROM = 4_096
+
+
+class Doomed:
+    """Items of a key (`first` to `behind` in the items of the links), of which `culprit`, an item of the job that is
+    needed, did not succeed."""
+
+    __slots__ = ("behind", "culprit", "edge", "first", "links")
+
+    def __init__(self, links: Links, first: int, behind: int, culprit: int) -> None:
+        self.links, self.edge, self.first, self.behind, self.culprit = links, links.edge, first, behind, culprit
+
+    @property
+    def items(self) -> "array[int]":
+        """Their indexes."""
+        return self.links.items[self.first : self.behind]
+
+
+class Opened:
+    """Items of a job that may begin and were not offered yet, in the order in which they opened."""
+
+    def __init__(self) -> None:
+        self._items, self._first = array("I"), 0
+
+    def __len__(self) -> int:
+        return len(self._items) - self._first
+
+    def add(self, index: int) -> None:
+        """This one may begin."""
+        self._items.append(index)
+
+    def take(self, count: int) -> "array[int]":
+        """Return the next ones, at most `count`."""
+        found = self._items[self._first : self._first + count]
+        self._first += len(found)
+        if self._first >= _COMPACT_FROM and self._first * 2 >= len(self._items):
+            del self._items[: self._first]
+            self._first = 0
+        return found
+
+
+class _Count:
+    """What the items behind each key of an edge still wait for.
+
+    Attributes:
+        left: items with that key that have not ended (count). failed: whether one of them did not succeed, by key.
+        is_strict: then nothing behind it begins.
+    """
+
+    __slots__ = ("failed", "is_strict", "left", "links")
+
+    def __init__(self, links: Links, *, is_strict: bool) -> None:
+        self.links, self.is_strict = links, is_strict
+        self.left = array("I", bytes(4 * links.keys))
+        self.failed = bytearray(links.keys)
+
+
+class KeyedNeeds:
+    """Counts what items wait for.
+
+    Args:
+        links: of each need by key. progress: of each job, as the ledger has it.
+        unsuccessful: items that ended without success, by the number of their job; of those that are needed.
+
+    Attributes:
+        opened: by the number of each job with needs by key. doomed: what is to be skipped.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        links: Sequence[Links],
+        progress: Sequence[JobProgress],
+        unsuccessful: Mapping[int, Collection[int]],
+    ) -> None:
+        self._counts = [_Count(each, is_strict=jobs[each.edge.waiting].needs_policy == "all") for each in links]
+        self._of: dict[int, list[_Count]] = {}
+        waiting = [job.number for job in jobs if job.by_key]
+        self._waits = {number: bytearray(progress[number].items) for number in waiting}
+        self.opened = {number: Opened() for number in self._waits}
+        self.doomed: deque[Doomed] = deque()
+        for count in self._counts:
+            self._of.setdefault(count.links.edge.needed, []).append(count)
+            self._begin(count, progress, unsuccessful)
+        for number, waits in self._waits.items():
+            standing = progress[number]
+            for index, left in enumerate(waits):
+                if not left and not standing.is_done(index):
+                    self.opened[number].add(index)
+
+    def _begin(
+        self, count: _Count, progress: Sequence[JobProgress], unsuccessful: Mapping[int, Collection[int]]
+    ) -> None:
+        links, left = count.links, count.left
+        needed = progress[links.edge.needed]
+        has_ended = any(needed.done)
+        for index, key in enumerate(links.key_of):
+            if key >= 0 and not (has_ended and needed.is_done(index)):
+                left[key] += 1
+        bad = unsuccessful.get(links.edge.needed, ()) if count.is_strict else ()
+        for index in bad:
+            if index < len(links.key_of) and (key := links.key_of[index]) >= 0 and not count.failed[key]:
+                count.failed[key] = 1
+                self._doom(count, key, index)
+        waits = self._waits[links.edge.waiting]
+        for key in range(links.keys):
+            if left[key] or count.failed[key]:
+                for place in range(links.starts[key], links.starts[key + 1]):
+                    waits[links.items[place]] += 1
+
+    def _doom(self, count: _Count, key: int, culprit: int) -> None:
+        links = count.links
+        self.doomed.append(Doomed(links, links.starts[key], links.starts[key + 1], culprit))
+
+    def is_open(self, job: int, index: int) -> bool:
+        """Return whether nothing that this item waits for is left, and all of it is as it must be."""
+        waits = self._waits.get(job)
+        return waits is None or not waits[index]
+
+    def has_keys(self, job: int) -> bool:
+        """Return whether items of this job wait for others by key."""
+        return job in self._waits
+
+    def is_needed(self, job: int) -> bool:
+        """Return whether others wait for items of this job."""
+        return job in self._of
+
+    def ended(self, job: int, index: int, outcome: Outcome) -> Iterator[int]:
+        """An item has an outcome; yield the numbers of jobs of which items have opened by it."""
+        is_good = outcome.kind in SUCCESSFUL or (
+            outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED
+        )
+        for count in self._of.get(job, ()):
+            links = count.links
+            key = links.key_of[index]
+            if key < 0:
+                continue
+            count.left[key] -= 1
+            if not is_good and count.is_strict and not count.failed[key]:
+                count.failed[key] = 1
+                self._doom(count, key, index)
+            if count.left[key] or count.failed[key]:
+                continue
+            if self._open(links, key):
+                yield links.edge.waiting
+
+    def _open(self, links: Links, key: int) -> bool:
+        """One need of the items behind this key is met; return whether any of them may begin now."""
+        number = links.edge.waiting
+        waits, opened, before = self._waits[number], self.opened[number], len(self.opened[number])
+        for place in range(links.starts[key], links.starts[key + 1]):
+            index = links.items[place]
+            waits[index] -= 1
+            if not waits[index]:
+                opened.add(index)
+        return len(opened) > before
+
+
+def why_doomed(doomed: Doomed, jobs: Sequence[Job], item: Item) -> str:
+    """Return the message for an item behind that key, which is not tried."""
+    job, needed = jobs[doomed.edge.waiting], jobs[doomed.edge.needed]
+    fields = [mine for mine, _ in doomed.edge.need.fields]
+    key = key_reader(job, fields)(item) or ""
+    told = ", ".join(f"{name} {shown(part)}" for name, part in zip(fields, key.split(BETWEEN), strict=False))
+    return f"not tried: {job.name} needs item {doomed.culprit:,} of {needed.name} ({told}), which did not succeed"

@@ -1,0 +1,213 @@
+"""A scheduler of a manifest in which items wait for single items of other jobs.
+
+What has opened comes in by itself, a few items at a time: reads, and writes that share no lane, as a stream of what may
+begin; other writes with their lane. A lane whose next item has to wait is let go of, so that memory is bounded by what
+may begin soon, and comes in again when that item has opened. Running order puts what is needed first in a lane, so that
+nothing waits for what stands behind it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from bulk.bundle.links import Links
+from bulk.manifest.manifest import Entry, Job
+from bulk.model import Outcome
+from bulk.schedule.job_progress import JobProgress, JobState
+from bulk.schedule.keyed_needs import Doomed, KeyedNeeds
+from bulk.schedule.lane_window import LaneWindow
+from bulk.schedule.lanes import Index, IndexedLane, Lane
+from bulk.schedule.queues import Cursor, Feed, Part, Stream, Tier
+from bulk.schedule.scheduler import Scheduler
+from bulk.schedule.tasks import SkipSome
+
+
+class KeyedIndex(Index, Protocol):
+    """An index in which an item can be found by its place in its job; `bundle.streams.LaneIndex` is one."""
+
+    def found(self, job: int, indexes: Sequence[int]) -> Sequence[Entry]:
+        """Return these items of the job with that number."""
+
+    def lanes_of(self, job: int, indexes: Sequence[int]) -> Sequence[IndexedLane]:
+        """Return the lanes in which these items of the job are, each once."""
+
+
+class OpenedCursor(Cursor):
+    """Lanes of a job in which something has opened."""
+
+
+class OpenedStream:
+    """The items of a job that have opened; it is at its end where there are none now."""
+
+    def __init__(self, job: int, scheduler: "KeyedScheduler") -> None:
+        self._job, self._scheduler = job, scheduler
+
+    def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
+        """As `Stream.take`."""
+        scheduler, number = self._scheduler, self._job
+        opened, progress = scheduler.keyed.opened[number], scheduler.progress[number]
+        while len(opened):
+            until = progress.offered_until
+            indexes = [index for index in opened.take(count) if index < until and not progress.is_done(index)]
+            if indexes:
+                return scheduler.keyed_index.found(number, indexes)
+        return ()
+
+
+class KeyedWindow(LaneWindow):
+    """Brings in lanes with the items that have opened.
+
+    Attributes:
+        present: keys of the lanes that are in memory: no lane is in there twice.
+    """
+
+    def __init__(
+        self, index: KeyedIndex, in_flight: int, may_meet: bool, next_left: Callable[[int, int], int], needs: KeyedNeeds
+    ) -> None:
+        super().__init__(index, in_flight, may_meet, next_left)
+        self._keyed_index, self._needs = index, needs
+        self.present = set[int]()
+
+    def fill(self, tier: Tier) -> None:
+        """Fill a tier; of what has opened, one portion."""
+        if tier.cursors and tier.lanes < self.most and isinstance(tier.cursors[0], OpenedCursor):
+            cursor = tier.cursors.popleft()
+            opened = self._needs.opened[cursor.job]
+            for lane in self._keyed_index.lanes_of(cursor.job, opened.take(self.most)):
+                self._bring(tier, lane, self.index, cursor.job)
+            if len(opened):
+                tier.cursors.append(cursor)
+        while tier.cursors and tier.lanes < self.most and not isinstance(tier.cursors[0], OpenedCursor):
+            self._fill_from(tier, tier.cursors.popleft())
+
+    def _bring(self, tier: Tier, lane: IndexedLane, index: Index, job: int) -> None:
+        if index is not self.index:  # the lanes of derived items are others
+            super()._bring(tier, lane, index, job)
+        elif lane.key not in self.present:
+            self.present.add(lane.key)
+            super()._bring(tier, lane, index, job)
+
+    def let_go(self, lane: Lane) -> None:
+        """It is in memory no longer."""
+        if lane.index is self.index:
+            self.present.discard(lane.key)
+
+
+class KeyedScheduler(Scheduler):
+    """A scheduler of jobs with needs by key; of others it is a `Scheduler`.
+
+    Args:
+        links, unsuccessful: see `KeyedNeeds`.
+
+    Attributes:
+        keyed: what items wait for. keyed_index: where they are found.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        progress: Sequence[JobProgress],
+        streams: Callable[[int], Stream | None],
+        index: KeyedIndex,
+        window: int,
+        links: Sequence[Links],
+        unsuccessful: Mapping[int, Collection[int]],
+    ) -> None:
+        super().__init__(jobs, progress, streams, index, window)
+        self.keyed, self.keyed_index = KeyedNeeds(jobs, links, progress, unsuccessful), index
+        may_meet = any(job.derivation for job in jobs)
+        self._keyed_window = KeyedWindow(index, window, may_meet, self._next_left, self.keyed)
+        self._window = self._keyed_window
+        self._is_laned = [bool(job.by_key) and streams(job.number) is None for job in jobs]
+        self._fed: dict[int, Feed] = {}
+        self._is_skipping = False
+
+    def begin(self) -> None:
+        """Start every job that waits for nothing."""
+        self._skip_doomed()
+        super().begin()
+
+    def _offer(self, part: Part) -> None:
+        number = part.job
+        if not self.keyed.has_keys(number):
+            super()._offer(part)
+            return
+        if self._is_laned[number] and (self.is_skipped[number] or any(self.progress[number].done)):
+            # behind what has ended stand items that wait for no key, and that nothing else would bring in
+            behind = self.jobs[number + 1 :]
+            if any(not job.operation.is_read and not job.by_key and self.progress[job.number].left for job in behind):
+                self.tier_of[number].cursors.append(Cursor(number))
+        self._open(number)
+
+    def _open(self, number: int) -> None:
+        """Offer what has opened of a job, once that has begun."""
+        if self.states[number] is not JobState.RUNNING or self.is_skipped[number]:
+            return
+        tier, items = self.tier_of[number], len(self.keyed.opened[number])
+        if not items:
+            return
+        if self._is_laned[number]:
+            if not any(cursor.job == number and isinstance(cursor, OpenedCursor) for cursor in tier.cursors):
+                tier.cursors.append(OpenedCursor(number))
+        elif (feed := self._fed.get(number)) is None or feed.is_at_end:
+            feed = self._fed[number] = Feed(number, OpenedStream(number, self), self.progress[number].next_left)
+            tier.add(feed)
+        self._queue_of[number].wake(items)
+
+    def _is_offered(self, entry: Entry) -> bool:
+        """Return whether its turn has come. Of a job that waits as a whole nobody knows yet: it may be skipped."""
+        is_turn = self.keyed.is_open(entry.job, entry.index) or self.states[entry.job] is JobState.WAITING
+        return is_turn and super()._is_offered(entry)
+
+    def _next_of(self, lane: Lane) -> Entry | None:
+        entry = super()._next_of(lane)
+        if entry is None:
+            self._keyed_window.let_go(lane)
+        return entry
+
+    def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
+        """Count an outcome, and open what has waited for that item alone."""
+        super().mark_ended(job, index, outcome)
+        for number in self.keyed.ended(job, index, outcome):
+            self._open(number)
+        if self.keyed.doomed:
+            self._skip_doomed()
+
+    def _skip_doomed(self) -> None:
+        if self.keyed.doomed and not self._is_skipping:
+            self._is_skipping = True
+            self._tasks.add(SkipSome())
+
+    def next_doomed(self) -> Doomed | None:
+        """Return items that are to be skipped; None: there are none now."""
+        return self.keyed.doomed.popleft() if self.keyed.doomed else None
+
+    def skipped_some(self, job: int, indexes: Sequence[int]) -> None:
+        """These items of a job have outcomes without having been offered: what stands behind them may go on."""
+        if self._is_laned[job]:
+            for index in indexes:
+                self.keyed.opened[job].add(index)
+            self._open(job)
+
+    def passed_by(self, jobs: Iterable[Job]) -> None:
+        """Items of these that were skipped, superseded or copies have their outcomes."""
+        self._is_skipping = False
+        self._skip_doomed()
+        super().passed_by(jobs)
+
+    def _end_if_stalled(self) -> None:
+        if not self._is_skipping:
+            super()._end_if_stalled()
+
+    def holds_up(self, job: Job) -> tuple[str, ...]:
+        """Return names of the jobs that all that is left of it waits for now."""
+        number = job.number
+        if not job.by_key or self.states[number] is JobState.WAITING:
+            return self.waits_for(job)
+        if self.states[number] is JobState.COMPLETE or self.progress[number].in_flight or self.opened(number):
+            return ()
+        needed = (need.job for need in job.by_key)
+        return tuple(name for name in needed if self.states[self.numbers[name]] is not JobState.COMPLETE)
+
+    def opened(self, number: int) -> int:
+        """Return how many items of a job with needs by key may begin and were not offered (count)."""
+        return len(self.keyed.opened[number])
