@@ -48,6 +48,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
         superseded: items that are not sent, because a later one takes their place (count); as in `saved`.
         is_irreversible: what it does can't be undone.
         save: template of the files that are written; None: none.
+        by_key: names among `needs` of jobs of which an item needs those that have its key, and not all.
     """
 
     name: str
@@ -65,6 +66,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     save: str | None
     superseded: int = 0
     saved: Savings = Savings()
+    by_key: tuple[str, ...] = ()
 
 
 class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,6 +215,7 @@ def _job(job: Job, found: JobCheck) -> JobPlan:
         save=job.save,
         superseded=found.superseded,
         saved=_savings(job, found),
+        by_key=tuple(need.job for need in job.by_key),
     )
 
 

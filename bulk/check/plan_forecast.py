@@ -107,7 +107,8 @@ def _work(job: Job, found: JobCheck, requests: int, latency_s: float) -> Work:
         item_s=item_s(job, found, requests, latency_s),
         lanes=found.lanes if is_laned else float("inf"),
         longest=lane_units(found) if is_laned else 0.0,
-        needs=job.needs,
+        needs=job.barriers,
+        follows=tuple(need.job for need in job.by_key),
         priority=job.priority,
     )
 

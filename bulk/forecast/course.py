@@ -32,6 +32,10 @@ class _Course:
         self._capacity, self._began, self._now = capacity, now, 0.0
         self._jobs = {each.name: JobFlow(each) for each in work}
         self._budgets = {each.pays: BudgetFlow(budgets.get(each.pays), now) for each in work}
+        for job in self._jobs.values():
+            others = (self._jobs[name] for name in job.work.follows if name in self._jobs)
+            job.follows = [other for other in others if other.work.items]
+        self._passes = 1 + sum(1 for job in self._jobs.values() if job.follows)
         self._full_s = 0.0
         self._is_full = False
         self._waiting = list(self._jobs.values())
@@ -39,7 +43,7 @@ class _Course:
         for job in self._waiting:
             self._requests_waiting[job.work.pays] += job.requests
         self._running: dict[Key, list[JobFlow]] = {}
-        self._needed = {name for each in work for name in each.needs}
+        self._needed = {name for each in work for name in (*each.needs, *each.follows)}
         self._closing: list[JobFlow] = []
         self._ends: dict[str, float] = {}
 
@@ -68,8 +72,9 @@ class _Course:
         return bool(over)
 
     def _has_begun(self) -> bool:
-        ready = [job for job in self._waiting if self._may_begin(job.work)]
+        ready = [job for job in self._waiting if self._may_begin(job.work) and job.may_follow_at <= self._now]
         for job in ready:
+            job.begins_at = self._now
             key = job.work.pays
             self._waiting.remove(job)
             self._requests_waiting[key] -= job.requests
@@ -82,6 +87,7 @@ class _Course:
 
     def _has_closed(self) -> bool:
         done = [job for jobs in self._running.values() for job in jobs if job.left <= NONE_LEFT]
+        done = [job for job in done if all(other.ends_at < math.inf for other in job.follows)]
         for job in done:
             name, key = job.work.name, job.work.pays
             self._running[key].remove(job)
@@ -106,7 +112,27 @@ class _Course:
         return min(capacity.most, capacity.now * 2.0 ** min(64, self._rounds()))
 
     def _let_flow(self) -> None:
-        """Set the rate of every job: by what may be in flight, by lanes, and by the pace of budgets."""
+        """Set the rate of every job; one that follows others goes by theirs."""
+        for job in self._jobs.values():
+            job.fed = math.inf
+        for place in range(self._passes):
+            for job in self._jobs.values() if place else ():
+                job.feed()
+            running, shares = self._set_rates()
+        for job in self._jobs.values():
+            job.keep_behind()
+        for key, budget in self._budgets.items():
+            budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)
+        used = sum(job.rate * job.work.item_s for jobs in running.values() for job in jobs)
+        self._is_full = used >= self._in_flight() * FULL_SHARE
+        for jobs, share in zip(running.values(), shares, strict=True):
+            room = share - sum(job.rate * job.work.item_s for job in jobs)
+            for job in jobs:
+                job.flows(self._now, room + job.rate * job.work.item_s)
+
+    def _set_rates(self) -> tuple[dict[Key, list[JobFlow]], list[float]]:
+        """By what may be in flight, by lanes, and by the pace of budgets. Returns the jobs that flow, and the share of
+        each payer in what may be in flight (count)."""
         running: dict[Key, list[JobFlow]] = {}
         for key, jobs in self._running.items():
             if self._budgets[key].is_closed(self._now):
@@ -124,14 +150,7 @@ class _Course:
             if pace is not None:
                 _spread(jobs, pace, lambda job: job.rate, lambda job: job.work.cost)
         self._keep_to_capacity(running)
-        for key, budget in self._budgets.items():
-            budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)
-        used = sum(job.rate * job.work.item_s for jobs in running.values() for job in jobs)
-        self._is_full = used >= self._in_flight() * FULL_SHARE
-        for jobs, share in zip(running.values(), shares, strict=True):
-            room = share - sum(job.rate * job.work.item_s for job in jobs)
-            for job in jobs:
-                job.flows(self._now, room + job.rate * job.work.item_s)
+        return running, shares
 
     def _keep_to_capacity(self, running: Mapping[Key, Sequence[JobFlow]]) -> None:
         if self._capacity.per_second == math.inf:
@@ -146,6 +165,9 @@ class _Course:
         """Yield when something changes next."""
         for job in self._closing:
             yield job.ends_at
+        for job in self._waiting:
+            if job.follows and self._now < job.may_follow_at < math.inf:
+                yield job.may_follow_at
         for key, jobs in self._running.items():
             yield from self._budgets[key].moments(self._now)
             for job in jobs:

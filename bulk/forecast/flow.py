@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from bulk.forecast.work import Budget, Work
 
 NONE_LEFT = 1e-6
+BEHIND = 0.02
+"""A job that has caught up with those that it follows goes at their pace until so much of it may begin (share)."""
 TAIL_SHARE, TAIL_S, TAIL_MOST_S = 0.01, 0.02, 1.0
 """The last request of a window that is spread leaves this much before its end, as `govern/pacing.py` has it."""
 AMPLE_SHARE = 0.999
@@ -30,10 +32,18 @@ def level(most: Sequence[float], weights: Sequence[float], whole: float) -> list
 
 
 class JobFlow:
-    """What is left of one job. `rate`: items that begin in a second."""
+    """What is left of one job.
+
+    Attributes:
+        rate: items that begin in a second. begins_at, ends_at: of the job (seconds from the beginning).
+        follows: jobs of which its items need some. fed: items in a second that may begin because of those.
+    """
 
     def __init__(self, work: Work) -> None:
         self.work, self.left = work, float(work.items)
+        self.begins_at, self.fed = math.inf, math.inf
+        self.follows: list[JobFlow] = []
+        self._has_caught_up = False
         self.lane_left = min(max(float(work.longest), self.left / work.lanes), self.left) if work.longest else 0.0
         self.lane_s = work.lane_s or work.item_s
         self.rate = 0.0
@@ -59,11 +69,44 @@ class JobFlow:
 
     @property
     def most_per_s(self) -> float:
-        """Items that its lanes let begin in a second (count)."""
+        """Items that its lanes, and what they need, let begin in a second (count)."""
         if not self.lane_left:
-            return self.work.lanes / self.work.item_s
+            return min(self.fed, self.work.lanes / self.work.item_s)
         others = (self.work.lanes - 1.0) / self.work.item_s if self._has_others else 0.0
-        return 1.0 / self.lane_s + others
+        return min(self.fed, 1.0 / self.lane_s + others)
+
+    @property
+    def may_follow_at(self) -> float:
+        """When the first items of all that it follows have ended (seconds from the beginning)."""
+        firsts = [other.begins_at + other.work.item_s for other in self.follows]
+        return 0.0 if self.work.opened else max(firsts, default=0.0)
+
+    @property
+    def _opened(self) -> float:
+        """Items that may begin, as far as what they need has (count)."""
+        shares = [1.0 - other.left / other.work.items for other in self.follows]
+        opened = min(self.work.opened, self.work.items)
+        return opened + (self.work.items - opened) * min(shares, default=1.0) - (self.work.items - self.left)
+
+    @property
+    def _opens_per_s(self) -> float:
+        """Items that come to be able to begin in a second (count); infinity: all of them are."""
+        waiting = max(0.0, self.work.items - self.work.opened)
+        rates = [waiting * other.rate / other.work.items for other in self.follows if other.left > NONE_LEFT]
+        return min(rates, default=math.inf)
+
+    def feed(self) -> None:
+        """The rates of the jobs that it follows are set: its own is at most theirs, where it has caught up."""
+        if not self.follows:
+            return
+        fed, most = self._opens_per_s, BEHIND * self.work.items if self._has_caught_up else NONE_LEFT
+        self._has_caught_up = fed < math.inf and self._opened <= most
+        self.fed = math.inf if not self._has_caught_up else fed if self.left > NONE_LEFT else 0.0
+
+    def keep_behind(self) -> None:
+        """It has caught up, and those that it follows go on more slowly than was thought."""
+        if self._has_caught_up:
+            self.rate = min(self.rate, self._opens_per_s)
 
     def flows(self, now: float, in_flight: float) -> None:
         """`rate` is set, and holds until the next event. `in_flight`: items that its share would allow (count)."""
@@ -94,6 +137,11 @@ class JobFlow:
         """Time until it ends, until only its longest lane is left, or until that is like the others (seconds)."""
         lane, ahead = self._lane_rate, self._ahead
         soonest = self.left / self.rate
+        gains = self._opens_per_s - self.rate if self.follows else 0.0
+        if self._has_caught_up and gains > NONE_LEFT:
+            soonest = min(soonest, max(NONE_LEFT, BEHIND * self.work.items - self._opened) / gains + NONE_LEFT)
+        elif not self._has_caught_up and gains < -NONE_LEFT:
+            soonest = min(soonest, max(0.0, self._opened) / -gains)
         if self.lane_left and self._has_others and ahead > NONE_LEFT:
             if self.rate > lane:
                 soonest = min(soonest, (self.left - self.lane_left) / (self.rate - lane))
@@ -118,6 +166,7 @@ class JobFlow:
         last = now + item_s * (1.0 - self._used)
         if self._flows_since < math.inf:
             last = max(last, self._flows_since + item_s)
+        last = max([last, *(other.ends_at + item_s for other in self.follows)])
         self.ends_at = last + self.work.tail_s if self.work.items else now
 
 

@@ -45,6 +45,8 @@ class Work:
         longest: items of its longest lane (count); 0: it has no lanes.
         lane_s: `item_s` of an item in that lane; None: the same.
         needs: names of jobs that end before it begins.
+        follows: names of jobs of which each of its items needs some: their items are taken to be needed evenly.
+        opened: items that need nothing more of those (count), those under way included.
         is_running: some of its items are under way.
         tail_s: time from the last answer to the last end, as for a lost answer that must be settled (seconds).
     """
@@ -58,6 +60,8 @@ class Work:
     longest: float = 0.0
     lane_s: float | None = None
     needs: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    opened: float = 0.0
     priority: int = 0
     is_running: bool = False
     tail_s: float = 0.0

@@ -8,9 +8,9 @@ import pytest
 from bulk.bundle.checked import load_checked
 from bulk.check.checking import check
 from bulk.cluster import packing
-from bulk.cluster.packing import packed, unpacked
+from bulk.cluster.packing import packed, refuse_what_stays_here, unpacked
 from bulk.engine.origin import Origin
-from bulk.errors import RunDirectoryError
+from bulk.errors import RunDirectoryError, UsageError
 from bulk.manifest.reading import Overrides, read_manifest
 
 MANIFEST = """
@@ -57,3 +57,17 @@ def test_a_check_that_is_too_large_stays_behind(tmp_path: Path, monkeypatch: pyt
     assert names == {"manifest.yaml", "origin.json", "files/orgs.csv"}
     manifest, _ = unpacked(tmp_path / "worker", {"default": "env:BULK_TOKEN"})
     assert load_checked(manifest, tmp_path / "worker") is None
+
+
+def test_needs_by_key_stay_here(tmp_path: Path) -> None:
+    """One process alone knows what has ended: the way out is named, and whole jobs are taken."""
+    rules = "  rules: {operation: organization-ruleset.list, needs: [NEEDS], items: [{org: one}]}\n"
+    (tmp_path / "orgs.csv").write_text("login,admin\none,me\n")
+    for needs, words in (("{orgs: {org: login}}", "jobs.rules: needs by key hold within one process"), ("orgs", "")):
+        (tmp_path / "m.yaml").write_text(MANIFEST + rules.replace("NEEDS", needs))
+        manifest = read_manifest(tmp_path / "m.yaml", Overrides(), {})
+        if not words:
+            refuse_what_stays_here(manifest)
+            continue
+        with pytest.raises(UsageError, match=words):
+            refuse_what_stays_here(manifest)

@@ -40,11 +40,30 @@ def lasts(*jobs, budgets=None, capacity=FULL, now=NOW):
         ([work(items=500, lanes=10, longest=50)], 5.0),
         ([work(items=200, lanes=101, longest=100, lane_s=0.2)], 20.0),
         ([work(), work(name="b", priority=5)], 2.0),
+        ([work(), work(name="b", follows=("a",))], 2.0),
+        ([work(items=500, lanes=10), work(name="b", items=500, pays=OTHER, lanes=10, follows=("a",))], 5.1),
+        ([work(items=50, lanes=1), work(name="b", items=500, lanes=30, follows=("a",))], 5.1),
+        ([work(items=500, lanes=30), work(name="b", items=50, lanes=1, follows=("a",))], 5.1),
+        ([work(items=0), work(name="b", follows=("a",))], 1.0),
+        ([work(items=50, lanes=1), work(items=99, name="b", opened=99, lanes=1, follows=("a",))], 9.9),
+        ([work(lanes=1, items=9), work(name="b", items=9, follows=("a",)), work(name="c", needs=("b",))], 2.0),
+        ([work(name=str(n), lanes=1, items=20, follows=(str(n - 1),) if n else ()) for n in range(6)], 2.5),
     ],
 )
 def test_without_limits_it_is_plain_arithmetic(jobs, expected):
     """Items times their time over what is under way; a lane one after the other; what needs another after it."""
     assert lasts(*jobs) == pytest.approx(expected, abs=0.01)
+
+
+def test_jobs_that_go_on_item_by_item_share_their_time():
+    """Two budgets of an hour each: one job after the other takes both, item by item little more than the longer one."""
+    budgets = {key: Budget(1_000.0, 1_000.0, 3_600.0) for key in (CORE, OTHER)}
+    files, snapshots = work(items=7_000.0), work(items=4_000.0, name="b", pays=OTHER)
+    alone = lasts(files, budgets=budgets)
+    whole = lasts(files, replace(snapshots, needs=("a",)), budgets=budgets)
+    by_key = lasts(files, replace(snapshots, follows=("a",)), budgets=budgets)
+    assert whole > 1.4 * alone
+    assert alone < by_key < alone + 10.0
 
 
 @pytest.mark.parametrize(
@@ -190,3 +209,19 @@ def test_thousands_of_windows_that_hold_nothing_up_are_passed() -> None:
     end_at = forecast([lane], budgets, FULL, NOW).end_at
     assert end_at is not None
     assert abs(end_at - NOW - 50_000.0) < 10.0
+
+
+@settings(deadline=None, max_examples=100)
+@given(JOBS, BUDGETS, st.data())
+def test_who_follows_ends_behind_those_that_it_follows(drawn, budgets, data):
+    """Whoever follows whom, each job ends, and none before those that it follows; an item of it takes its time."""
+    jobs = made(drawn)
+    for number in range(1, len(jobs)):
+        names = data.draw(st.lists(st.integers(0, number - 1).map(str), unique=True, max_size=2))
+        jobs[number] = replace(jobs[number], follows=tuple(names))
+    ends = forecast(jobs, budgets, FULL, NOW).ends
+    assert set(ends) == {job.name for job in jobs}
+    for job in jobs:
+        for name in job.follows if job.items else ():
+            if jobs[int(name)].items:
+                assert ends[job.name] >= ends[name] + job.item_s * 0.999

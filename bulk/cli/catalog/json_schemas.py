@@ -97,7 +97,7 @@ MORE: Mapping[str, str] = {
     "JobDiff.old_items": "items of RUN_A (count)",
     "JobDiff.removed": "items that RUN_A alone has (count)",
     "JobDiff.same": "items that are the same in both (count)",
-    "JobPlan.needs": "names of the jobs that it starts after",
+    "JobPlan.needs": "names of the jobs that it needs: as a whole, or of which an item needs some (by_key)",
     "JobPlan.saved": "what need not be sent",
     "JobReport.elapsed": "how long its items took; null where none was sent",
     "JobReport.errors": "how often which error occurred, the most frequent first",

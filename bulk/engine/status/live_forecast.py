@@ -186,7 +186,9 @@ class LiveForecast:
             lanes=max(1.0, lanes) if longest else math.inf,
             longest=min(float(longest), items),
             lane_s=self._lane_paces[job.number].item_s(item_s, 0) if longest else None,
-            needs=job.needs,
+            needs=job.barriers,
+            follows=tuple(need.job for need in job.by_key),
+            opened=float(startable(scheduler, job) + progress.in_flight) if job.by_key else 0.0,
             priority=scheduler.priorities[job.number],
             is_running=under_way > 0,
         )

@@ -136,8 +136,10 @@ def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     if len(plan.jobs) > len(shown):
         yield f"and {counted(len(plan.jobs) - len(shown), 'more job')}"
     for job in shown:
-        if job.needs:
-            yield from wrapped(f"{safe(job.name, 40)} starts after {', '.join(job.needs)}.", columns, "  ")
+        whole = [name for name in job.needs if name not in job.by_key]
+        for how, names in (("starts after", whole), ("goes on item by item after", job.by_key)):
+            if names:
+                yield from wrapped(f"{safe(job.name, 40)} {how} {', '.join(names)}.", columns, "  ")
 
 
 def _longest_lane(job: JobPlan, columns: int) -> str:

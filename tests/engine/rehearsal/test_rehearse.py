@@ -64,6 +64,30 @@ def test_waves_come_one_behind_the_other(tmp_path: Path) -> None:
     assert (1_200.0 < found.course.ends_s < 1_202.0, found.course.requests) == (True, {"core": 200})
 
 
+def test_what_needs_single_items_waits_for_those_alone(tmp_path: Path) -> None:
+    """One repository has a hundred files in the first job, another one in the second: whole jobs take both times, one
+    behind the other, and by key the longer one is all."""
+    write = {"owner": "acme", "message": "m", "content": "YQ=="}
+    repos = [f"r{number}" for number in range(20)]
+    many = {job: [repos[place], *repos, *[repos[place]] * 99] for place, job in enumerate("ab")}
+    items = {
+        job: [{**write, "repo": repo, "path": f"{job}{number}"} for number, repo in enumerate(many[job])]
+        for job in "ab"
+    }
+    ends: list[float] = []
+    for need in ("a", {"a": {"owner": "owner", "repo": "repo"}}):
+        jobs = {
+            "a": {"operation": "contents.put", "items": items["a"]},
+            "b": {"operation": "contents.put", "items": items["b"], "needs": [need]},
+        }
+        found = rehearsal(tmp_path, jobs)
+        assert (found.course.exit_code, found.course.requests) == (0, {"core": 480})
+        ends.append(found.course.ends_s)
+    whole, by_key = ends
+    assert whole >= 200 * 0.04 * 0.8
+    assert by_key <= 0.6 * whole
+
+
 def test_what_is_needed_comes_first(tmp_path: Path) -> None:
     """Items that will be made from results are as many as those they are made from, or as is assumed."""
     orgs = [{"login": f"org-{number}", "admin": "octoadmin"} for number in range(40)]
