@@ -246,27 +246,25 @@ class LaneIndex:
 
     def found(self, job: int, indexes: Sequence[int]) -> list[Entry]:
         """Return these items of the job with that number, which is indexed, in their order; `Raises` as `entries`."""
-        query = (
-            f"SELECT item, at, size FROM entries WHERE sequence IN ({self._sequences(job, indexes)}) ORDER BY sequence"
-        )
-        place = self._places.of(job)
-        return [place.entry(*row) for row in self._database.execute(query).fetchall()]
+        query = "SELECT item, at, size FROM entries WHERE sequence = ?"  # a list of them would be parsed anew each time
+        first, place, execute = self._first_of(job), self._places.of(job), self._database.execute
+        return [place.entry(*execute(query, (first + index,)).fetchone()) for index in sorted(indexes)]
 
     def lanes_of(self, job: int, indexes: Sequence[int]) -> list[Lane]:
         """Return the lanes in which these items of the job are; the index was made for that, see `add_links`."""
+        first = self._first_of(job)
         query = f"""
             SELECT lane, label, items FROM lanes WHERE lane IN
-            (SELECT lane FROM entries WHERE sequence IN ({self._sequences(job, indexes)}))"""
+            (SELECT lane FROM entries WHERE sequence IN ({",".join([str(first + index) for index in indexes])}))"""
         return [Lane(*row) for row in self._database.execute(query)]
 
-    def _sequences(self, job: int, indexes: Sequence[int]) -> str:
-        """Return the sequence numbers of items: jobs stand there one behind the other."""
+    def _first_of(self, job: int) -> int:
+        """Return the sequence number of the first item of a job: jobs stand there one behind the other."""
         if job not in self._firsts:
             pairs = zip(self._checked.manifest.jobs[:job], self._checked.jobs, strict=False)
             before = [check.items for other, check in pairs if is_indexed(other) and other.derivation is None]
             self._firsts[job] = 1 + sum(before)
-        first = self._firsts[job]
-        return ",".join([str(first + index) for index in indexes])
+        return self._firsts[job]
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
         """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
