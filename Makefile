@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 # twice the two cores that the times of the tests are for: most of what they take is waiting for processes
-WORKERS ?= 5
+WORKERS ?= 4
 
 VENV := .venv
 BIN := $(VENV)/bin

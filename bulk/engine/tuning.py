@@ -6,12 +6,13 @@ before when the last run of this process has ended. Source: performance.md.
 
 import contextlib
 import gc
+import sys
 from collections.abc import Iterator
 
 THRESHOLDS = (50_000, 50, 50)
 """New containers before a look at the youngest, and looks before one at the older ones (count)."""
-MOST_GROWTH, MOST_MORE = 1.25, 100_000
-"""What is set aside may grow by this and so many containers until all of it is looked at: see `_set_aside`."""
+MOST_GROWTH, MOST_MORE = 1.25, 200_000
+"""Memory may grow by this and so many blocks until all of what is set aside is looked at: see `_set_aside`."""
 
 _under_way = 0
 _before = (0, 0, 0)
@@ -43,11 +44,11 @@ def _set_aside() -> None:
     """
     global _looked_at  # noqa: PLW0603 - there is one collector in a process
     gc.freeze()
-    there = gc.get_freeze_count()
+    there = sys.getallocatedblocks()  # counting what is set aside would take longer than many a run
     if not _looked_at:
         _looked_at = there
     elif gc.isenabled() and there > MOST_GROWTH * _looked_at + MOST_MORE:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        _looked_at = gc.get_freeze_count()
+        _looked_at = sys.getallocatedblocks()

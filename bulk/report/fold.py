@@ -155,7 +155,7 @@ def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
 def _spans(standing: Standing, now: float) -> Iterator[tuple[float, float]]:
     """Start and end of each epoch. A killed one ended when it was last heard, or else when the next one began."""
     starts = [epoch.started_at for epoch in standing.epochs]
-    for epoch, following in zip(standing.epochs, [*starts[1:], None], strict=True):
+    for epoch, following in zip(standing.epochs, [*starts[1:], None], strict=False):  # there may be none yet
         if following is None and standing.is_live:
             end = now
         elif epoch.ended_at is not None:

@@ -60,7 +60,7 @@ class Plots:
 def _spans(standing: Standing, samples: Sequence[Sample], now: float) -> Iterator[tuple[float, float]]:
     """Start and end of each epoch; one that was killed ends with its last sample."""
     starts = [epoch.started_at for epoch in standing.epochs]
-    for epoch, next_at in zip(standing.epochs, [*starts[1:], math.inf], strict=True):
+    for epoch, next_at in zip(standing.epochs, [*starts[1:], math.inf], strict=False):  # there may be none yet
         heard = [sample.at for sample in samples if epoch.started_at <= sample.at < next_at]
         is_over = math.isfinite(next_at) or not standing.is_live
         yield epoch.started_at, epoch.ended_at or (max(heard, default=epoch.started_at) if is_over else now)

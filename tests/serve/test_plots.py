@@ -1,5 +1,6 @@
 """Curves of a run while it goes: they lose nothing, stay small, and a later look goes on where an earlier one was."""
 
+import dataclasses
 from pathlib import Path
 
 from bulk.report.run_state import stand
@@ -66,3 +67,11 @@ def test_few_runs_are_kept_in_memory(tmp_path: Path) -> None:
         view = run.epoch([finished()])
         plots.of(view, stand(view, START + 20), START + 20)
     assert len(plots._kept) == MOST_KEPT
+
+
+def test_a_run_that_has_not_begun_has_empty_curves(tmp_path: Path) -> None:
+    """A page that is opened in the moment before the first process is written down gets an answer."""
+    run = Run(tmp_path / "run")
+    view = run.epoch([finished()])
+    found = Plots().of(view, dataclasses.replace(stand(view, START + 20), epochs=()), START + 20)
+    assert found.total_s == 0
