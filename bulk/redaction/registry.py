@@ -103,7 +103,7 @@ class Registry:
         """
         if self._known.is_in(data) or shapes.has_key_in(data, spellings.unbroken(data)):
             return True
-        if not spellings.MARK.search(data):
+        if b"\\" not in data and not any(mark in data for mark in _MARKS):
             return False
         meant = spellings.meant(data)  # many steps, of which the last one is the plainest
         return meant != data and (self._known.is_in(meant) or shapes.has_key_in(meant, spellings.unbroken(meant)))

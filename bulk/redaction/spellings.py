@@ -51,7 +51,7 @@ def _backslash(found: re.Match[bytes]) -> bytes:
 Step: TypeAlias = tuple[bytes, re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]
 """A byte without which there is nothing to do, what is looked for, and what it means."""
 
-_CODES = rb"\\+(?:u([dD][89abAB][0-9A-Fa-f]{2})\\+u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
+_CODES = rb"\\(?:\\*(?:u([dD][89abAB][0-9A-Fa-f]{2})\\+u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
 _PERCENT: Step = (b"%", re.compile(rb"%(?:25)*(?:([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))"), _percent)
 _ENTITY: Step = (
     b"&",
@@ -62,10 +62,10 @@ _NUL: Step = (b"\0", re.compile(rb"\x00"), lambda _: b"")
 _STEPS: tuple[Step, ...] = (
     _PERCENT,
     _ENTITY,
-    (b"\\", re.compile(_CODES + rb")|\\([\\/\"'bfnrt])"), _backslash),
+    (b"\\", re.compile(_CODES + rb")|([\\/\"'bfnrt]))"), _backslash),
     _NUL,
 )
-_QUICK_STEPS: tuple[Step, ...] = (_PERCENT, _ENTITY, (b"\\", re.compile(_CODES + rb"|(/))"), _backslash), _NUL)
+_QUICK_STEPS: tuple[Step, ...] = (_PERCENT, _ENTITY, (b"\\", re.compile(_CODES + rb"|(/)))"), _backslash), _NUL)
 """Without the escapes that a text is full of (`\\n`, `\\"`): only a secret that holds such a character needs them."""
 
 _BREAKS = re.compile(rb"[\r\n\t ]+")
