@@ -38,14 +38,11 @@ help:
 demo: $(VENV)/.runtime
 	$(BIN)/bulk demo
 
-# Types take one core as long as all else takes the other. The browser's tests are few and wait much: they go beside the
-# others, and say what they found after them.
-test: $(VENV)/.development $(VENV)/.browser
+# Types take one core as long as all else takes the other.
+test: $(VENV)/.development
 	$(MAKE) --jobs 2 check collected
-	@mkdir -p build
-	$(BIN)/python -m tests.browser >build/browser.txt 2>&1 & browser=$$!; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20; all=$$?; \
-	wait $$browser; browser=$$?; cat build/browser.txt; exit $$((all | browser))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20
+	@$(MAKE) --no-print-directory test-browser
 
 # Finds a browser, or says how many tests did not run for want of one.
 test-browser: $(VENV)/.browser

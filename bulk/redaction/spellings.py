@@ -51,7 +51,9 @@ def _backslash(found: re.Match[bytes]) -> bytes:
 Step: TypeAlias = tuple[bytes, re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]
 """A byte without which there is nothing to do, what is looked for, and what it means."""
 
-_CODES = rb"\\(?:\\*(?:u([dD][89abAB][0-9A-Fa-f]{2})\\+u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
+_CODES = (
+    rb"\\(?:\\*(?:u([dD][89abAB][0-9A-Fa-f]{2})\\+u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
+)
 _PERCENT: Step = (b"%", re.compile(rb"%(?:25)*(?:([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))"), _percent)
 _ENTITY: Step = (
     b"&",
