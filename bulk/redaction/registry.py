@@ -10,6 +10,9 @@ from bulk.redaction.known import MASK, SHORTEST_CHARS, WORD_CHARS, Known
 GROUP_BYTES = 64 * 1024
 """Lines are looked through so many at once (bytes): more would not stay in the processor's cache."""
 
+BLOCK_BYTES, OVERLAP_BYTES = 1024 * 1024, 64 * 1024
+"""Files are looked through so much at once, with so much of what follows: a key is shorter, in any spelling."""
+
 _MARK = MASK.encode()
 _MARKS = (b"%", b"&", b"\0")
 """Without any of these, and a backslash, a text is written plainly."""
@@ -99,8 +102,14 @@ class Registry:
     def taints(self, data: bytes) -> bool:
         """Return whether a file, whatever its bytes are, holds a known secret or a private key in any spelling.
 
-        What else looks like a secret is somebody's own text.
+        What else looks like a secret is somebody's own text. It is looked through a block at a time, because each
+        reading of it takes as much memory again.
         """
+        last = max(1, len(data) - OVERLAP_BYTES)
+        blocks = range(0, last, BLOCK_BYTES)
+        return any(self._block_taints(data[at : at + BLOCK_BYTES + OVERLAP_BYTES]) for at in blocks)
+
+    def _block_taints(self, data: bytes) -> bool:
         if self._known.is_in(data) or shapes.has_key_in(data, spellings.unbroken(data)):
             return True
         if b"\\" not in data and not any(mark in data for mark in _MARKS):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from bulk.ledger.results import dump
 from bulk.redaction.known import MASK
-from bulk.redaction.registry import Registry
+from bulk.redaction.registry import BLOCK_BYTES, Registry
 from tests.canaries import keys_in, pieces_of, spellings_of
 
 KEYS = {bits: rsa.generate_private_key(public_exponent=65537, key_size=bits) for bits in (1024, 2048, 4096)}
@@ -44,6 +44,7 @@ def test_files_with_a_key_are_not_kept() -> None:
     registry.add(secret)
     for spelled in (*spellings_of(KEYS[2048]).values(), secret.encode(), quote(secret, safe="").encode()):
         assert registry.taints(b"\xff before " + spelled + b" behind \x00")
+        assert registry.taints(b"x" * (BLOCK_BYTES - 20) + spelled + b"x" * BLOCK_BYTES), "over the end of a block"
     pem = KEYS[2048].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     for text in (pem, b"export TOKEN=ghp_" + b"a1B2" * 9, b"100% of &amp; PRIVATE things"):
         assert not registry.taints(text)
