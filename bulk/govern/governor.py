@@ -302,7 +302,7 @@ class Governor:
             queue.errors = 0
             self.good_answers += not reply.is_truncated
             self.failures += reply.is_truncated
-            self.concurrency.answered(now - permit.granted)
+            self.concurrency.answered(now - permit.granted, is_found=kind is _ACCEPTED)
         else:
             self.failures += kind in FAILURES
             queue.note_error(verdict.message)

@@ -17,7 +17,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_the_last_items_to_a_resume(folder
 
     async def main() -> None:
         async with world(folder, latency_ms=100.0) as made:
-            made.disk = RefusingDisk([(0.5, ROUNDS)])  # most were answered, the last ones are in flight
+            made.disk = RefusingDisk([(0.25, ROUNDS)])  # one was answered, the others are in flight
             manifest = made.write("run", {"readmes": {"operation": "readme.get", "items": readmes(COUNT)}})
             report = await made.run(manifest)
             answered = [each for each in made.network.exchanges if each.status == 200 and "readme" in each.path]

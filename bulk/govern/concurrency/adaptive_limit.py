@@ -80,6 +80,7 @@ class AdaptiveLimit:
         is_busy: it was this process that had too much to serve, when the limit fell last.
         is_capped: this machine can't hold as many connections as the user allows.
         is_starting: it grows with each answer, as nothing is known yet. is_known: the knee was found.
+        is_doubtful: nothing was found yet, where no budget says that anything is there.
         is_part: an experiment is under way. is_regrowing: it goes back to where it was before the platform suffered.
         whole_s, whole_n: mean latency and in flight of the whole, in `rounds` rounds. part_s: latency of the last part.
         hold: rounds until the next experiment; 0: it follows at once.
@@ -104,6 +105,7 @@ class AdaptiveLimit:
     is_busy: bool = False
     is_capped: bool = False
     is_starting: bool = True
+    is_doubtful: bool = False
     is_known: bool = False
     is_part: bool = False
     is_regrowing: bool = False
@@ -149,10 +151,14 @@ class AdaptiveLimit:
         return "concurrency, as few files may be open" if self.is_capped and self.limit >= self.most else "concurrency"
 
     def begin_with_one(self) -> None:
-        """Where nothing has been sent yet, and no budget says that anything is there: grow from a single request."""
+        """Where nothing was sent yet, and no budget says that anything is there: from one on, until one was found."""
         if self.is_starting and not self.mean_s:
-            self.limit = self.whole = 1.0
-            self.round = Round(0, self.limit, self.limit)
+            self.is_doubtful = True
+            self._begin_at(1.0)
+
+    def _begin_at(self, limit: float) -> None:
+        self.limit = self.whole = min(limit, float(self.most))
+        self.round = Round(0, self.limit, self.limit)
 
     def cap(self, most: int) -> None:
         """This machine can't hold more connections than that."""
@@ -168,8 +174,11 @@ class AdaptiveLimit:
         if was_all and not self.is_starting and self.limit < self.most:
             self.is_regrowing, self.goal = True, float(self.most)
 
-    def answered(self, latency_s: float) -> None:
-        """A good answer after that many seconds."""
+    def answered(self, latency_s: float, *, is_found: bool = True) -> None:
+        """A good answer after that many seconds; `is_found`: it is no refusal."""
+        if self.is_doubtful and is_found:
+            self.is_doubtful = False
+            self._begin_at(max(self.limit, float(START)))
         self.latencies[bisect_left(LATENCIES_S, latency_s)] += 1
         if latency_s < TINY_S:
             latency_s = TINY_S
