@@ -2,7 +2,7 @@
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,7 +24,7 @@ FAR_ROWS = 200_000
 
 
 class Stream(Protocol):
-    """The items of a job without lanes, in order; `manifest.entries.EntryStream` is one."""
+    """The items of a job without lanes, in order; `bundle.streams.EntryStream` is one."""
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
         """Return the next ones that are not done, at most `count`; none at the end.
@@ -33,6 +33,12 @@ class Stream(Protocol):
             next_left: the first item from that index on that is not done.
             near: the most rows to pass by (about); None comes back where the next item lies further on.
         """
+
+
+def all_of(stream: Stream) -> Iterator[Entry]:
+    """Yield every item of a stream from which nothing was taken, in order; blocks as long as reading them takes."""
+    while entries := stream.take(BATCH, lambda index: index):
+        yield from entries
 
 
 class Work:

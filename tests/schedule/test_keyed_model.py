@@ -93,7 +93,8 @@ def runs(draw: st.DrawFn) -> tuple[list[Job], list[int], list[list[int]], list[l
 @settings(max_examples=300, deadline=None)
 @given(runs(), st.data())
 def test_it_offers_what_the_naive_model_offers(run: Any, data: st.DataObject) -> None:
-    """At every moment exactly what looking at all items gives is offered, skipped and left, also after a restart."""
+    """At every moment exactly what looking at all items gives is offered, skipped and left, also after a restart
+    (failures.md row 90)."""
     jobs, counts, needed, waiting, rows = run
     lanes = {(job, index): lane for job, index, lane in rows}
     model = Model(jobs, counts, needed, waiting, lanes)

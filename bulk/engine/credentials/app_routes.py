@@ -23,14 +23,11 @@ from bulk.platform.auth.installations import Installation, Installations, Instal
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.wire import Wire
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.queues import Stream
+from bulk.schedule.queues import Stream, all_of
 from bulk.schedule.routed_job import RoutedJob
 from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
 from bulk.storage.disk_threads import Disk
-
-LOOK_AHEAD = 1_000
-"""Items that are read together while owners are looked for (count)."""
 
 
 def open_plain(
@@ -129,7 +126,7 @@ class AppRoutes:
                     "known before; give the App an installation: NUMBER"
                 )
             owners = Owners(job, partial(self._streams.stream, job.number))
-            await self._disk(partial(owners.look, self._checked.jobs[job.number].items))
+            await self._disk(owners.look)
             for owner, path in owners.paths.items():
                 if owner not in names:
                     names[owner] = f"{name}@{owner}"
@@ -178,18 +175,16 @@ class Owners:
         self.paths: dict[str, str] = {}
         self.account_of = array("I")
 
-    def look(self, items: int) -> None:
-        """Look at every item; blocks as long as reading them takes. `items`: how many there are (count)."""
+    def look(self) -> None:
+        """Look at every item; blocks as long as reading them takes."""
         numbers: dict[str, int] = {}
-        stream = self.open_stream()
-        while found := stream.take(LOOK_AHEAD, lambda index: min(index, items)):
-            for entry in found:
-                owner, repo, enterprise = owner_of(entry.item)
-                number = numbers.get(owner)
-                if number is None:
-                    number = numbers[owner] = len(numbers)
-                    self.paths[owner] = path_of(owner, repo, enterprise)
-                self.account_of.append(number)
+        for entry in all_of(self.open_stream()):
+            owner, repo, enterprise = owner_of(entry.item)
+            number = numbers.get(owner)
+            if number is None:
+                number = numbers[owner] = len(numbers)
+                self.paths[owner] = path_of(owner, repo, enterprise)
+            self.account_of.append(number)
 
 
 def wanted_permissions(jobs: Sequence[Job]) -> Mapping[str, str] | None:

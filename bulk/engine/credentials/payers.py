@@ -134,7 +134,7 @@ class _App:
                     self._count(job, str(self._number), check.most_requests)
             elif job.derivation is None:
                 owners = Owners(job, partial(streams.stream, job.number))
-                owners.look(check.items)
+                owners.look()
                 items = Counter(owners.account_of)
                 for account, (owner, path) in enumerate(owners.paths.items()):
                     if await self._may(owner, partial(self._where.find, owner, path), items[account]):

@@ -6,7 +6,7 @@ whose operation begins with one. Nothing is changed. Source: interface.md §4 (`
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ import msgspec
 
 from bulk.bundle.checked import Checked
 from bulk.clock import Clock
-from bulk.engine.credentials.app_routes import LOOK_AHEAD, wanted_permissions
+from bulk.engine.credentials.app_routes import wanted_permissions
 from bulk.engine.credentials.credential_check import UNKNOWN, YES, CredentialRow, installations_of
 from bulk.errors import RunStopped
 from bulk.execute.job_streams import JobStreams
@@ -27,6 +27,7 @@ from bulk.platform.auth.installations import InstallationSource, path_of
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import VerdictKind, accepted_permissions, classify
 from bulk.platform.transport import Transport
+from bulk.schedule.queues import all_of
 
 SSO = "x-github-sso"
 YOUNG_S = (1.0, 2.0, 4.0)
@@ -116,20 +117,14 @@ def _reads(checked: Checked, jobs: Sequence[Job], workspace: Path) -> list[_Read
     tried: set[tuple[str, int]] = set()
     with closing(JobStreams(checked, workspace)) as streams:
         for job in sorted(jobs, key=lambda job: not job.operation.is_read):
-            for item in _items(streams, job, checked.jobs[job.number].items):
-                owner, repo, enterprise = owner_of(item)
+            for entry in all_of(streams.stream(job.number)):
+                owner, repo, enterprise = owner_of(entry.item)
                 known = found.get(owner)
                 if (known is None or known.request is None) and (owner, job.number) not in tried:
                     tried.add((owner, job.number))
-                    request = _first_read(job.operation, item)
+                    request = _first_read(job.operation, entry.item)
                     found[owner] = _Read(owner, path_of(owner, repo, enterprise), job.operation.name, request)
     return list(found.values())
-
-
-def _items(streams: JobStreams, job: Job, items: int) -> Iterator[Item]:
-    stream = streams.stream(job.number)
-    while entries := stream.take(LOOK_AHEAD, lambda index: min(index, items)):
-        yield from (entry.item for entry in entries)
 
 
 def _first_read(operation: AnyOperation, item: Item) -> Request | None:

@@ -10,9 +10,12 @@ from typing import Any
 
 from bulk.bundle.streams import EntryStream
 from bulk.check.checking import check
+from bulk.errors import UsageError
+from bulk.items.sources import STDIN
 from bulk.manifest.manifest import Manifest
+from bulk.operation import owner_of
+from bulk.schedule.queues import all_of
 
-_AT_ONCE = 1_000
 _README = {"README.md": "# Rehearsal\n"}
 
 
@@ -21,53 +24,32 @@ def seed_of(manifest: Manifest) -> dict[str, Any]:
 
     Raises:
         ManifestError: an item can't be used.
+        UsageError: items come from standard input, which can be read only once.
     """
-    organizations: set[str] = set()
+    for job in manifest.jobs:
+        if job.items_path == STDIN:
+            raise UsageError(f"{job.name}: items from standard input can't be tried on a sandbox: put them into a file")
+    owners: dict[str, set[str]] = {}
     created: set[str] = set()
-    repositories: dict[tuple[str, str], str] = {}
     teams: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="bulk-rehearsal-") as folder:
-        place = Path(folder)
-        checked = check(manifest, place, stdin=None, progress=lambda _: None)
-        for number in range(len(checked.jobs)):
-            if manifest.jobs[number].derivation is not None:
+        checked = check(manifest, Path(folder), stdin=None, progress=lambda _: None)
+        for job in manifest.jobs:
+            if job.derivation is not None:
                 continue  # made from results: nobody knows them yet
-            stream = EntryStream(checked, number, place)
-            while entries := stream.take(_AT_ONCE, _next):
-                for entry in entries:
-                    item = entry.item
-                    names = [getattr(item, name, None) for name in ("owner", "repo", "org", "login", "enterprise_team")]
-                    owner, repository, organization, login, team = (name or "" for name in names)
-                    if owner and repository:
-                        repositories.setdefault((owner.lower(), repository.lower()), f"{owner}/{repository}")
-                    organizations.update(name for name in (owner, organization) if name)
-                    created.update(name.lower() for name in (login,) if name)
-                    teams.update(name.removeprefix("ent:") for name in (team,) if name)
-    return _seed(organizations, created, sorted(repositories.values()), teams)
-
-
-def _next(index: int) -> int:
-    """Return the first item from that index on that is not done: nothing is."""
-    return index
-
-
-def _seed(organizations: set[str], created: set[str], repositories: list[str], teams: set[str]) -> dict[str, Any]:
-    there: dict[str, list[str]] = {}
-    later: set[str] = set()
-    for full_name in repositories:
-        owner, _, name = full_name.partition("/")
-        if owner.lower() in created:
-            later.add(name)
-        else:
-            there.setdefault(owner.lower(), []).append(name)
-    spelled = {name.lower(): name for name in sorted(organizations)}
+            for entry in all_of(EntryStream(checked, job.number, Path(folder))):
+                owner, repository, enterprise = owner_of(entry.item)
+                if owner and not enterprise:
+                    owners.setdefault(owner, set()).update({repository} - {""})
+                created.add(getattr(entry.item, "login", "").casefold())
+                teams.add(getattr(entry.item, "enterprise_team", "").removeprefix("ent:"))
+    later = {name for owner, names in owners.items() if owner in created for name in names}
+    there = {owner: names for owner, names in owners.items() if owner not in created}
     return {
-        "organizations": [{"login": name} for low, name in spelled.items() if low not in created],
+        "organizations": [{"login": owner} for owner in sorted(there)],
         "repositories": [
-            {"organization": spelled[owner], "name": name, "files": _README}
-            for owner, names in there.items()
-            for name in names
+            {"organization": owner, "name": name, "files": _README} for owner in there for name in sorted(there[owner])
         ],
         "new_organizations": {"repositories": [{"name": name, "files": _README} for name in sorted(later)]},
-        "teams": [{"name": name} for name in sorted(teams)],
+        "teams": [{"name": name} for name in sorted(teams - {""})],
     }

@@ -114,7 +114,7 @@ def test_what_is_ready_goes_on(tmp_path: Path, home: Home) -> None:
 
 def test_a_failure_stops_its_key_alone(tmp_path: Path, home: Home) -> None:
     """What needs an organization that could not be made is skipped with the cause, and what needs that in turn; all
-    others go on. A retry does the same again, and goes on where the cause is gone."""
+    others go on. A retry does the same again, and goes on where the cause is gone (failures.md row 90)."""
     seed = {"organizations": [{"login": "org-07"}]}
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed=seed) as sandbox:
         wanted = jobs(home)
@@ -164,7 +164,8 @@ def test_waves_and_a_resume_with_a_gate(tmp_path: Path, home: Home) -> None:
 
 @pytest.mark.timeout(300)
 def test_kills_change_nothing(tmp_path: Path, home: Home) -> None:
-    """Killed at any moment and resumed: every effect once, nothing before what it needs, and every item ends."""
+    """Killed at any moment and resumed: every effect once, nothing before what it needs, and every item ends
+    (failures.md row 90)."""
     dice = random.Random(20261125)
     faults = ("--fault", "drop-after=5%")
     with served(tmp_path / "sandbox", "--rate-limit", "off", "--latency", "10", *faults) as sandbox:

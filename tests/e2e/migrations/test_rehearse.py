@@ -48,6 +48,7 @@ def test_the_end_is_the_real_one(tmp_path: Path) -> None:
         (("--probe",), "leave one of them out"),
         (("--credentials", "0"), "expected a number from 1"),
         (("--credentials", "none.yaml"), "none.yaml"),
+        (("--sandbox",), "leave out what belongs to virtual time"),
     ],
 )
 def test_wrong_words_are_named(tmp_path: Path, option: tuple[str, str], words: str) -> None:
@@ -85,7 +86,8 @@ def test_a_probe_sends_ten_reads_and_learns_from_them(tmp_path: Path) -> None:
     assert "limit: core, 2 windows" in alone.out
 
 
-def test_a_manifest_is_tried_on_a_sandbox_that_has_what_it_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("vendor", ["service", "github"])
+def test_a_manifest_is_tried_on_a_sandbox_that_has_what_it_names(tmp_path: Path, vendor: str) -> None:
     """Without a platform, a seed file or a token: what is right succeeds, what the platform would refuse is told, with
     the run's exit code; what a job creates is not there before; nothing says how to go on."""
     home = Home(tmp_path / "home", "")
@@ -105,7 +107,7 @@ def test_a_manifest_is_tried_on_a_sandbox_that_has_what_it_names(tmp_path: Path)
         },
         "wrong": {"operation": "contents.put", "items": [{**write, "repo": "a", "branch": "nowhere"}]},
     }
-    home.manifest("https://code.invalid/api/v3", jobs)
+    home.manifest("https://code.invalid/api/v3", jobs, platform={"base_url": "https://code.invalid", "vendor": vendor})
     told = home.run("rehearse", "manifest.yaml", "--sandbox", timeout_s=60)
     assert told.exit_code == 1, told.err
     (run_dir,) = (home.folder / "runs").iterdir()
@@ -116,3 +118,17 @@ def test_a_manifest_is_tried_on_a_sandbox_that_has_what_it_names(tmp_path: Path)
     assert len(ended) == 4
     assert "Go on" not in told.out
     assert "bulk retry" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [("-", "items from standard input can't be tried"), ([{"owner": "a", "rep": "b"}], "did you mean repo or ref?")],
+)
+def test_what_can_not_be_tried_leaves_nothing(tmp_path: Path, items: object, words: str) -> None:
+    """Exit 2, the reason, and no run directory."""
+    home = Home(tmp_path / "home", "")
+    home.folder.mkdir()
+    home.manifest("https://code.invalid/api/v3", {"readmes": {"operation": "readme.get", "items": items}})
+    told = home.run("rehearse", "manifest.yaml", "--sandbox")
+    assert (told.exit_code, words in " ".join(told.err.split())) == (2, True), told.err
+    assert not (home.folder / "runs").exists()

@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bulk.cli import event_loop, foreground, output
+from bulk.cli import event_loop, output
+from bulk.cli.commands.migrations import sandbox_run
 from bulk.cli.logs import Command
 from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 from bulk.errors import UsageError
 
 MOST_TOKENS = 1_000
-NOWHERE = "http://127.0.0.1:9/api/v3"
-"""Stands for the sandbox until it is there."""
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
-    from bulk.report.fold import Report
-    from bulk.status import Display
 
 
 @click.command(cls=Command)
@@ -94,11 +91,13 @@ def rehearse(
 
     if probes and offline:
         raise UsageError("--probe sends something, and --offline nothing: leave one of them out")
-    if on_sandbox:
-        return _on_sandbox(manifest, overrides)
     tokens = _tokens(overrides.credentials_file)
     if tokens is not None:
         overrides = dataclasses.replace(overrides, credentials_file=None)
+    if on_sandbox:
+        if any((learnt_from, probes, asks, seeds, budgets, faults, assumptions, offline, tokens)):
+            raise UsageError("--sandbox runs the items themselves: leave out what belongs to virtual time")
+        return sandbox_run.run(manifest, overrides)
     given = command.Given(
         budgets=dict(_budget(text) for text in budgets),
         faults=dict(_fault(text) for text in faults),
@@ -116,57 +115,13 @@ def rehearse(
     return 0
 
 
-def _on_sandbox(manifest: Path, overrides: "Overrides") -> int:
-    """Run the manifest on a sandbox, with its token, and print the report; the run directory is kept."""
-    import dataclasses
-    import tempfile
-
-    import msgspec
-
-    from bulk.cli import sandbox_process
-    from bulk.clock import Clock
-    from bulk.engine import commands
-    from bulk.engine.rehearsal.named_things import seed_of
-    from bulk.engine.surroundings import Surroundings
-    from bulk.manifest.reading import read_manifest
-
-    read = read_manifest(manifest, dataclasses.replace(overrides, base_url=NOWHERE), os.environ)
-    seed = seed_of(read)
-    place = commands.new_run_dir(f"{read.name}-sandbox", Clock())
-    environ = {**os.environ, "BULK_SANDBOX_TOKEN": sandbox_process.TOKEN}
-    token = dict.fromkeys(read.platform.credentials, "env:BULK_SANDBOX_TOKEN")
-
-    with (
-        tempfile.TemporaryDirectory(prefix="bulk-sandbox-") as folder,
-        sandbox_process.running(Path(folder), seed, "--rate-limit", "off") as (base_url, _),
-    ):
-        there = dataclasses.replace(overrides, base_url=base_url, credentials=token, credentials_file=None)
-
-        async def start(display: "Display", _: Path | None) -> "Report":
-            around = Surroundings(handles_signals=True, is_steered=True)
-            report = await commands.run_manifest(
-                manifest,
-                overrides=there,
-                run_dir=place,
-                cache=None,
-                display=display,
-                environ=environ,
-                surroundings=around,
-            )
-            return msgspec.structs.replace(report, next_command="")  # the platform is gone when this has ended
-
-        return foreground.run(
-            start, place, cache=None, no_cache=True, progress="auto", as_json=False, is_resumable=False
-        )
-
-
 def _tokens(text: str | Path | None) -> int | None:
     """Return the number that was given instead of a file; None where it is none."""
     if text is None or not str(text).isdigit():
         return None
-    if not 1 <= int(text := str(text)) <= MOST_TOKENS:
+    if not 1 <= int(str(text)) <= MOST_TOKENS:
         raise UsageError(f"--credentials {text}: expected a number from 1 to {MOST_TOKENS}, or a file")
-    return int(text)
+    return int(str(text))
 
 
 def _budget(text: str) -> tuple[str, tuple[int, float]]:
