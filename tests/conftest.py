@@ -4,6 +4,7 @@ Every answer that a sandbox gives in a test is checked against the schemas of `t
 secret in a file (`tests/canaries.py`).
 """
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,7 +94,9 @@ def _file_of(item: pytest.Item) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Figures are shown at the end of the run; what is run first must be there."""
+    """Figures are shown at the end of the run; what is run first must be there. What is started in the background has
+    Ctrl-C ignored, and so would all that it starts: commands are interrupted here as at a terminal."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gone = [path for path in LONG if not (config.rootpath / path).is_file()]
     if gone:
         raise pytest.UsageError(f"tests/conftest.py, LONG: no {', '.join(gone)}")

@@ -13,6 +13,9 @@ GROUP_BYTES = 64 * 1024
 BLOCK_BYTES, OVERLAP_BYTES = 1024 * 1024, 64 * 1024
 """Files are looked through so much at once, with so much of what follows: a key is shorter, in any spelling."""
 
+FEW = 16
+"""A file with fewer NULs than this is text (count)."""
+
 _MARK = MASK.encode()
 _MARKS = (b"%", b"&", b"\0")
 """Without any of these, and a backslash, a text is written plainly."""
@@ -110,12 +113,14 @@ class Registry:
         return any(self._block_taints(data[at : at + BLOCK_BYTES + OVERLAP_BYTES]) for at in blocks)
 
     def _block_taints(self, data: bytes) -> bool:
-        if self._known.is_in(data) or shapes.has_key_in(data, spellings.unbroken(data)):
+        if self._known.is_in(data):
             return True
-        if b"\\" not in data and not any(mark in data for mark in _MARKS):
-            return False
-        meant = spellings.meant(data)  # many steps, of which the last one is the plainest
-        return meant != data and (self._known.is_in(meant) or shapes.has_key_in(meant, spellings.unbroken(meant)))
+        nul, plain = data.count(b"\0"), data
+        # text, or UTF-16: what else is full of NULs is full of bytes that look like escapes and mean nothing
+        is_text = nul < FEW or nul * 1_000 < len(data) or nul * 4 > len(data)
+        if is_text and (b"\\" in data or any(mark in data for mark in _MARKS)):
+            plain = spellings.meant(data)  # many steps, of which the last one is the plainest
+        return (plain != data and self._known.is_in(plain)) or shapes.has_key_in(plain, spellings.unbroken(plain))
 
     def _is_read_in(self, data: bytes | bytearray, *, is_content: bool) -> bool:
         is_there = self._known.is_in(data) or shapes.is_in(data)
