@@ -43,8 +43,8 @@ BODY_BYTES = 8 * 1024 * 1024
 KEPT_STATUS = 200
 """Of every answer that is kept."""
 
-BUFFER_BYTES = 64 * 1024 * 1024
-"""Most bytes of bodies that wait for `flush`; above, nothing is taken in."""
+BUFFER_BYTES = 16 * 1024 * 1024
+"""Most bytes of bodies that wait for `flush` or are being written by it; above, nothing is taken in."""
 
 TAGS_IN_MEMORY = 1_000
 """Tokens whose tags are known (count)."""
@@ -108,7 +108,7 @@ class ValidatorStore:
         self._key = b""
         self._predictions = Predictions() if platform.vendor == "github" else None
         self._pending: dict[bytes, Row] = {}  # with the hash of the key where the file has a number
-        self._pending_bytes = 0
+        self._pending_bytes = self._leaving_bytes = 0
         self._touched: dict[bytes, int] = {}
         self._logged = self._tries = self._data_version = 0
         self._flushed_at = self._clock.monotonic()
@@ -232,7 +232,7 @@ class ValidatorStore:
         etag, last_modified = headers.get("etag", ""), headers.get("last-modified", "")
         if not etag and not last_modified:
             return False
-        if len(raw) > BODY_BYTES or self._pending_bytes + len(raw) > BUFFER_BYTES:
+        if len(raw) > BODY_BYTES or self._pending_bytes + self._leaving_bytes + len(raw) > BUFFER_BYTES:
             return False
         if "no-store" in headers.get("cache-control", "").lower():
             return False
@@ -283,14 +283,16 @@ class ValidatorStore:
             self._flushed_at = self._clock.monotonic()
             with self._buffers:
                 pending, touched = self._pending, self._touched
+                self._leaving_bytes = self._pending_bytes
                 self._pending, self._touched, self._pending_bytes = {}, {}, 0
             try:
                 self._notice_others(self._writer)
                 if not pending and not touched:
                     return
+                clean = without_secrets(pending.values())
                 with self._writer:  # whatever happens, another process that shares the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
-                    write_answers(self._writer, without_secrets(pending.values()), touched)
+                    write_answers(self._writer, clean, touched)
                 if self._kept is not None:
                     self._kept.is_stale = True
                     self._logged += len(pending) + len(touched)
@@ -298,6 +300,8 @@ class ValidatorStore:
                         self._empty_log(self._writer, self._kept)
             except sqlite3.Error as error:
                 self._give_up("is given up", error)
+            finally:
+                self._leaving_bytes = 0
 
     def _notice_others(self, writer: sqlite3.Connection) -> None:
         """See whether another process has written to the file since the last time."""

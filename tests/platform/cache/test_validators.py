@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import stat
+import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -223,6 +224,28 @@ def test_memory_is_bounded_where_nothing_is_written(tmp_path):
     one.flush()
     one.keep(requests[-1], reply(raw=raw))
     assert one.find(requests[-1]) is not None
+    one.close()
+
+
+def test_what_is_being_written_takes_room_as_well(tmp_path):
+    """While a flush waits for another process, its answers are still in memory: no more are taken in beside them."""
+    one = store(tmp_path)
+    raw = b"x" * (4 << 20)
+    requests = [Request(method="GET", path=f"/{number}", media=Media.RAW) for number in range(BUFFER_BYTES // len(raw))]
+    for request in requests:
+        one.keep(request, reply(raw=raw))
+    (path,) = tmp_path.glob("*.db")
+    late = Request(method="GET", path="/late", media=Media.RAW)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        flush = threading.Thread(target=one.flush)
+        flush.start()
+        while one.find(requests[0]) is not None:  # it neither waits any more nor is on disk
+            flush.join(0.001)
+        assert not one.keep(late, reply(raw=raw))
+        other.execute("ROLLBACK")
+        flush.join()
+    assert one.keep(late, reply(raw=raw))
     one.close()
 
 
