@@ -51,7 +51,7 @@ class NotCompiled(Exception):
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """What pip installs before it builds a wheel: what compiling needs too, but only where it can succeed.
+    """Return what pip installs before it builds a wheel: what compiling needs too, but only where it can succeed.
 
     mypy reads the types of everything that the modules import; so all that Bulk needs is needed here already.
     """
@@ -114,7 +114,7 @@ class CompileBuildHook(BuildHookInterface[Any]):
 
 
 def wish() -> bool | None:
-    """What the user wants: compiled, not compiled, or (None) what is possible.
+    """Return what the user wants: compiled, not compiled, or (None) what is possible.
 
     Raises:
         SystemExit: the variable has a value that means nothing.
@@ -228,7 +228,7 @@ def compile_modules(modules: Sequence[str], built: Path) -> None:
 
 
 def each_apart(compile_all: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """A method `compile` of a C compiler that compiles the files it is given side by side."""
+    """Return a method `compile` of a C compiler that compiles the files it is given side by side."""
 
     def compile_each(sources: list[str], **options: Any) -> list[str]:
         with ThreadPoolExecutor(processes()) as threads:

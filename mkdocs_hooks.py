@@ -49,7 +49,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def _targets(page: Path) -> list[Path]:
-    """What a page links to, as paths of the repository."""
+    """Return what a page links to, as paths of the repository."""
     text = _CODE.sub("", (ROOT / page).read_text())
     return [_target(page, link) for link in _LINK.findall(text)]
 

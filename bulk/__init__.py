@@ -73,7 +73,7 @@ __all__ = [*_HOME_OF, "__version__"]  # noqa: PLE0604 - names of the table above
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used, so that `bulk --help` does not wait for the engine."""
+    """Import public names when they are first used, so that `bulk --help` does not wait for the engine."""
     import importlib
 
     if name == "__version__":

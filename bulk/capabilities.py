@@ -86,8 +86,9 @@ class ComparesState(DecidesState[ItemT]):
     """The platform compares its writes with what is there, as by a blob, so that one that follows another knows it."""
 
     def steps_after(self, item: ItemT, left: str | None, lag_s: float) -> Steps:
-        """As `steps`, where an earlier item of this run has just left that under the first of `identities` (as `left`
-        tells it): for `lag_s` more seconds what a read shows may be older."""
+        """Do what `steps` does where an earlier item of this run has just left that under the first of `identities` (as
+        `left` tells it): for `lag_s` more seconds what a read shows may be older.
+        """
         return self.steps(item)
 
     def left(self, item: ItemT, outcome: Outcome) -> str | None:
@@ -125,7 +126,8 @@ class Combinable(Operation[ItemT]):
         return 1
 
     def steps_combined(self, items: Sequence[ItemT]) -> CombinedSteps:
-        """As `steps`, for items of one job that stand one behind the other in their lane: fewer requests for all.
+        """Do what `steps` does for items of one job that stand one behind the other in their lane: fewer requests for
+        all.
 
         It is only for writes that may be repeated (`Effect.SET`). A write says in `Request.shared_by` for which items
         it is sent. Returns an outcome for each item, or None for those that have to be tried by themselves: their
@@ -145,7 +147,7 @@ class TakesFiles(Operation[ItemT]):
     file_fields: ClassVar[Mapping[str, str]]
 
     def with_file(self, item: ItemT, field: str, data: bytes) -> ItemT:
-        """`item` with the content of the file that `field` names put in its inline field.
+        """Return `item` with the content of the file that `field` names put in its inline field.
 
         Raises:
             FileError: `data` is not what this field may hold.
@@ -171,7 +173,7 @@ class ProvesAbsence(Operation[ItemT]):
     """A read that can tell that something is not there from that the credential may not see it."""
 
     def steps_or_absent(self, item: ItemT) -> Steps:
-        """As `steps`, but what is proven not to be there ends with `model.missing`.
+        """Do what `steps` does, but end with `model.missing` what is proven not to be there.
 
         A 404 alone proves nothing: what it lies in has to have been listed.
         """
@@ -182,7 +184,8 @@ class PlannedOnce(Operation[ItemT]):
     """Something about its items is fixed before they are first sent, so that a repeat asks for the same."""
 
     def planned(self, item: ItemT, began_at: float) -> ItemT:
-        """`item` with what has to be fixed before it is first sent, so that a repeat asks for the same; item as it is.
+        """Return `item` with what has to be fixed before it is first sent, so that a repeat asks for the same; item as
+        it is.
 
         Args:
             began_at: when the run was begun (UTC epoch seconds, platform time); a resume or a retry gives the same.

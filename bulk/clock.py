@@ -32,5 +32,5 @@ class Clock:
 
 
 def iso_utc(at: float) -> str:
-    """`2026-11-21T08:00:00.123Z` for UTC epoch seconds."""
+    """Return `2026-11-21T08:00:00.123Z` for UTC epoch seconds."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

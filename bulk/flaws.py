@@ -61,7 +61,7 @@ class Flaws:
 
 
 def shown(text: str) -> str:
-    """`text` for a message: quoted, cut to 60 characters, whatever is not printable escaped."""
+    """Return `text` for a message: quoted, cut to 60 characters, whatever is not printable escaped."""
     cut = text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
     return repr(cut)
 
@@ -88,7 +88,7 @@ def _plain(name: str) -> str:
 
 
 def unknown_name(name: str, known: Iterable[str], kind: str = "field") -> str:
-    """`unknown field; did you mean branch?`: what to say about a name that is not among `known`."""
+    """Return `unknown field; did you mean branch?`: what to say about a name that is not among `known`."""
     choices = sorted(known)
     place = bisect.bisect(choices, name)
     around = choices[max(0, place - MOST_COMPARED // 2) : place + MOST_COMPARED // 2]

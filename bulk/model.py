@@ -319,7 +319,7 @@ def succeeded(result: Any, *, note: str | None = None, payload: bytes | BodyFile
 
 
 def unchanged(result: Any, *, note: str | None = None, payload: bytes | BodyFile | None = None) -> Outcome:
-    """Nothing had to be sent or done."""
+    """Return the outcome of an item for which nothing had to be sent or done."""
     return Outcome(kind=_UNCHANGED, result=_noted(result, note), payload=payload)
 
 
@@ -335,7 +335,7 @@ def missing(*, is_unchanged: bool) -> Outcome:
 def failed(
     code: ErrorCode, message: str, *, http_status: int | None = None, result: Any = None, gives_codes: bool = False
 ) -> Outcome:
-    """It is certain that the item is not as asked for."""
+    """Return the outcome of an item that certainly is not as asked for."""
     error = ItemError(code, message, http_status)
     return Outcome(
         kind=OutcomeKind.FAILED, result=result, error=error, http_status=http_status, gives_codes=gives_codes
@@ -343,12 +343,12 @@ def failed(
 
 
 def skipped(code: ErrorCode, message: str) -> Outcome:
-    """Not tried."""
+    """Return the outcome of an item that was not tried."""
     return Outcome(kind=OutcomeKind.SKIPPED, error=ItemError(code, message))
 
 
 def unknown(message: str, *, http_status: int | None = None, result: Any = None) -> Outcome:
-    """Sent, the answer was lost, and no read-back can settle it. `result`: what was asked for and what was found."""
+    """Return the outcome of a lost answer that no read-back can settle; `result`: what was asked for and found."""
     error = ItemError(ErrorCode.UNKNOWN_OUTCOME, message, http_status)
     return Outcome(kind=OutcomeKind.UNKNOWN, result=result, error=error, http_status=http_status)
 

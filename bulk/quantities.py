@@ -124,7 +124,7 @@ def priority(given: Given) -> int:
 
 
 def kind_of(value: object) -> str:
-    """`a string`, `a list`, …: what a value is, for messages."""
+    """Return `a string`, `a list`, …: what a value is, for messages."""
     match value:
         case None:
             return "nothing (null)"

@@ -171,7 +171,7 @@ class Silence:
         return None
 
     def update(self, status: RunStatus) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""

@@ -152,7 +152,7 @@ def has_next_link(headers: Mapping[str, str]) -> bool:
 
 
 def within_base(target: str, base_url: str, current: str) -> str | None:
-    """`target` of a link or a redirect as `/path?query` relative to `base_url`; None where it leads out of it.
+    """Return `target` of a link or a redirect as `/path?query` relative to `base_url`; None where it leads out of it.
 
     Args:
         target: absolute, or relative to the page `current`.
@@ -200,7 +200,7 @@ def _next_target(headers: Mapping[str, str]) -> str | None:
 
 
 def _links(header: str) -> Iterator[tuple[str, list[str]]]:
-    """(target, relations) of each link of a `Link` header, up to the first thing that is no link."""
+    """Yield (target, relations) of each link of a `Link` header, up to the first thing that is no link."""
     place = 0
     while found := _TARGET.match(header, place):
         target, place = found[1].strip(), found.end()

@@ -55,7 +55,7 @@ class Marks:
         self._passed = 0
 
     def add(self, index: int, offset: int) -> None:
-        """A batch begins there; it may be forgotten."""
+        """Note that a batch begins there; it may be forgotten."""
         if self._passed % self._every == 0:
             self._marks.append((index, offset))
             if len(self._marks) > MOST_MARKS:
@@ -182,7 +182,7 @@ def refuse_change(fd: int, source: SourceCheck | None, path: Path | None) -> Non
 
 
 def digest_over(jobs: Iterable[JobCheck]) -> str:
-    """`Checked.digest` of these jobs."""
+    """Return `Checked.digest` of these jobs."""
     found = hashlib.sha256()
     for job in jobs:
         found.update((job.source.sha256 if job.source else "-").encode() + b"\n")
@@ -246,7 +246,7 @@ def load_checked(
 
 
 def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:
-    """`found` with the size and time that its source has now; its content is the same."""
+    """Return `found` with the size and time that its source has now; its content is the same."""
     if found.source is None or path is None:
         return found
     try:

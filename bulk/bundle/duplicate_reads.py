@@ -49,7 +49,7 @@ class DuplicateFinder:
     """Takes the items of one job in their order; `found` tells which are copies. A context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is where the temporary file may lie."""
+        """Make an empty search, whose temporary file may lie in `folder`."""
         self._folder = folder
         self._encode = msgspec.json.Encoder(order="deterministic").encode
         self._hash = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # a copy of one costs less than a new one
@@ -67,12 +67,14 @@ class DuplicateFinder:
             os.close(self._fd)
 
     def add(self, item: Item, index: int) -> None:
-        """The item of that index."""
+        """Add the item of that index."""
         bare = item if item.id is None else msgspec.structs.replace(item, id=None)
         self.add_key(self._encode(bare), index)
 
     def add_key(self, key: bytes, number: int) -> None:
-        """Something else than an item, told apart by its key; `number` takes the place of the index (below 2**64)."""
+        """Add something else than an item, told apart by its key; `number` takes the place of the index
+        (below 2**64).
+        """
         hashed = self._hash.copy()
         hashed.update(key)
         digest = hashed.digest()
@@ -82,7 +84,7 @@ class DuplicateFinder:
             self._write()
 
     def found(self, job: int) -> Iterator[tuple[int, int, int]]:
-        """(`job`, index of a copy, index of the first item that asks for the same), in no order."""
+        """Yield (`job`, index of a copy, index of the first item that asks for the same), in no order."""
         for number, part in enumerate(self._parts):
             data = b"".join(os.pread(self._fd, size, at) for at, size in self._places[number]) + part
             digests = [data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _RECORD_BYTES)]

@@ -55,22 +55,22 @@ class Repeats(NamedTuple):
 
 
 def lane_key(resource: str, lane: str) -> int:
-    """63 bits that stand for a lane; case is folded, because names on the platform ignore it."""
+    """Return 63 bits that stand for a lane; case is folded, because names on the platform ignore it."""
     return hash_63(f"{resource}:{lane.casefold()}".encode("utf-8", "surrogatepass"))
 
 
 def hash_63(data: bytes) -> int:
-    """63 bits of a hash, the same in every process: what an INTEGER of SQLite holds without a sign."""
+    """Return 63 bits of a hash, the same in every process: what an INTEGER of SQLite holds without a sign."""
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 1
 
 
 def short_63(*parts: object) -> int:
-    """63 bits that stand for `parts` in this process alone, which takes a third of the time."""
+    """Return 63 bits that stand for `parts` in this process alone, which takes a third of the time."""
     return hash(parts) & _MOST_63
 
 
 def payload_of(operation: AnyOperation, item: Item, salt: bytes) -> int:
-    """63 bits that stand in this process for what an item asks for, its id aside.
+    """Return 63 bits that stand in this process for what an item asks for, its id aside.
 
     Args:
         salt: because what may hold a secret must not be guessed from what is kept of it.
@@ -158,11 +158,12 @@ class IndexBuilder:
         return payload
 
     def add_flaw(self, item: int, message: str, given: str) -> None:
-        """An item that can't be used, of a job whose items are made while the run goes on."""
+        """Add an item that can't be used, of a job whose items are made while the run goes on."""
         self._database.execute("INSERT INTO flaws VALUES (?, ?, ?)", (item, message, given))
 
     def refuse(self, item: int, message: str, given: Callable[[int, int], str]) -> None:
-        """As `add_flaw`, for an item that was added and is found wrong beside another; the first flaw counts.
+        """Do the same as `add_flaw` for an item that was added and is found wrong beside another; the first flaw
+        counts.
 
         Args:
             given: what was made, as JSON, from its offset and size (bytes).
@@ -175,16 +176,16 @@ class IndexBuilder:
             self.add_flaw(item, message, given(*place))
 
     def add_links(self, edge: int, *arrays: "array[int]") -> None:
-        """What waits for what, of the need by key with that number; see `links.Links`."""
+        """Add what waits for what, of the need by key with that number; see `links.Links`."""
         self._are_lanes_found = True
         self._database.execute("INSERT INTO links VALUES (?, ?, ?, ?)", (edge, *arrays))
 
     def add_files(self, digests: dict[str, bytes]) -> None:
-        """Files that items name: SHA-256 by name."""
+        """Add the files that items name: SHA-256 by name."""
         self._database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?)", digests.items())
 
     def repeats(self) -> dict[int, Repeats]:
-        """Writes that were asked for before in the same words, by the number of their job."""
+        """Return writes that were asked for before in the same words, by the number of their job."""
         self._flush()
         query = """
             SELECT entries.job, count(*), firsts.job, firsts.item, min(entries.sequence), entries.item

@@ -55,7 +55,7 @@ class Withheld:
     """Gives the items of one job their secrets back. Nothing is read before the first item that had some."""
 
     def __init__(self, path: Path, job: Job, check: JobCheck) -> None:
-        """`path` is the items file, as it was checked."""
+        """Take the items file at `path`, as it was checked."""
         self._path, self._job, self._check = path, job, check
         self._found: dict[int, dict[str, str]] | None = None
 

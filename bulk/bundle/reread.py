@@ -140,7 +140,7 @@ class Files:
         self._database: sqlite3.Connection | None = None
 
     def digests(self, item: Item) -> Mapping[str, str]:
-        """SHA-256 (hex) of each file that `item` names, by field."""
+        """Return SHA-256 (hex) of each file that `item` names, by field."""
         if not self._fields:
             return _NO_FILES
         if self._database is None:

@@ -24,7 +24,7 @@ MOST_BYTES = 4096
 def load_secrets(
     folder: Path, operation: AnyOperation, item: Item, environ: Mapping[str, str], remember: Callable[[str], None]
 ) -> Item:
-    """`item` with its secrets inline, as it is sent. Reads files: call it where that may block.
+    """Return `item` with its secrets inline, as it is sent. Reads files: call it where that may block.
 
     Args:
         folder: the manifest's; relative paths are relative to it.

@@ -54,8 +54,8 @@ class EntryStream:
         self._marks = self._check.source.marks if self._check.source is not None else ()
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
-        """Up to `count` entries that are not done, fewer where they are large; empty at the end. What is done is not
-        decoded.
+        """Return up to `count` entries that are not done, fewer where they are large; empty at the end. What is done
+        is not decoded.
 
         Args:
             next_left: the first item from that index on that is not done (or an index behind the last).
@@ -168,7 +168,8 @@ class LaneIndex:
         return {number: rank for number, (count, rank) in enumerate(zip(lanes, ranks, strict=False)) if count}
 
     def lanes(self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None) -> list[Lane]:
-        """Lanes whose first item belongs to that job, most items first: `count` of them behind the first `after`.
+        """Return lanes whose first item belongs to that job, most items first: `count` of them behind the first
+        `after`.
 
         Args:
             part: only those whose rank, divided by the first of these numbers, leaves the second; None: all.
@@ -204,7 +205,8 @@ class LaneIndex:
     def entries(
         self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
     ) -> list[tuple[int, Entry]]:
-        """(sequence number, entry) of up to `count` items of a lane behind sequence number `after` (0: from the first).
+        """Return (sequence number, entry) of up to `count` items of a lane behind sequence number `after` (0: from the
+        first).
 
         Args:
             next_left: of a job, the first item from an index on that is still to be done; others are passed by then,
@@ -236,7 +238,7 @@ class LaneIndex:
         return frozenset((lane_key, *(row[0] for row in rows)))
 
     def in_order(self, *, after: int, count: int) -> list[tuple[int, int, int, int, int]]:
-        """(sequence number, job, index, offset, size) of the next items behind sequence number `after`."""
+        """Return (sequence number, job, index, offset, size) of the next items behind sequence number `after`."""
         query = "SELECT sequence, job, item, at, size FROM entries WHERE sequence > ? ORDER BY sequence LIMIT ?"
         return self._database.execute(query, (after, count)).fetchall()
 
@@ -267,7 +269,7 @@ class LaneIndex:
         return self._firsts[job]
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
-        """(index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
+        """Return (index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""
         query = "SELECT item, message, given FROM flaws WHERE item > ? ORDER BY item LIMIT ?"
         return self._database.execute(query, (after, count)).fetchall()
 
@@ -282,7 +284,7 @@ class LaneIndex:
 
 
 def _size_of(row: bytes | Given | Bad) -> int:
-    """About how long an item is (bytes)."""
+    """Return about how long an item is (bytes)."""
     if isinstance(row, bytes):
         return len(row)
     fields = row.value if isinstance(row, Given) else None

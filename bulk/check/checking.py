@@ -136,7 +136,7 @@ class _Checking:
         return checked
 
     def count(self, items: int) -> None:
-        """`items` more were read."""
+        """Note that `items` more were read."""
         self._items += items
         self._batches += 1
         if self._items - self._told >= _TELL_ITEMS or self._batches >= _TELL_BATCHES:
@@ -262,7 +262,7 @@ class _JobChecking:
                 return
 
     def _check_batch(self, batch: list[Row]) -> None:
-        """The loop that every item goes through: what most items don't need is not in it."""
+        """Check every item in one loop; what most items don't need is not in it."""
         operation, from_json, limit = self._operation, self._reader.from_json, self._whole.manifest.limit
         check = operation.check if type(operation).check is not Operation.check else None
         has_more = self._files is not None or self._template is not None or is_indexed(self._job) or self._has_keys
@@ -316,7 +316,7 @@ class _JobChecking:
         return None
 
     def _take(self, item: Item, count: int, line: int, offset: int, data: "bytes | Given | Bad") -> None:
-        """What only some operations need: files, a place to save to, a row in the index."""
+        """Do what only some operations need: read files, name a place to save to, add a row to the index."""
         whole = self._whole
         if self._files is not None:
             flaws = self._files.flaws(item)

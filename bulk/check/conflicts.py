@@ -52,7 +52,7 @@ class ConflictFinder(TemporaryRows):
         self._number = 0
 
     def add(self, operation: AnyOperation, item: Item, spot: Spot) -> None:
-        """What one item decides about, and the names that it makes. Items come in running order."""
+        """Add what one item decides about, and the names that it makes. Items come in running order."""
         self._number += 1
         resource = operation.resource
         if isinstance(operation, DecidesState):
@@ -65,7 +65,7 @@ class ConflictFinder(TemporaryRows):
                 self._database.execute("INSERT INTO names VALUES (?, ?, ?, ?)", (looks, same, spot.job, shown))
 
     def pairs(self) -> Iterator[tuple[Spot, Spot]]:
-        """Neighbours: an item, and the next one that decides about the same thing and asks for something else."""
+        """Yield neighbours: an item, and the next one that decides about the same thing and asks for something else."""
         columns = "{0}.job, {0}.item, {0}.at, {0}.size, {0}.line, {0}.payload"
         query = f"""
             SELECT DISTINCT earlier.number, later.number, {columns.format("earlier")}, {columns.format("later")}
@@ -77,7 +77,7 @@ class ConflictFinder(TemporaryRows):
             yield Spot(*values[:6]), Spot(*values[6:])
 
     def alike(self) -> Iterator[tuple[int, str, str]]:
-        """(job of the later one, a name, a later one) of names that look alike and are not the same."""
+        """Yield (job of the later one, a name, a later one) of names that look alike and are not the same."""
         query = """
             SELECT looks, min(job), min(name), min(rowid) FROM names
             WHERE looks IN (SELECT looks FROM names GROUP BY looks HAVING count(DISTINCT same) > 1)
@@ -93,7 +93,7 @@ def decides(job: Job) -> bool:
 
 
 def conflicts(crossings: ConflictFinder, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
-    """Pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
+    """Yield pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
 
     Args:
         checked: as far as it is known: jobs and their sources.
@@ -121,7 +121,9 @@ def told(found: Conflict, other: str) -> str:
 
 
 def _before(jobs: Sequence[Job]) -> list[int]:
-    """For each job those that are complete before it starts, a bit for each: who writes `needs` means the order."""
+    """Return for each job those that are complete before it starts, a bit for each: who writes `needs` means
+    the order.
+    """
     numbers = {job.name: job.number for job in jobs}
     found: list[int] = []
     for job in jobs:

@@ -75,7 +75,7 @@ class Sources:
         self._bits = bytearray()
 
     def add(self, source: int) -> None:
-        """This one has."""
+        """Note that this source has given its items."""
         if source >> 3 >= len(self._bits):
             self._bits.extend(bytes((source >> 3) + 1 - len(self._bits)))
         self._bits[source >> 3] |= 1 << (source & 7)
@@ -99,7 +99,7 @@ class _Indexing:
     """Checks every item, alone and beside those before it, and puts it into the index or notes its flaws."""
 
     def __init__(self, job: Job, manifest: Manifest, workspace: Path, stack: contextlib.ExitStack) -> None:
-        """`stack` closes what is opened here."""
+        """Prepare the check of items; `stack` closes what is opened here."""
         self._job, self._operation, self._limit = job, job.operation, manifest.limit
         self._reader = ItemReader(job.operation, {})
         self._template = Template(job.save, job.operation) if job.save is not None else None
@@ -151,7 +151,7 @@ class _Indexing:
                 yield f"{flaw.field}: {flaw}"
 
     def _add(self, item: Item, count: int, at: int, size: int) -> None:
-        """An item that is good by itself."""
+        """Add an item that is good by itself."""
         payload, number = self._index.add(self._job, item, count, at, size), self._job.number
         if self._template is not None:
             self._saved.add(self._template.fill(item), number, count, count)
@@ -189,7 +189,7 @@ class DerivedStream:
         self._index, self._after = index, 0
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
-        """As `EntryStream.take`."""
+        """Take the next entries as `EntryStream.take` does."""
         found: list[Entry] = []
         pages, wanted = 0, -1
         while len(found) < count:

@@ -42,7 +42,7 @@ class KeyFinder(TemporaryRows):
     """Takes the keys of all items; `links` tells what waits for what. A context manager."""
 
     def __init__(self, jobs: Sequence[Job], limit: int | None) -> None:
-        """`limit`: of each job only so many items are read (count); for messages."""
+        """Prepare the search; `limit`: of each job only so many items are read (count), which messages say."""
         super().__init__(
             "CREATE TABLE keys (end INTEGER, key INTEGER, item INTEGER, line INTEGER, shown TEXT);",
             "keys VALUES (?, ?, ?, ?, ?)",

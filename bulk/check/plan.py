@@ -274,7 +274,9 @@ def _buckets(
 def _end(
     bucket: BucketStatus, requests: int, reserve: int, now: float, window_s: float
 ) -> tuple[int | None, float | None]:
-    """(windows spent from, when the last of `requests` may leave); (None, None) where the reserve leaves nothing."""
+    """Return (windows spent from, when the last of `requests` may leave); (None, None) where the reserve leaves
+    nothing.
+    """
     if bucket.limit is None or not requests:
         return (1 if requests else 0), now
     of_a_window = bucket.limit - reserve
@@ -292,7 +294,7 @@ def _end(
 
 
 def _notes(checked: Checked, jobs: Sequence[JobPlan], used: Sequence[BucketPlan]) -> Iterator[str]:
-    """Sentences to read before it is run."""
+    """Yield sentences to read before it is run."""
     for job in jobs:
         if job.is_irreversible and job.items:
             items = "item" if job.items == 1 else "items"

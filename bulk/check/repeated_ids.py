@@ -18,7 +18,7 @@ class IdFinder:
     """Takes the ids of one job in the order of its items. A context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is where the temporary file may lie."""
+        """Look for repeated ids; `folder` is where the temporary file may lie."""
         self._finder = DuplicateFinder(folder)
 
     def __enter__(self) -> "IdFinder":
@@ -29,7 +29,7 @@ class IdFinder:
         self._finder.__exit__()
 
     def add(self, given: str, index: int, line: int) -> None:
-        """The id of one item, and where the item stands."""
+        """Add the id of one item, and where the item stands."""
         key = given.encode("utf-8", "surrogatepass")
         self._finder.add_key(key, index << _LINE_BITS | min(line, _LAST_LINE))
 

@@ -15,7 +15,8 @@ from bulk.manifest.manifest import Job
 
 
 def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
-    """Jobs of which only the last item of a lane is sent, and a number that is the same for those that count as one:
+    """Return jobs of which only the last item of a lane is sent, and a number that is the same for those that count as
+    one:
 
     they run or are skipped together, with one credential, so that the last item is sent whenever the others would be.
     Where items wait for single ones, each is sent: the last one of a lane may wait for something else.
@@ -31,7 +32,7 @@ def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
 
 
 def counted(job: Job, found: JobCheck, indexed: JobCounts) -> JobCheck:
-    """`found` with its lanes, what is saved, and what it costs."""
+    """Return `found` with its lanes, what is saved, and what it costs."""
     found = msgspec.structs.replace(found, **indexed._asdict())
     least, most = found.sent * job.operation.least_requests, found.sent * job.operation.most_requests
     return msgspec.structs.replace(found, least_requests=least, most_requests=most)

@@ -34,7 +34,7 @@ class SavedPaths(TemporaryRows):
         self._folders: set[str] = set()
 
     def add(self, path: str, job: int, index: int, line: int) -> None:
-        """The path below `saved/` of one item."""
+        """Add the path below `saved/` of one item."""
         path = folded(path)
         self.keep((_hash(path), False, job, index, line))
         folder = path.rpartition("/")[0]

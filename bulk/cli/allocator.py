@@ -17,7 +17,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 def give_back_large_blocks() -> None:
-    """From now on; where there is another C library, nothing is done."""
+    """Have large blocks given back from now on; where there is another C library, nothing is done."""
     if sys.platform != "linux":
         return
     import ctypes

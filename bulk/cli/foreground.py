@@ -42,14 +42,14 @@ _SHOWING = (
 
 
 def showing(command: F) -> F:
-    """Options of commands that run in the foreground; they are passed on to `run`."""
+    """Add the options of commands that run in the foreground; they are passed on to `run`."""
     for option in reversed(_SHOWING):
         command = option(command)
     return command
 
 
 def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
-    """`showing`, with the cache that the run in `run_dir` had where no other is named.
+    """Return `showing`, with the cache that the run in `run_dir` had where no other is named.
 
     Raises:
         RunDirectoryError: no run was ever started there.

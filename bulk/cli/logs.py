@@ -27,7 +27,7 @@ class Redaction(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always True: a record is changed, never dropped."""
+        """Return True always: a record is changed, never dropped."""
         message, error = record.getMessage(), record.exc_info[1] if record.exc_info else None
         if isinstance(error, (MemoryError, OSError)) and not logging.getLogger().isEnabledFor(logging.DEBUG):
             # asyncio's further lines name its own objects
@@ -110,7 +110,7 @@ def _job_name(run_dir: Path, number: int) -> str:
 
 @contextlib.contextmanager
 def about_run(run_dir: Path) -> Iterator[None]:
-    """Within the block, lines of the log are about the run in `run_dir`."""
+    """Have lines of the log be about the run in `run_dir` within the block."""
     forms = [each.formatter for each in logging.getLogger().handlers if isinstance(each.formatter, JsonFormat)]
     for form in forms:
         form.run_dir = run_dir

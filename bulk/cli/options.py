@@ -31,7 +31,7 @@ class RunDirectory(click.Path):
         super().__init__(path_type=Path)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Folders that hold a ledger, newest first; any folder where none fits."""
+        """Return the folders that hold a ledger, newest first; any folder where none fits."""
         found = [ledger.parent for folder in (RUNS, Path()) for ledger in folder.glob("*/ledger.db")]
         fitting = [run for run in found if str(run).startswith(incomplete)]
         fitting.sort(key=lambda run: run.stat().st_mtime, reverse=True)
@@ -44,7 +44,7 @@ class OperationName(click.types.StringParamType):
     name = "operation"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Installed operations."""
+        """Return the installed operations."""
         from bulk import operation
 
         return [CompletionItem(name) for name in operation.names() if name.startswith(incomplete)]
@@ -172,7 +172,7 @@ def _overrides(given: dict[str, Any]) -> "Overrides":
 
 
 def _variables(texts: tuple[str, ...]) -> dict[str, str]:
-    """`NAME=VALUE` by name. The text itself is in no message: somebody may have typed a token."""
+    """Return `NAME=VALUE` by name. The text itself is in no message: somebody may have typed a token."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -185,7 +185,7 @@ def _variables(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _credentials(texts: tuple[str, ...]) -> dict[str, str]:
-    """`[NAME=]SOURCE` by name. The text itself is in no message: somebody may have typed a token."""
+    """Return `[NAME=]SOURCE` by name. The text itself is in no message: somebody may have typed a token."""
     sources: dict[str, str] = {}
     for text in texts:
         name, equals, source = text.partition("=")

@@ -46,7 +46,7 @@ def out(text: str) -> None:
 
 @contextlib.contextmanager
 def binary_out() -> Iterator[BinaryIO]:
-    """Standard output for bytes of any number; the block ends quietly once nobody reads."""
+    """Lend standard output for bytes of any number; the block ends quietly once nobody reads."""
     try:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -107,7 +107,7 @@ def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: froz
 
 
 def say(text: str, *, is_public: bool = False) -> None:
-    """One line or a few for people, on standard error, without secrets and terminal sequences.
+    """Say one line or a few to people, on standard error, without secrets and terminal sequences.
 
     Args:
         is_public: what looks like a secret is none, such as the tokens that every sandbox has.
@@ -121,7 +121,7 @@ def say(text: str, *, is_public: bool = False) -> None:
 
 
 def redacted(text: str) -> str:
-    """`text` without any secret that this process has read."""
+    """Return `text` without any secret that this process has read."""
     from bulk.redaction import redact
 
     return redact(text)

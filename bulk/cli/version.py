@@ -11,7 +11,7 @@ ONE_OF_THEM = "bulk.urls"
 
 
 def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    """The callback of the option: print it and end the command."""
+    """Print the version and end the command; the callback of the option."""
     if not value or ctx.resilient_parsing:
         return
     import platform

@@ -31,7 +31,7 @@ class StoreBoard:
             return connection.execute(_SQL["jobs"], (self._run,)).fetchall()
 
     def take(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
-        """From now on say that."""
+        """Say that from now on."""
         self.groups = [group for _, group, _, _ in rows]
         self._is_over = [state == "over" for _, _, state, _ in rows]
         self._unsuccessful = [items for _, _, _, items in rows]

@@ -142,7 +142,7 @@ class Keeper:
         self._is_wanted_elsewhere = self._has_claimed = False
 
     def notice(self) -> None:
-        """Something has changed: look."""
+        """Look again at what there is to do, because something has changed."""
         self._noticed.set()
 
     async def _blocking(self, call: Callable[[], T]) -> T:
@@ -188,7 +188,7 @@ class Keeper:
             self._is_wanted_elsewhere = any(other != self._ledger.run for other in elsewhere)
 
     def _wants_more(self, run: Run) -> bool:
-        """Whether little is left, or what is left can't keep this worker busy, because it is in few lanes."""
+        """Return whether little is left, or what is left can't keep this worker busy, because it is in few lanes."""
         if run.left < AHEAD * self._limits.concurrency:
             return True
         scheduler = run.scheduler
@@ -214,7 +214,7 @@ class Keeper:
         run.change_limits(limits)
 
     def _share(self, run: Run, standing: Standing) -> None:
-        """`limits.concurrency` is the run's: each worker has its part."""
+        """Set this worker's part of `limits.concurrency`, which is the run's."""
         most = max(1, math.ceil(self._limits.concurrency / max(1, standing.workers)))
         self._board.free = standing.free // max(1, standing.workers)
         if most != run.limits.concurrency:
@@ -286,7 +286,7 @@ class Keeper:
             self.notice()
 
     def _prolong(self, run: Run, asked_at: float) -> None:
-        """What is held is held from that moment on (`Clock.elapsed`)."""
+        """Count what is held as held from that moment on (`Clock.elapsed`)."""
         was_over = self._clock.elapsed() >= self._peers.deadline.at
         self._peers.deadline.at = asked_at + self._leases.ttl_s - min(MARGIN_S, self._leases.ttl_s / 4)
         if was_over:

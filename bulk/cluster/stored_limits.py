@@ -59,7 +59,7 @@ def set_limits(store: StoreConnection, run: StoredRun, given: Mapping[str, Any],
 
 
 def _with(run: StoredRun, row: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row with what was given."""
+    """Return the row with what was given."""
     if MOST not in row:
         raise RunDirectoryError(f"{run.name} was submitted by an older version: its limits stay as they are")
     limits = applied(Limits(), row)

@@ -74,7 +74,7 @@ def _connected(run_dir: Path) -> Iterator[socket.socket]:
 
 
 def _answers(connection: socket.socket, question: Ask) -> Iterator[Answer]:
-    """Answers until the other end closes.
+    """Yield answers until the other end closes.
 
     Raises:
         Unreached: it has closed before the first. Silent: none comes in time.

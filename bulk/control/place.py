@@ -23,7 +23,7 @@ _LOCAL_PEERCRED = 1
 
 @contextlib.contextmanager
 def reachable(run_dir: Path) -> Iterator[str]:
-    """A path of the socket that can be bound and connected to, within the block.
+    """Lend a path of the socket that can be bound and connected to, within the block.
 
     Raises:
         OSError: there is none: the path is too long here, or the directory can't be opened.

@@ -107,7 +107,7 @@ def ask_of(line: bytes) -> Ask:
 
 
 def line_of(said: Ask | Answer) -> bytes:
-    """`said` as it goes over the socket."""
+    """Return `said` as it goes over the socket."""
     return msgspec.json.encode(said) + b"\n"
 
 

@@ -174,7 +174,7 @@ class ControlServer:
             raise OSError("nobody reads")
 
     async def _show(self, connection: socket.socket, ask: Ask, user: str) -> None:
-        """A status line again and again; a line is begun only when the one before has been taken."""
+        """Show a status line again and again; a line is begun only when the one before has been taken."""
         left = b""
         while True:
             if not left:

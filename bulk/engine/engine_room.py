@@ -71,7 +71,7 @@ class EngineRoom:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Connect; what was stored is closed afterwards."""
+        """Connect for the time of the block; what was stored is closed afterwards."""
         limits, around = self._limits, self._around
         self.body_reader.clear()
         try:
@@ -126,7 +126,7 @@ class EngineRoom:
                     services.start_soon(permit_queue.tokens.run)
 
     async def _ask(self, token: Secret) -> tuple[Reply, Verdict] | Failure:
-        """`GET /rate_limit`: free, outside of all permits."""
+        """Ask `GET /rate_limit`, which is free, outside of all permits."""
         answer = await self.transport.send(ASK_LIMITS, token, None)
         if isinstance(answer, Failure):
             return answer

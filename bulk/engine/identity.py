@@ -8,7 +8,7 @@ UNKNOWN_ITEMS = -1
 
 
 def identity_of(checked: Checked) -> RunIdentity:
-    """Whose run it is."""
+    """Return whose run it is."""
     manifest = checked.manifest
     return RunIdentity(
         name=manifest.name,

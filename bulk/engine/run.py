@@ -122,7 +122,7 @@ class Run:
         self._room.draining.set()
 
     def stop_now(self, reason: BulkError) -> None:
-        """As `stop`, and what is in flight is given up: the next run settles it."""
+        """Stop as `stop` does, and give up what is in flight: the next run settles it."""
         self.stop(reason)
         self._worker_scope.cancel()
 
@@ -137,7 +137,7 @@ class Run:
         self.scheduler.join(joined.parts)
 
     def expect_no_more(self) -> None:
-        """Nothing more joins: it ends when what it has is done."""
+        """Expect no more items to join: the run ends when it has done what it has."""
         self.scheduler.board.expects_more = False
         self.scheduler.begin()
 
@@ -157,12 +157,12 @@ class Run:
         self.governor.pause()
 
     def go_on(self) -> None:
-        """The pause is over."""
+        """End the pause."""
         self.governor.go_on()
         self.scheduler.go_on()
 
     def change_limits(self, limits: Limits) -> None:
-        """These are in force from now on.
+        """Put these limits in force from now on.
 
         Raises:
             ValueError: the reserve would leave nothing of a bucket, and nothing changed.
@@ -193,7 +193,7 @@ class Run:
         return not self._is_complete and self._stopped_by is None and self._refused is None
 
     async def _drain_when_stopped(self) -> None:
-        """Nothing more is offered: who waits for a permit waits for nothing."""
+        """Offer nothing more: who waits for a permit waits for nothing."""
         await self.scheduler.stopped.wait()
         self.governor.drain()
 
@@ -353,7 +353,7 @@ class Run:
             await self._clock.sleep(self._around.tick_s or STATUS_S)
 
     async def _limit_drain(self) -> None:
-        """What is in flight ends within its own time-out; what does not is cancelled and settled by the next run."""
+        """Let what is in flight end within its own time-out; what does not is cancelled and settled by the next run."""
         await self._room.draining.wait()
         await self._clock.sleep(self.limits.request_timeout_s + DRAIN_EXTRA_S)
         self._worker_scope.cancel()
@@ -385,6 +385,8 @@ class Run:
 
 
 async def _to_the_end(recorder: Recorder) -> None:
-    """Whatever ends the workers, the outcomes they handed over are written: the recorder ends when it is closed."""
+    """Let the outcomes that were handed over be written, whatever ends the workers: the recorder ends when it is
+    closed.
+    """
     with anyio.CancelScope(shield=True):
         await recorder.run()

@@ -54,7 +54,7 @@ class Steering:
         self._checked = RunStatus(name=name, state="checking", at=now, started_at=now)
 
     def attach(self, run: Run) -> None:
-        """The check is over: what was asked meanwhile is done now."""
+        """Attach the run that was checked; what was asked meanwhile is done now."""
         self._run = run
         run.actions += self._actions
         self._actions = []
@@ -115,7 +115,7 @@ class Steering:
             self._run.note_action(action)
 
     def note_start(self, again: Again) -> None:
-        """A person had the run gone on with, or items of it run again, in this very process."""
+        """Note that a person had the run gone on with, or items of it run again, in this very process."""
         self._note(Ask(verb=again.verb, args=again.args), f"{user_name(os.getuid())} ({again.by[:40]})", self._state)
 
     def _done(self, ask: Ask) -> Mapping[str, Any] | None:
@@ -183,7 +183,7 @@ class Steering:
         return _Followed(display, self)
 
     def note_check(self, status: RunStatus) -> None:
-        """So far is the check."""
+        """Note how far the check is."""
         self._checked = status
 
 

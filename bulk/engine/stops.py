@@ -85,7 +85,7 @@ class ApiDoubt:
         self._due = anyio.Event()
 
     def note(self) -> None:
-        """An item has ended without success."""
+        """Note that an item has ended without success."""
         if not self._room.lacks_limits or self._due.is_set():
             return
         missing, left = self._missing(last=1), sum(each.left for each in self._progress) - 1

@@ -26,7 +26,7 @@ class Listener(Protocol):
     """Hears of items once their outcome is durable; the library's `map` is one."""
 
     async def durable(self, finished: Sequence[Finished]) -> None:
-        """These have ended, for good."""
+        """Note that these have ended, for good."""
 
 
 @dataclass(slots=True)

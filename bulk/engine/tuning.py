@@ -21,7 +21,7 @@ _looked_at = 0
 
 @contextlib.contextmanager
 def quiet_collector() -> Iterator[None]:
-    """For the time of a run; several may overlap."""
+    """Look for garbage less often for the time of a run; several may overlap."""
     global _under_way, _before  # noqa: PLW0603 - there is one collector in a process
     if _under_way == 0:
         _before = gc.get_threshold()

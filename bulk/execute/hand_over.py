@@ -58,7 +58,7 @@ class HandOver:
         self._scheduler.ended(work, outcome, tally.paid)
 
     def end_combined(self, job: Job, work: Work, outcomes: Sequence[Outcome | None], tally: ItemTally) -> None:
-        """The same for items that shared their requests; the scheduler keeps those that have no outcome."""
+        """End items that shared their requests; the scheduler keeps those that have no outcome."""
         tally.body_bytes //= work.items  # what was answered is in memory once
         befores = tally.befores or {}
         for place, (entry, outcome) in enumerate(zip(work.entries, outcomes, strict=True)):
@@ -167,7 +167,7 @@ class HandOver:
         )
 
     def abandoned(self, work: Work, tally: ItemTally) -> None:
-        """There is no outcome: the run is stopping, or the credential was refused."""
+        """Note that there is no outcome: the run is stopping, or the credential was refused."""
         self._scheduler.abandoned(work)
         self._body_reader.abandon(tally)
 

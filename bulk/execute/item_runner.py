@@ -63,7 +63,9 @@ class ItemRunner:
         self.doubt(resume_state.open_intents)
 
     def doubt(self, open_intents: Mapping[tuple[int, int], Intent]) -> None:
-        """Whoever had these items before has sent this, and it is not known how it ended: that is settled first."""
+        """Note that whoever had these items before has sent this, and that it is not known how it ended: it is settled
+        first.
+        """
         since, names = self.shared.clock.monotonic(), self.shared.recent_creations.names()
         for key, sent in open_intents.items():
             lost = Lost(method=sent.method, path=sent.path, before=sent.before, sent_at=sent.sent_at, made=names)
@@ -123,7 +125,7 @@ class ItemRunner:
     def _remember(
         self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: ItemTally
     ) -> None:
-        """What a write has changed, for those who come to it after this item."""
+        """Remember what a write has changed, for those who come to it after this item."""
         if may_create(operation, effect):
             tally.new_names = names_made(operation, item, effect, outcome)
             self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())
@@ -151,7 +153,7 @@ class ItemRunner:
         return (entry.job, entry.index) in self._lost_writes
 
     def lost_write(self, entry: Entry, lost_write: LostWrite) -> None:
-        """A write that this item shares was lost: it is settled when the item is next worked on."""
+        """Note that a write that this item shares was lost: it is settled when the item is next worked on."""
         self._lost_writes[entry.job, entry.index] = lost_write
 
     def _doubt_of(self, entry: Entry, tally: ItemTally) -> LostWrite | None:

@@ -43,7 +43,7 @@ class JobStreams:
         return None if is_laned and not job.operation.is_read else self.stream(number)
 
     def made(self, number: int, index: LaneIndex, copies: Copies) -> None:
-        """The items of that job were made: `index` has them, and `copies` says which ask for the same."""
+        """Note that the items of that job were made: `index` has them, and `copies` says which ask for the same."""
         self._made[number], self.copies[number] = index, copies
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class _Gathering:
 
 
 async def _nothing(_: Sequence[object]) -> None:
-    """For hooks that are not asked for."""
+    """Do nothing, in place of hooks that are not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +204,13 @@ class Recorder:
         self._wanted.set()
 
     def close(self) -> None:
-        """No more is coming: `run` ends when all is durable."""
+        """Note that no more is coming: `run` ends when all is durable."""
         self._is_closing = True
         self._wanted.set()
         self._urgent.set()
 
     def _take_gathered(self) -> None:
-        """They go with the next group."""
+        """Let what was gathered go with the next group."""
         gathering = self._gathering
         if not gathering.records:
             return
@@ -248,7 +248,9 @@ class Recorder:
                 return
 
     async def _let_join(self) -> None:
-        """Whoever is ready now, or in a moment, comes into the same group: what one costs is shared by more writes."""
+        """Let whoever is ready now, or in a moment, come into the same group: what one costs is shared by
+        more writes.
+        """
         await self._let_ready_join()
         pause_s = min(JOIN_S, self._took_s / 2)
         if pause_s > 0.0 and 0 < self._group.intents < self._in_flight():

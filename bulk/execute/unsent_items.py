@@ -138,7 +138,9 @@ class UnsentItems:
         self._scheduler.passed_by((job,))
 
     async def _skip_some(self) -> None:
-        """What single items need did not succeed; what needs those in turn comes behind them."""
+        """Skip items of which some of the items that they need did not succeed; what needs those in turn comes behind
+        them.
+        """
         scheduler, jobs = self._scheduler, self._manifest.jobs
         assert isinstance(scheduler, KeyedScheduler), "only that one asks for it"
         seen = dict[int, None]()
@@ -157,7 +159,7 @@ class UnsentItems:
         scheduler.passed_by([jobs[number] for number in seen])
 
     async def _copy_items(self, job: Job) -> None:
-        """Only copies are left: what the stream still has to give. The lines they are copied from are durable."""
+        """Take what the stream still has to give: only copies are left. The lines they are copied from are durable."""
         await self._hand_over.caught_up()
         view = self._ledger.view()
         feed = Feed(job.number, self._streams.stream(job.number), self._progress[job.number].next_left)
@@ -231,5 +233,5 @@ class UnsentItems:
 
 
 def _read(view: RunView, job: int, wanted: Sequence[int], raw: dict[int, bytes]) -> None:
-    """Blocking: the lines of these items, as many as fit."""
+    """Read the lines of these items, as many as fit; blocks."""
     raw.update(view.lines_of(job, wanted, COPY_BYTES))

@@ -48,7 +48,7 @@ class _Course:
         self._ends: dict[str, float] = {}
 
     def run(self) -> Forecast:
-        """From event to event until nothing is left, or nothing moves any more."""
+        """Go from event to event until nothing is left, or nothing moves any more."""
         for _ in range(STEPS_MOST):
             while self._has_ended() or self._has_begun() or self._has_closed():
                 pass
@@ -131,8 +131,9 @@ class _Course:
                 job.flows(self._now, room + job.rate * job.work.item_s)
 
     def _set_rates(self) -> tuple[dict[Key, list[JobFlow]], list[float]]:
-        """By what may be in flight, by lanes, and by the pace of budgets. Returns the jobs that flow, and the share of
-        each payer in what may be in flight (count)."""
+        """Set rates by what may be in flight, by lanes, and by the pace of budgets. Returns the jobs that flow, and the
+        share of each payer in what may be in flight (count).
+        """
         running: dict[Key, list[JobFlow]] = {}
         for key, jobs in self._running.items():
             if self._budgets[key].is_closed(self._now):
@@ -189,7 +190,7 @@ class _Course:
 
 
 def _tiers(jobs: Sequence[JobFlow]) -> Iterator[list[JobFlow]]:
-    """Jobs of the highest priority first."""
+    """Yield the jobs of the highest priority first."""
     priorities = {job.work.priority for job in jobs}
     if len(priorities) == 1:
         yield list(jobs)

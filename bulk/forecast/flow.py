@@ -19,7 +19,7 @@ UNLIMITED = Budget(limit=math.inf, left=math.inf, window_s=math.inf, is_even=Fal
 
 
 def level(most: Sequence[float], weights: Sequence[float], whole: float) -> list[float]:
-    """Equal shares, but at most `most` each, so that the weighted sum is `whole`, or all of it where that is less."""
+    """Share equally, but at most `most` each, so that the weighted sum is `whole`, or all of it where that is less."""
     shares = [0.0] * len(most)
     order = sorted(range(len(most)), key=most.__getitem__)
     weight = sum(weights)
@@ -96,7 +96,7 @@ class JobFlow:
         return min(rates, default=math.inf)
 
     def feed(self) -> None:
-        """The rates of the jobs that it follows are set: its own is at most theirs, where it has caught up."""
+        """Take up the rates of the jobs that it follows: its own is at most theirs, where it has caught up."""
         if not self.follows:
             return
         fed, most = self._opens_per_s, BEHIND * self.work.items if self._has_caught_up else NONE_LEFT
@@ -104,12 +104,12 @@ class JobFlow:
         self.fed = math.inf if not self._has_caught_up else fed if self.left > NONE_LEFT else 0.0
 
     def keep_behind(self) -> None:
-        """It has caught up, and those that it follows go on more slowly than was thought."""
+        """Keep behind the jobs that it follows: it has caught up, and they go on more slowly than was thought."""
         if self._has_caught_up:
             self.rate = min(self.rate, self._opens_per_s)
 
     def flows(self, now: float, in_flight: float) -> None:
-        """`rate` is set, and holds until the next event. `in_flight`: items that its share would allow (count)."""
+        """Hold `rate` until the next event. `in_flight`: items that its share would allow (count)."""
         if self.rate <= 0.0:
             self.stop()
             return
@@ -118,7 +118,7 @@ class JobFlow:
         self._used = min(1.0, self.rate / possible) if possible > 0.0 else 1.0
 
     def stop(self) -> None:
-        """Nothing of it leaves until the next event."""
+        """Let nothing of it leave until the next event."""
         self.rate, self._flows_since = 0.0, math.inf
 
     @property
@@ -134,7 +134,9 @@ class JobFlow:
         return max(0.0, self.lane_left - self.left / self.work.lanes)
 
     def until_change_s(self) -> float:
-        """Time until it ends, until only its longest lane is left, or until that is like the others (seconds)."""
+        """Return the time until it ends, until only its longest lane is left, or until that is like the others
+        (seconds).
+        """
         lane, ahead = self._lane_rate, self._ahead
         soonest = self.left / self.rate
         gains = self._opens_per_s - self.rate if self.follows else 0.0
@@ -150,7 +152,7 @@ class JobFlow:
         return soonest
 
     def pass_time(self, seconds: float) -> None:
-        """So much time has passed."""
+        """Let so much time pass."""
         if self.rate <= 0.0 or seconds <= 0.0:
             return
         lane = self._lane_rate
@@ -161,7 +163,9 @@ class JobFlow:
             self.lane_left = min(self.lane_left, self.left)
 
     def close(self, now: float) -> None:
-        """Its last item has begun: what was sent last is still under way where there was room for more."""
+        """Close the job, whose last item has begun: what was sent last is still under way where there was room for
+        more.
+        """
         item_s = self.lane_s if self.work.longest else self.work.item_s
         last = now + item_s * (1.0 - self._used)
         if self._flows_since < math.inf:
@@ -205,7 +209,9 @@ class BudgetFlow:
         return self._left / usable_s
 
     def spend(self, per_second: float, now: float) -> None:
-        """So many requests leave in a second until the next event; the first one opens a window, at a whole second."""
+        """Let so many requests leave in a second until the next event; the first one opens a window, at a
+        whole second.
+        """
         self._per_second = per_second
         if per_second > 0.0 and self._reset_at == math.inf:
             self._reset_at = self._whole_second(now) + self._budget.window_s
@@ -231,7 +237,7 @@ class BudgetFlow:
             yield now + self._left / self._per_second
 
     def pass_time(self, seconds: float, until: float, requests: float, reset_s: float) -> None:
-        """So much time has passed, and it is `until` now; `requests` are left of running jobs (count)."""
+        """Let so much time pass: it is `until` now; `requests` are left of running jobs (count)."""
         budget = self._budget
         self._left = max(0.0, self._left - self._per_second * seconds)
         if until < self._reset_at:
@@ -251,7 +257,7 @@ class BudgetFlow:
             self._together_since = self._whole_second(until)
 
     def part(self, now: float) -> None:
-        """What comes is no longer alike in all windows of a step: go on with the one that is open."""
+        """Go on with the window that is open: what comes is no longer alike in all windows of a step."""
         budget = self._budget
         if self._together_since == math.inf:
             return

@@ -7,7 +7,7 @@ from bulk.forecast.work import Work
 
 
 def with_losses(work: Work, share: float, pause_s: float, requests: float, *, is_read: bool) -> Work:
-    """`work` where that share of its answers is lost: what it then takes, but for one case in forty.
+    """Return what `work` takes where that share of its answers is lost, but for one case in forty.
 
     Args:
         share: of all answers (0 to 1). pause_s: until a lost one is settled or sent again (seconds).

@@ -173,12 +173,12 @@ class PermitQueue:
     siblings: "tuple[PermitQueue, ...]" = ()
 
     def note_error(self, error: str) -> None:
-        """A request got no good answer."""
+        """Note that a request got no good answer."""
         self.errors += 1
         self.error = error
 
     def note_unbudgeted(self, now: float) -> None:
-        """A request is let out while no budget is known."""
+        """Note that a request is let out while no budget is known."""
         self._turn_recent(now)
         self.recent += 1
 
@@ -204,7 +204,7 @@ class PermitQueue:
         return line.popleft()
 
     def turn_away(self, error: Callable[[], Exception]) -> None:
-        """Everyone who waits is told that there is nothing to wait for."""
+        """Tell everyone who waits that there is nothing to wait for."""
         while self.waiting:
             waiter = self.next_waiter()
             waiter.error = error()
@@ -237,7 +237,7 @@ class PermitQueue:
             self.wake_event.set()
 
     def renew_wake_event(self) -> None:
-        """The attendant looks now; what comes from here on has it look again."""
+        """Have the attendant look now; what comes from here on has it look again."""
         self.wake_event, self.is_woken = anyio.Event(), False
 
 
@@ -298,7 +298,7 @@ class Account:
             self.changed(self)
 
     def reopen(self, now: float) -> None:
-        """`/rate_limit` explained the refusals: the empty bucket waits for its reset, the others go on."""
+        """Let go on what `/rate_limit` has explained: the empty bucket waits for its reset, the others go on."""
         if self.quiet_until <= now:
             self.paused_until, self.backoffs = now, 0
             self.changed(self)
@@ -330,8 +330,7 @@ class Account:
         return True
 
     def freeze(self, now: float) -> None:
-        """The platform said 401: nothing more leaves with this token; one that is quite new is tried again a little
-        later."""
+        """Let nothing more leave with this token after a 401; one that is quite new is tried again a little later."""
         if self.is_minted and self.trust is Trust.UNPROVEN and self.young_tries < YOUNG_TRIES:
             if now < self.paused_until:
                 return
@@ -345,7 +344,9 @@ class Account:
             self.wake()
 
     def lock_out(self, now: float) -> None:
-        """The platform rejects even valid credentials for a while: leave it alone, then try with one request."""
+        """Leave the platform alone for a while, because it rejects even valid credentials; then try with one
+        request.
+        """
         if now < self.locked_until:
             return  # one of those that were under way when it began
         self.locked_at, self.locked_until = now, now + LOCKOUT_S * 2.0 ** min(6, self.lockouts)
@@ -356,7 +357,7 @@ class Account:
         self.ask_soon()  # that is the one request
 
     def prove(self, sent: float) -> None:
-        """The platform took the token with a request of that moment (monotonic)."""
+        """Note that the platform took the token with a request of that moment (monotonic)."""
         if sent < self.locked_at:
             return
         self.lockouts = 0
@@ -364,7 +365,7 @@ class Account:
             self.trust = _PROVEN
 
     def back_off(self, now: float, first_s: float) -> None:
-        """A refusal without reason and time: nothing leaves for `first_s` seconds, twice as long each time in a row."""
+        """Keep all back for `first_s` seconds after a refusal without reason and time, then twice as long each time."""
         if now >= self.paused_until:
             pause_s = min(UNEXPLAINED_MOST_S, first_s * 2.0 ** min(10, self.backoffs))
             self.backoffs += 1
@@ -377,7 +378,7 @@ class Account:
         self.wake()
 
     def pause_all(self, until: float, why: str) -> None:
-        """The platform named a time (Retry-After): nothing leaves before, no `/rate_limit` either."""
+        """Keep everything back until the time that the platform named (Retry-After), `/rate_limit` as well."""
         self.quiet_until = max(self.quiet_until, until)
         self.pause(until, why)
 

@@ -228,7 +228,8 @@ class Governor:
         queue.is_paced = queue.rate is not None
 
     def _pump(self, own: PermitQueue, now: float) -> None:
-        """Something became free at `own`: serve queues that are not paced and may be, wake the attendants of others.
+        """Serve queues that are not paced and may be served, and wake the attendants of others: something became free
+        at `own`.
 
         Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
         """
@@ -247,7 +248,7 @@ class Governor:
             self._queues.append(self._queues.pop(0))
 
     def return_unused(self, permit: Permit) -> None:
-        """No request was made with this permit."""
+        """Give back a permit with which no request was made."""
         now = self.clock.monotonic()
         self._release(permit, now)
         charges.give_back(permit)
@@ -255,7 +256,7 @@ class Governor:
         self._pump(permit.queue, now)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
-        """The request got no answer. Budget comes back only where provably nothing left."""
+        """Note that a request got no answer. Budget comes back only where provably nothing left."""
         now = self.clock.monotonic()
         self._release(permit, now)
         if failure.kind is FailureKind.NOT_SENT:
@@ -269,14 +270,14 @@ class Governor:
         self._pump(permit.queue, now)
 
     def unanswered(self, failure: Failure) -> None:
-        """Any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
+        """Note that any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
         reason = self.reachability.failed(self.clock.monotonic(), failure, is_first_contact=not self.answers)
         if reason:
             self.stop(RunStopped(reason))
         self.wake()
 
     def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
-        """The request was answered: give back, correct buckets, grow or fall, pause, freeze."""
+        """Note that a request was answered: give back, correct buckets, grow or fall, pause, freeze."""
         now = self.clock.monotonic()
         queue, account = permit.queue, permit.queue.account
         self._release(permit, now)
@@ -319,7 +320,7 @@ class Governor:
         return self.good_answers, self.failures
 
     def heard(self, reply: Reply, sent: float, received: float) -> None:
-        """Any answer at all: the platform is in reach, and its clock was seen."""
+        """Note any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
         self.loop_load.beat()
         if self.reachability.unanswered and self.reachability.answered():
@@ -355,7 +356,7 @@ class Governor:
             charges.release(permit, now, self.time)
 
     def refuse(self, account: Account) -> None:
-        """The credential can't be used any more: everyone who waits for it is told."""
+        """Tell everyone who waits for the credential that it can't be used any more."""
         account.trust = Trust.REFUSED
         for queue in account.queues.values():
             queue.turn_away(lambda: refused(account))
@@ -365,12 +366,12 @@ class Governor:
         self._obstacles.is_paused = True
 
     def go_on(self) -> None:
-        """The pause is over."""
+        """End the pause."""
         self._obstacles.is_paused = False
         self.wake()
 
     def set_concurrency(self, most: int) -> None:
-        """At most so many requests are in flight from now on (count)."""
+        """Let at most so many requests be in flight from now on (count)."""
         self.concurrency.set_most(most)
         self.wake()
 

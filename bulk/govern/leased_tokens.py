@@ -105,24 +105,26 @@ class LeasedTokens:
         return lease.window, lease.hold
 
     def ended(self, hold: int) -> None:
-        """A request is not under way any more."""
+        """Note that a request is not under way any more."""
         self._under_way[hold] -= 1
         if not self._under_way[hold]:
             del self._under_way[hold]
         self._settle_soon()
 
     def return_unused(self, hold: int) -> None:
-        """It cost nothing."""
+        """Give back what cost nothing."""
         self._unused[hold] = self._unused.get(hold, 0) + 1
         self._settle_soon()
 
     def exhausted(self, window: int) -> None:
-        """The platform said that nothing is left in that window."""
+        """Note that the platform said that nothing is left in that window."""
         self._exhausted = max(self._exhausted, window)
         self._settle_soon()
 
     def look(self, *, is_unlimited: bool | None = None) -> None:
-        """Somebody said that there may be tokens; `is_unlimited`: `/rate_limit` was answered, and names no limit."""
+        """Look for tokens, because somebody said that there may be some; `is_unlimited`: `/rate_limit` was answered,
+        and names no limit.
+        """
         if is_unlimited is not None:
             self._is_unlimited = is_unlimited
         self._again_at, self._looks = 0.0, 0
@@ -139,7 +141,7 @@ class LeasedTokens:
         return 0 if self._batches and self._batches[-1].slot_at is not None else self._concurrency.allowed // QUARTER
 
     def _drop_ended(self, now: float) -> None:
-        """What has ended was not used."""
+        """Give back what has ended and was not used."""
         if not self._batches:
             return
         elapsed, late = self._clock.elapsed(), self._time.latest(now)
@@ -224,7 +226,9 @@ class LeasedTokens:
         )
 
     def _wait_for_more(self, lease: Lease, now: float) -> None:
-        """Nothing was lent: more is there later, or after the end of the window, or when somebody says so."""
+        """Wait for more after nothing was lent: it is there later, or after the end of the window, or when somebody
+        says so.
+        """
         if lease.again_at is not None:
             self._again_at = lease.again_at - self._time.middle(0.0)
             return

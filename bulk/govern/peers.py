@@ -32,16 +32,18 @@ class Tokens(Protocol):
         """Take one that may be; return its window and its hold."""
 
     def ended(self, hold: int) -> None:
-        """A request is not under way any more."""
+        """Note that a request is not under way any more."""
 
     def return_unused(self, hold: int) -> None:
-        """It cost nothing."""
+        """Give back what cost nothing."""
 
     def exhausted(self, window: int) -> None:
-        """The platform said that nothing is left in that window."""
+        """Note that the platform said that nothing is left in that window."""
 
     def look(self, *, is_unlimited: bool | None = None) -> None:
-        """Somebody said that there may be more; `is_unlimited`: `/rate_limit` was answered, and names no limit."""
+        """Look for more, because somebody said that there may be some; `is_unlimited`: `/rate_limit` was answered, and
+        names no limit.
+        """
 
     async def run(self) -> None:
         """Lease what is wanted, until cancelled."""

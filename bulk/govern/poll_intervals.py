@@ -43,7 +43,7 @@ class Poll:
         return max(0.0, self.not_before - now)
 
     def answered(self, headers: Mapping[str, str], now: float) -> None:
-        """A poll was answered at `now` (monotonic); header names are in lower case. No header: no wait."""
+        """Note that a poll was answered at `now` (monotonic); header names are in lower case. No header: no wait."""
         self.not_before = now + interval_s(headers)
 
 

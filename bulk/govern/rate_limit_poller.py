@@ -176,7 +176,9 @@ class RateLimitPoller:
                 queue.tokens.look(is_unlimited=name not in told)
 
     def _is_doubtful(self, reply: Reply) -> bool:
-        """Whether a first answer must be seen again; where it was, and no platform is there, the run is stopped."""
+        """Return whether a first answer must be seen again; where it was, and no platform is there, the run
+        is stopped.
+        """
         fault = fault_of(reply)
         if not fault:
             return reply.is_truncated and self._useless < GIVE_UP_AFTER

@@ -61,7 +61,9 @@ def follow(
 
 
 def _heed(account: Account, verdict: Verdict, now: float, unexplained_s: float) -> None:
-    """A limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
+    """Heed a limit that is not a bucket's, or what may be one: only an empty bucket could say that of a
+    refusal alone.
+    """
     if verdict.retry_after_s is not None:
         account.pause_all(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
         return
@@ -71,7 +73,7 @@ def _heed(account: Account, verdict: Verdict, now: float, unexplained_s: float) 
 
 
 def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
-    """Nothing is left in the window that the request left in."""
+    """Note that nothing is left in the window that the request left in."""
     queue, account = permit.queue, permit.queue.account
     bucket = queue.bucket
     if bucket is None:

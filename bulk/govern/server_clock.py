@@ -23,7 +23,7 @@ class ServerClock:
 
     @classmethod
     def from_local(cls, now: float, monotonic: float) -> "ServerClock":
-        """Before anything was heard: this machine's wall clock will do."""
+        """Make the clock from this machine's wall clock, which will do before anything was heard."""
         return cls(now - monotonic - 2.0, now - monotonic + 2.0)
 
     def observe(self, date: float, sent: float, received: float) -> None:
@@ -41,16 +41,18 @@ class ServerClock:
             self.low, self.high = low, high
 
     def turned(self, reset_at: float, before: float, after: float) -> None:
-        """Where no `Date` comes: a window that ends at `reset_at` was open at `before`, over at `after` (monotonic)."""
+        """Note that a window that ends at `reset_at` was open at `before` and over at `after` (monotonic), where no
+        `Date` comes.
+        """
         if not self.is_known and before <= after:
             self.low, self.high = reset_at - after, reset_at - before
 
     def earliest(self, monotonic: float) -> float:
-        """Platform time is at least this (UTC epoch seconds)."""
+        """Return what platform time is at least (UTC epoch seconds)."""
         return monotonic + self.low
 
     def latest(self, monotonic: float) -> float:
-        """Platform time is at most this (UTC epoch seconds)."""
+        """Return what platform time is at most (UTC epoch seconds)."""
         return monotonic + self.high
 
     def middle(self, monotonic: float) -> float:

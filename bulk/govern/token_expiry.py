@@ -59,5 +59,5 @@ class TokenExpiry:
         return now + offset >= self.ends_at - MARGIN_S or abs(wall - now - self.wall_offset) > JUMP_S
 
     def tried(self, now: float, wall: float) -> None:
-        """Its source gave no other token."""
+        """Note that its source gave no other token."""
         self.tried_at, self.wall_offset = now, wall - now

@@ -164,7 +164,7 @@ class _Columns:
                 self.flaws.append(ItemFlaw(field.encode_name, "is missing; the header needs a column of this name"))
 
     def _add(self, number: int, name: str, item_type: inspect.Type, given: frozenset[str], seen: set[str]) -> None:
-        """One column; `given` are the names of all, `seen` those of the columns before it."""
+        """Add one column; `given` are the names of all, `seen` those of the columns before it."""
         path, flaw = tuple(name.split(".")), ""
         if not name:
             flaw = f"column {number} has no name"

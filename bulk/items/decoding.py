@@ -111,7 +111,9 @@ def literal_secrets(fields: Mapping[str, object], secret_fields: frozenset[str])
 
 
 def _refuse_repeats(raw: bytes) -> None:
-    """msgspec would silently take the last of two. Only where a string occurs twice is it worth a closer look."""
+    """Refuse an object that has a member twice: msgspec would silently take the last one. Only where a string occurs
+    twice is it worth a closer look.
+    """
     strings = raw.split(b'"')[1::2]
     # not with `in`, which takes the bytes for a number first, and handles an error then
     if len(set(strings)) != len(strings) or raw.find(b"\\") >= 0:

@@ -97,8 +97,9 @@ def _lines_of_space(text: bytes) -> int:
 
 
 def _without_space(text: bytes, line: int, read: Read, chunk_bytes: int) -> tuple[bytes, int]:
-    """`text`, which begins in that line, from the first byte on that is no space, and its line; reads on as long as
-    there is none."""
+    """Return `text`, which begins in that line, from the first byte on that is no space, and its line; reads on as long
+    as there is none.
+    """
     while True:
         line += _lines_of_space(text)
         if rest := text.lstrip(_SPACE):

@@ -39,7 +39,7 @@ _MOST_NAMES = 1_000
 
 
 def format_of(path: Path) -> tuple[str, str]:
-    """(`jsonl`, `json`, `csv` or `yaml`; `.gz`, `.zst` or nothing), by the name.
+    """Return (`jsonl`, `json`, `csv` or `yaml`; `.gz`, `.zst` or nothing), by the name.
 
     Raises:
         ValueError: the name says neither; the message says what was expected.
@@ -97,7 +97,7 @@ class ItemsFile:
         self._file.close()
 
     def fileno(self) -> int:
-        """Descriptor of the open file."""
+        """Return the descriptor of the open file."""
         return self._file.fileno()
 
     def rows(self) -> Iterator[list[Row]]:
@@ -118,7 +118,8 @@ class ItemsFile:
                 return stream_list(read)
 
     def rows_from(self, offset: int) -> Iterator[list[Row]]:
-        """As `rows`, of a plain file, from the first byte of a line on; lines and offsets count from there.
+        """Yield the rows of a plain file as `rows` does, from the first byte of a line on; lines and offsets count from
+        there.
 
         Raises:
             SourceFlaw: the rest can't be read.
@@ -131,7 +132,7 @@ class ItemsFile:
         return lines.lines(self._read_raw)
 
     def finish(self) -> str:
-        """SHA-256 (hex) of the whole file; reads what was not read yet.
+        """Read what was not read yet, and return the SHA-256 (hex) of the whole file.
 
         Raises:
             SourceFlaw: it can't be read, or changed while it was read.
@@ -202,7 +203,7 @@ def refuse_folder(path: Path) -> None:
 
 
 def near_names(path: Path) -> str:
-    """`; did you mean 'repos.csv'?`, where a file of nearly that name lies in the same folder."""
+    """Return `; did you mean 'repos.csv'?`, where a file of nearly that name lies in the same folder."""
     import difflib
 
     try:
@@ -214,7 +215,7 @@ def near_names(path: Path) -> str:
 
 
 def digest_of(path: Path) -> tuple[int, int, str]:
-    """(size in bytes, time of the last change in ns, SHA-256 in hex) of a regular file.
+    """Return (size in bytes, time of the last change in ns, SHA-256 in hex) of a regular file.
 
     Raises:
         SourceFlaw: it can't be read.

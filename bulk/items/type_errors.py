@@ -85,7 +85,7 @@ def _flaws_of_value(value: Any, kind: Any, where: str, is_yaml: bool) -> list[It
 
 
 def _translated(message: str, kind: Any, where: str, is_yaml: bool) -> ItemFlaw:
-    """msgspec's message as a flaw, its place put behind `where`."""
+    """Return msgspec's message as a flaw, its place put behind `where`."""
     at = _AT.match(message)
     text, inner = (at[1], at[2]) if at else (message, "")
     inner = inner.replace("[...]", ".…") if inner else ""
@@ -118,7 +118,7 @@ def _bound(kinds: str, is_length: bool, sign: str, number: str) -> str:
 
 
 def in_words(kinds: str) -> str:
-    """`a whole number or a string` for msgspec's `int | str | null`; that it may be left out is not said."""
+    """Return `a whole number or a string` for msgspec's `int | str | null`; that it may be left out is not said."""
     names = [kind for kind in kinds.split(" | ") if kind != "null"] or ["null"]
     if "float" in names and "int" in names:
         names.remove("int")

@@ -143,7 +143,7 @@ class _Builder:
         self.repeated: list[tuple[int, ItemFlaw]] = []
 
     def begin_item(self) -> None:
-        """What follows belongs to the next item."""
+        """Note that what follows belongs to the next item."""
         self._text.item_bytes = 0
         self.repeated.clear()
 
@@ -235,7 +235,7 @@ def _events(text: _Text) -> Iterator[Any]:
 
 
 def _characters(text: str, line: int, name: str) -> str:
-    """`text` with the two halves of each surrogate pair joined, as JSON writes what lies beyond U+FFFF."""
+    """Return `text` with the two halves of each surrogate pair joined, as JSON writes what lies beyond U+FFFF."""
     if text.isascii():
         return text
     try:

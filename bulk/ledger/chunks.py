@@ -30,13 +30,13 @@ class Chunks:
     """
 
     def __init__(self, fd: int, start: int, end: int) -> None:
-        """The bytes from `start` to `end` are read."""
+        """Make a digest of the bytes from `start` to `end`, which are read."""
         self.start, self.end = start, end
         self._digest = _digest_of(fd, start, end)
         self._next = start, end, self._digest
 
     def cover(self, connection: sqlite3.Connection, fd: int, position: int, lines: bytes | bytearray) -> None:
-        """Lines were written at `position`; in the same transaction as what points to them, then `accept`."""
+        """Note that lines were written at `position`; in the same transaction as what points to them, then `accept`."""
         start, digest = self.start, self._digest.copy()
         if self.end - start >= CHUNK_BYTES:
             start, digest = self.end, hashlib.sha256()
@@ -48,12 +48,12 @@ class Chunks:
         self._next = (start, end, digest)
 
     def accept(self) -> None:
-        """The transaction of the last `cover` is durable."""
+        """Note that the transaction of the last `cover` is durable."""
         self.start, self.end, self._digest = self._next
 
 
 def cover_all(connection: sqlite3.Connection, fd: int, end: int) -> None:
-    """Digests of a file that was written anew, within the transaction that points into it."""
+    """Note digests of a file that was written anew, within the transaction that points into it."""
     connection.execute("DELETE FROM chunks")
     for start in range(0, end, CHUNK_BYTES):
         size = min(CHUNK_BYTES, end - start)

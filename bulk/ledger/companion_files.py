@@ -72,7 +72,8 @@ def _refusal(path: Path) -> str:
 
 
 def note_making(run_dir: Path, *, is_checking: bool = False, is_naming: bool = False) -> None:
-    """Before parts are made again, where a ledger is there already: what a killed process leaves of them is no damage.
+    """Note that parts are going to be made again, where a ledger is there already: what a killed process leaves of them
+    is no damage.
 
     Raises:
         RunDirectoryError, RunStopped: the seal can't be written.
@@ -86,7 +87,7 @@ def note_making(run_dir: Path, *, is_checking: bool = False, is_naming: bool = F
 
 
 def bind(connection: sqlite3.Connection, run_dir: Path) -> None:
-    """Within a transaction: what is there now is what the run has made.
+    """Bind what is there now as what the run has made; within a transaction.
 
     Raises:
         OSError: a part can't be read.

@@ -128,7 +128,7 @@ def has_table(connection: sqlite3.Connection, name: str) -> bool:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is done in the block, or nothing of it."""
+    """Do all that is done in the block, or nothing of it."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -197,7 +197,7 @@ def close_writer(connection: sqlite3.Connection) -> None:
 
 @contextlib.contextmanager
 def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that only reads, for a moment: one transaction, from the first query to the end of the block.
+    """Lend a connection that only reads, for a moment: one transaction, from the first query to the end of the block.
 
     Raises:
         RunDirectoryError: it can't be read.
@@ -208,7 +208,7 @@ def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextlib.contextmanager
 def reading(path: Path, *, is_opening: bool = False) -> Iterator[None]:
-    """Errors of SQLite become what they mean to the user, and what can't be one of our values is damage.
+    """Turn errors of SQLite into what they mean to the user, and what can't be one of our values into damage.
 
     SQLite itself sees no damage in such a value.
     """
@@ -221,7 +221,7 @@ def reading(path: Path, *, is_opening: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def telling(path: Path, *, is_opening: bool = False) -> Iterator[None]:
-    """Errors of SQLite become what they mean to the user: see `refusal`."""
+    """Turn errors of SQLite into what they mean to the user: see `refusal`."""
     try:
         yield
     except sqlite3.ProgrammingError:

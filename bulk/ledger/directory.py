@@ -136,7 +136,7 @@ class Claim:
 
 @contextlib.contextmanager
 def refusing(path: Path) -> Iterator[None]:
-    """Errors of the system, while the run directory is made or opened, become what they mean to the user."""
+    """Turn errors of the system into what they mean to the user, while the run directory is made or opened."""
     try:
         yield
     except OSError as error:

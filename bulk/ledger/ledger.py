@@ -203,22 +203,24 @@ class Ledger:
         return self.sealing.planned_from(guess)
 
     def done_bits(self, job: int, items: int) -> bytearray:
-        """About 4 million items a second, 15 million where whole blocks of `rows.BLOCK_ITEMS` are done."""
+        """Return one bit for each item, set where it is done: about 4 million items a second, 15 million where whole
+        blocks of `rows.BLOCK_ITEMS` are done.
+        """
         with self._reading() as connection:
             return rows.done_bits(connection, job, items)
 
     def open_intents(self) -> dict[tuple[int, int], Intent]:
-        """Intents of items without an outcome."""
+        """Return the intents of items without an outcome."""
         with self._reading() as connection:
             return rows.read_open(connection)
 
     def late_writes(self) -> dict[tuple[int, int], Intent]:
-        """Intents of items with an outcome that is known."""
+        """Return the intents of items with an outcome that is known."""
         with self._reading() as connection:
             return rows.read_late_writes(connection, self._words[OutcomeKind.UNKNOWN])
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """Sums that are kept with each commit: nothing is counted."""
+        """Return the sums that are kept with each commit: nothing is counted."""
         with self._reading() as connection:
             return rows.read_counts(connection)
 
@@ -343,7 +345,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A commit of this epoch, which counts."""
+        """Begin a commit of this epoch, which counts."""
         with database.telling(self._path):
             try:
                 with database.transaction(self._connection):

@@ -23,7 +23,9 @@ class RunView(Protocol):
     """What has ended so far, as somebody else would read it. It holds nothing open between two calls."""
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """Job name, error code and how many items ended with it; jobs in their order, then the most frequent first."""
+        """Return job name, error code and how many items ended with it; jobs in their order, then the most frequent
+        first.
+        """
 
     def finished(
         self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None
@@ -46,7 +48,9 @@ class RunView(Protocol):
         them."""
 
     def timeline(self, *, newest: bool = False) -> list[Minute]:
-        """Figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute."""
+        """Return the figures by time, for plots, in order; empty where the run kept none. `newest`: only the last
+        minute.
+        """
 
 
 class RunLedger(Protocol):
@@ -98,13 +102,15 @@ class RunLedger(Protocol):
         """
 
     def open_intents(self) -> dict[tuple[int, int], Intent]:
-        """Writes that may have been applied and must be settled: intents of items without an outcome.
+        """Return writes that may have been applied and must be settled: intents of items without an outcome.
 
         By job number and index. Those of unknown items are among them once `reopen` has made the items to-do again.
         """
 
     def late_writes(self) -> dict[tuple[int, int], Intent]:
-        """Writes that were sent twice, and one may still be on its way: of items with an outcome, by job and index."""
+        """Return writes that were sent twice, and one may still be on its way: of items with an outcome, by job and
+        index.
+        """
 
     def counts(self) -> dict[int, dict[str, int]]:
         """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left
@@ -128,8 +134,8 @@ class RunLedger(Protocol):
         """
 
     def bind_parts(self) -> None:
-        """From now on the files that the check has made, and those that say where the run came from, must stay as they
-        are; before anything is sent.
+        """Bind the files that the check has made, and those that say where the run came from: from now on they must
+        stay as they are. To be called before anything is sent.
         """
 
     def finish(
@@ -157,4 +163,4 @@ class SharedLedger(RunLedger, Protocol):
         were there when the items were made before."""
 
     def made(self, job: int, items: int) -> None:
-        """They were made: so many (count). Called before any of them is worked on."""
+        """Note that so many items (count) were made; called before any of them is worked on."""

@@ -94,7 +94,7 @@ def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
 
 
 def dump(value: Any, option: int = 0) -> bytes:
-    """`value` as JSON, always.
+    """Return `value` as JSON, always.
 
     What JSON or orjson can't hold is replaced: NaN and infinities by null, a lone surrogate by U+FFFD, an integer
     outside -2^63…2^64-1 by a string of its digits, a key that is no string by its text, bytes by `<N bytes>`, any other
@@ -244,7 +244,7 @@ class ResultsFile:
         return position
 
     def unclaim(self, position: int, lines: bytes | bytearray) -> None:
-        """The ledger did not take these lines; they stay, because after a crash it may turn out that it did.
+        """Leave lines that the ledger did not take: they stay, because after a crash it may turn out that it did.
 
         (A transaction whose sync failed can still be found complete when the write-ahead log is recovered.)
         """
@@ -264,7 +264,7 @@ class ResultsFile:
 
 
 def _let_go(fd: int, position: int, size: int) -> None:
-    """The system need not keep these bytes in memory: they are on disk, and hardly ever read soon.
+    """Tell the system that it need not keep these bytes in memory: they are on disk, and hardly ever read soon.
 
     Else a long run drives all else out of the system's memory, and every page that it writes is a new one: on a virtual
     machine that takes ten times as long as to write into the same ones again (benchmarks/notes/changes.md).

@@ -37,7 +37,7 @@ OWN_WORDS = frozenset(word.encode() for word in (*OutcomeKind, *ErrorCode, *STAT
 
 
 def read_identity(connection: sqlite3.Connection) -> RunIdentity:
-    """Whose run the ledger is."""
+    """Return whose run the ledger is."""
     meta = connection.execute("SELECT name, base_url, vendor, manifest_digest, items_digest FROM meta").fetchone()
     jobs = connection.execute("SELECT name, operation, items FROM jobs ORDER BY number").fetchall()
     fields = (*meta, tuple(jobs))
@@ -45,12 +45,12 @@ def read_identity(connection: sqlite3.Connection) -> RunIdentity:
 
 
 def read_words(connection: sqlite3.Connection) -> dict[str, int]:
-    """Outcome or error code -> its number in this ledger."""
+    """Return for each outcome or error code its number in this ledger."""
     return dict(connection.execute("SELECT word, number FROM words").fetchall())
 
 
 def read_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
-    """Job number -> outcome -> items that ended so (count)."""
+    """Return by job number and outcome how many items ended so (count)."""
     counts: dict[int, dict[str, int]] = {}
     for job, word, items in connection.execute(
         "SELECT c.job, w.word, sum(c.items) FROM counts c JOIN words w ON w.number = c.outcome "
@@ -61,7 +61,7 @@ def read_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
 
 
 def read_open(connection: sqlite3.Connection) -> dict[tuple[int, int], Intent]:
-    """Intents of items without an outcome, by job number and index."""
+    """Return the intents of items without an outcome, by job number and index."""
     return _intents(
         connection.execute(
             "SELECT * FROM intents i WHERE NOT EXISTS "
@@ -71,7 +71,7 @@ def read_open(connection: sqlite3.Connection) -> dict[tuple[int, int], Intent]:
 
 
 def read_late_writes(connection: sqlite3.Connection, unknown: int) -> dict[tuple[int, int], Intent]:
-    """Intents of items with another outcome than `unknown` (its number), by job number and index."""
+    """Return the intents of items with another outcome than `unknown` (its number), by job number and index."""
     return _intents(
         connection.execute(
             "SELECT i.* FROM intents i JOIN outcomes o ON o.job = i.job AND o.idx = i.idx WHERE o.outcome != ? "
@@ -129,7 +129,7 @@ def intent_row(intent: Intent) -> tuple[Any, ...]:
 def outcome_rows(
     records: Sequence[Record], lengths: Sequence[int], position: int, words: Mapping[str, int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
-    """Rows of `outcomes`, and of `counts` what they add.
+    """Return rows of `outcomes`, and what they add to `counts`.
 
     Args:
         lengths: of the records' lines (bytes), as they stand in results.jsonl from `position` on.
@@ -156,7 +156,7 @@ what was there before (JSON); None: nothing of that is kept."""
 def rows_of_lines(
     ended: Iterable[EndedLine], position: int, words: Mapping[str, int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
-    """As `outcome_rows`, of lines as they are."""
+    """Return what `outcome_rows` does, of lines as they are."""
     rows: list[tuple[Any, ...]] = []
     items: dict[tuple[int, int, int], int] = {}
     sizes: dict[tuple[int, int, int], int] = {}
@@ -170,12 +170,12 @@ def rows_of_lines(
 
 
 def before_rows_of_lines(ended: Iterable[EndedLine]) -> list[tuple[int, int, bytes]]:
-    """As `before_rows`, of lines as they are."""
+    """Return what `before_rows` does, of lines as they are."""
     return [(line[0], line[1], line[7]) for line in ended if line[7] is not None]
 
 
 def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:
-    """Rows of the table `befores`."""
+    """Return rows of the table `befores`."""
     return [
         (record.job, record.finished.index, results.dump(record.before))
         for record in records
@@ -184,7 +184,7 @@ def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:
 
 
 def action_rows(actions: Iterable[Action]) -> list[tuple[float, str, str, bytes, str]]:
-    """Rows of the table `actions`."""
+    """Return rows of the table `actions`."""
     found = []
     for action in actions:
         args = redact_json(msgspec.json.encode(action.args))
@@ -205,10 +205,10 @@ def set_status(connection: sqlite3.Connection, status: RunStatus, minute: Minute
 
 
 def tally_rows(tallies: Mapping[int, StoredTally]) -> list[tuple[int, int, bytes]]:
-    """Rows of the table `tallies`; no secret is in them."""
+    """Return rows of the table `tallies`; no secret is in them."""
     return [(job, tally.items, redact_json(tally.json, OWN_WORDS)) for job, tally in tallies.items()]
 
 
 def marks(values: Sequence[int]) -> str:
-    """As many question marks as there are values, for `IN (…)`."""
+    """Return as many question marks as there are values, for `IN (…)`."""
     return ",".join("?" * len(values))

@@ -85,7 +85,7 @@ def _text(seal: Seal) -> bytes:
 
 
 def begin(connection: sqlite3.Connection, *, is_sealed: bool) -> None:
-    """Within the transaction that begins an epoch: its commit counts too.
+    """Begin an epoch, within the transaction that begins it: its commit counts too.
 
     Args:
         is_sealed: whether there is a seal. Until there is one, a process that is killed may leave this commit alone.
@@ -176,13 +176,13 @@ class Sealing:
         return moment
 
     def count(self, connection: sqlite3.Connection) -> None:
-        """Within a transaction: it is one more."""
+        """Count one commit more, within its transaction."""
         connection.execute("UPDATE seal SET commits = ?", (self.commits + 1,))
         if self._planned_from != self._stored:
             connection.execute("UPDATE seal SET planned_from = ?", (self._planned_from,))
 
     def counted(self) -> None:
-        """The transaction is durable. That the seal can't be told does no harm."""
+        """Tell the seal that the transaction is durable. That it can't be told does no harm."""
         self.commits += 1
         self._stored = self._planned_from
         self.seal = msgspec.structs.replace(self.seal, commits=self.commits)
@@ -190,7 +190,7 @@ class Sealing:
             os.pwrite(self._fd, _text(self.seal), 0)
 
     def bound(self) -> None:
-        """All parts are bound: none of them is being made.
+        """Note that all parts are bound: none of them is being made.
 
         Raises:
             OSError: the disk refused.

@@ -71,7 +71,7 @@ class LedgerView:
             raise RunDirectoryError(f"{run_dir} is not a run directory: {reason}") from None
 
     def identity(self) -> RunIdentity:
-        """Whose run it is; `jobs` in their order."""
+        """Return whose run it is; `jobs` in their order."""
         with open_reader(self._path) as connection:
             return read_identity(connection)
 
@@ -173,8 +173,9 @@ class LedgerView:
         return found if all(kept.get(job, 0) == items for job, items in counts.items()) else None
 
     def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
-        """Figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute; `since`:
-        those from that minute on."""
+        """Return figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute;
+        `since`: those from that minute on.
+        """
         with open_reader(self._path) as connection:
             if not has_table(connection, "timeline"):
                 return []
@@ -184,7 +185,7 @@ class LedgerView:
             return [Minute(*row) for row in found]
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """From the sums that are kept with each commit."""
+        """Return the sums that are kept with each commit."""
         with open_reader(self._path) as connection:
             return connection.execute(
                 "SELECT j.name, w.word, sum(c.items) FROM counts c JOIN jobs j ON j.number = c.job "
@@ -213,7 +214,7 @@ class LedgerView:
                 raise RunDirectoryError(f"{self.run_dir / RESULTS} is damaged: a line of it is not JSON") from None
 
     def lines(self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None) -> Iterator[bytes]:
-        """As `finished`, each line as it is in the file, with its newline."""
+        """Yield each line of `finished` as it is in the file, with its newline."""
         fd, generation = -1, -1
         after = (-1, -1)
         try:
@@ -358,7 +359,7 @@ class LedgerView:
 
     @contextlib.contextmanager
     def _results(self, connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
-        """A descriptor of results.jsonl as the ledger points into it, and how much of it counts (bytes)."""
+        """Lend a descriptor of results.jsonl as the ledger points into it, and tell how much of it counts (bytes)."""
         generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
         fd = self._open_results(generation)
         try:

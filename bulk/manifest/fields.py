@@ -41,7 +41,7 @@ class Fields:
         return node.line if node else self.line
 
     def full_name(self, field: str) -> str:
-        """`bulk_jobs.readmes.items` for `items`."""
+        """Return `bulk_jobs.readmes.items` for `items`."""
         return ".".join(part for part in (self.name, name_shown(field) if field else "") if part)
 
     def names(self) -> list[str]:
@@ -75,11 +75,11 @@ class Fields:
         return self.scalar(field, default, lambda given: one_of(given, choices))
 
     def flag(self, field: str, default: bool) -> bool:
-        """True or false."""
+        """Return whether it is true or false."""
         return self.scalar(field, default, _flag)
 
     def scalar(self, field: str, default: T, read: Callable[[object], T]) -> T:
-        """Whatever `read` makes of the value; it raises ValueError with what was expected."""
+        """Return whatever `read` makes of the value; it raises ValueError with what was expected."""
         node = self.node(field)
         return default if node is None else self._read(field, node.plain(), default, read)
 
@@ -103,7 +103,7 @@ class Fields:
 
 
 def one_of(given: object, choices: tuple[str, ...]) -> str:
-    """`given`, where it is one of `choices`.
+    """Return `given`, where it is one of `choices`.
 
     Raises:
         ValueError: it is not.

@@ -64,7 +64,7 @@ def jobs_of(
 
 
 def _without_left_out(part: Fields, job: Job, chosen: Collection[str], notes: list[str]) -> Job:
-    """`job` without needs that `--job` leaves out; where its items come from one of them, that is a flaw."""
+    """Return `job` without needs that `--job` leaves out; where its items come from one of them, that is a flaw."""
     known = part.names()
     left_out = [need for need in job.needs if need in known and need not in chosen]
     if not left_out:
@@ -299,7 +299,7 @@ def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _note_circle(part: Fields, jobs: Sequence[Job], circle: Sequence[int]) -> None:
-    """Jobs that need each other, each the next, are told from the first in the file on."""
+    """Note jobs that need each other, each the next, as a flaw that is told from the first in the file on."""
     start = circle.index(min(circle))
     names = [jobs[place].name for place in (*circle[start:], *circle[:start])]
     if len(names) > _SHOWN_CIRCLE:

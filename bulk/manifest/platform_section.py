@@ -22,7 +22,7 @@ _EXPECTED = "expected https://HOST/api/v3, or https://api.HOST for a cloud editi
 
 
 def base_url(text: str, *, allow_insecure_http: bool = False) -> str:
-    """`text` in one spelling: lower-case scheme and host, no default port, no slash at the end.
+    """Return `text` in one spelling: lower-case scheme and host, no default port, no slash at the end.
 
     Args:
         allow_insecure_http: take `http:` to another machine, where everyone on the way can read the token.

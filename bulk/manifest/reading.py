@@ -156,7 +156,7 @@ def _name(text: str) -> str:
 
 
 def _digest(root: Node, chosen: frozenset[str] | None) -> str:
-    """SHA-256 of what the manifest means: comments and layout may change.
+    """Return the SHA-256 of what the manifest means: comments and layout may change.
 
     `limits` and `audit` are no part of a run's identity.
     Variables are part of it where they are used, and of the jobs the chosen ones.

@@ -111,7 +111,7 @@ def saved_path(job: Job, item: Item) -> str:
 
 
 def folded(path: str) -> str:
-    """`path` as file systems compare it that ignore case and the form of accents."""
+    """Return `path` as file systems compare it that ignore case and the form of accents."""
     if path.isascii():
         return path.lower()
     import unicodedata

@@ -138,7 +138,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
 
 
 def item_limit(overrides: Overrides) -> int | None:
-    """`--limit`.
+    """Return what `--limit` was given.
 
     Raises:
         UsageError: it is no count.

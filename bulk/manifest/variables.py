@@ -70,7 +70,7 @@ def _declared(fields: Fields) -> dict[str, Scalar]:
 
 
 def _typed(name: str, text: str, declared: Scalar) -> Scalar:
-    """`text` as the kind of value that `vars` has for it.
+    """Return `text` as the kind of value that `vars` has for it.
 
     Raises:
         UsageError: it is none, or looks like a secret.
@@ -98,7 +98,7 @@ class _Filler:
         self.unknown: set[str] = set()
 
     def fill(self, node: Node, name: str) -> None:
-        """Every string in `node`, whose dotted name is `name`."""
+        """Fill every string in `node`, whose dotted name is `name`."""
         match node.value:
             case dict() as inner:
                 for field, child in inner.items():

@@ -91,5 +91,5 @@ class GuardedResolver(AbstractResolver):
         return allowed
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because nothing is held open."""
         await self._resolver.close()

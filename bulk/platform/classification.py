@@ -105,7 +105,7 @@ _ACCEPTED = Verdict(VerdictKind.ACCEPTED)
 
 
 def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
-    """`X-RateLimit-*`; None where limit, remaining or reset is missing or no number."""
+    """Return what `X-RateLimit-*` say; None where limit, remaining or reset is missing or no number."""
     limit = _count(headers.get("x-ratelimit-limit"))
     if limit is None:
         return None
@@ -193,7 +193,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def header_name(vendor: str, name: str) -> str:
-    """`X-Service-Api-Version` for `service` and `Api-Version`, `X-GitHub-Api-Version` for `github`."""
+    """Return `X-Service-Api-Version` for `service` and `Api-Version`, `X-GitHub-Api-Version` for `github`."""
     return f"X-{_VENDOR_HEADERS.get(vendor, vendor.title())}-{name}"
 
 

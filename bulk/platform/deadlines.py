@@ -46,11 +46,13 @@ class InFlight:
         self._cancelling = task.cancelling()
 
     def begin_ours(self, now: float) -> None:
-        """From now on (monotonic seconds) it is this machine that keeps the answer waiting; it has that time more."""
+        """Give the answer that time more, because from now on (monotonic seconds) it is this machine that keeps it
+        waiting.
+        """
         self._ours_since = now
 
     def end_ours(self, now: float) -> None:
-        """The platform's turn again."""
+        """Note that it is the platform's turn again."""
         if self._ours_since is not None:
             self._lent_s += now - self._ours_since
             self._ours_since = None
@@ -64,7 +66,7 @@ class InFlight:
         return lent_s
 
     def take_back(self) -> bool:
-        """After its task was cancelled: was that us alone? Then the cancellation is used up; else it must go on."""
+        """Return whether we alone have cancelled the task. Then the cancellation is used up; else it must go on."""
         if not self.is_overdue or self._is_taken_back:
             return False
         self._is_taken_back = True
@@ -101,7 +103,7 @@ class Deadlines:
         return flight
 
     def end(self, flight: InFlight) -> None:
-        """Its answer is there, or never will be."""
+        """Note that the answer is there, or never will be."""
         del self._flights[flight]
         if flight.timer is not None:
             flight.timer.cancel()
@@ -110,7 +112,7 @@ class Deadlines:
             flight.take_back()
 
     def close(self) -> None:
-        """No timer is left behind."""
+        """Leave no timer behind."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

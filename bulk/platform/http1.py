@@ -63,7 +63,7 @@ class ResponseHead:
         self._connection: Connection | None = connection
 
     def release(self) -> None:
-        """The body was read to its end: the connection can serve the next request, if both sides want that."""
+        """Let the connection serve the next request, if both sides want that: the body was read to its end."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -100,7 +100,7 @@ class ConnectionPool:
         self.idle: deque[tuple[Connection, Any, float]] = deque()
 
     def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
-        """It can serve the next request, if both sides want that."""
+        """Let the connection serve the next request, if both sides want that."""
         if protocol.should_close:
             connection.close()
         else:
@@ -131,9 +131,9 @@ class ConnectionPool:
             self.idle.popleft()[0].close()
 
     def _cut(self, protocol: ResponseHandler) -> aiohttp.StreamReader:
-        """For an answer that may go on until the connection ends, which its parser was not told to expect: a body that
-        broke off. Nobody sends such answers but where something old lies between; they are read from now on, and until
-        then an answer without a body needs no reader.
+        """Make a reader for an answer that may go on until the connection ends, which its parser was not told to
+        expect: a body that broke off. Nobody sends such answers but where something old lies between; they are read
+        from now on, and until then an answer without a body needs no reader.
         """
         self._reads_to_end = True
         self.close()  # the parsers of those that are idle were told otherwise
@@ -220,7 +220,7 @@ def target_of(base_path: str, path: str, query: str) -> str:
 
 
 def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
-    """Header lines, each with its end.
+    """Return the header lines, each with its end.
 
     Raises:
         ValueError: a value would break its line.
@@ -246,12 +246,12 @@ def line_start(method: str) -> bytes:
 
 
 def bounded(connector: aiohttp.BaseConnector) -> aiohttp.BaseConnector:
-    """`connector`, whose connections keep to the limits of `response_heads.py` from now on."""
+    """Have the connections of `connector` keep to the limits of `response_heads.py` from now on, and return it."""
     connector._factory = partial(AnswerProtocol, loop=connector._loop)  # type: ignore[assignment]
     return connector
 
 
 def never_resending(session: aiohttp.ClientSession) -> aiohttp.ClientSession:
-    """`session`, which sends no request twice by itself; there is no public switch for that."""
+    """Keep `session` from sending a request twice by itself, and return it; there is no public switch for that."""
     session._retry_connection = False
     return session

@@ -19,7 +19,7 @@ JOINERS = "\u200c\u200d"
 
 
 def printable(text: str, most: int | None = None) -> str:
-    """`text` on one line, without anything that is obeyed, reordered or hidden when it is shown.
+    """Return `text` on one line, without anything that is obeyed, reordered or hidden when it is shown.
 
     Line breaks, tabs and every other kind of space become a space.
 

@@ -48,18 +48,20 @@ class AnswerProtocol(ResponseHandler):
         self.begin_request()
 
     def begin_request(self) -> None:
-        """From now on the head of an answer is awaited."""
+        """Await the head of an answer from now on."""
         self._head_bytes = self._interim = self._chunk_bytes = 0
         self._is_http = False
 
     def set_response_params(self, **options: Any) -> None:
-        """As aiohttp's, with our limits; it calls this before each request of its session."""
+        """Set aiohttp's parameters with our limits; it calls this before each request of its session."""
         self.begin_request()
         limits = {"max_line_size": LINE_BYTES, "max_field_size": LINE_BYTES, "max_headers": LINES}
         super().set_response_params(**{**options, **limits})
 
     def data_received(self, data: bytes) -> None:
-        """What the peer sends. Bytes that nobody asked for end the connection: they could pass for the next answer."""
+        """Take what the peer sends. Bytes that nobody asked for end the connection: they could pass for the next
+        answer.
+        """
         if self._head_bytes == _AWAITED_NOT:
             payload = self._payload
             if data and (payload is None or payload.is_eof()):
@@ -77,7 +79,7 @@ class AnswerProtocol(ResponseHandler):
                 self._refuse_length()
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """A head is complete. One more than was asked for is dropped with its connection."""
+        """Take a complete head. One more than was asked for is dropped with its connection."""
         if self._head_bytes == _AWAITED_NOT or self._exception is not None:
             self._drop()
             return

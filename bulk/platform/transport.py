@@ -178,7 +178,7 @@ class Transport:
         may_leave: Callable[[], bool] | None,
         holder: Holder | None,
     ) -> Reply | Failure:
-        """`send` with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
+        """Send with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
         assert self._session is not None, "the transport is open"
         if self._pool is not None:
             self._pool.lend()
@@ -195,7 +195,9 @@ class Transport:
         return await self._exchange(request, flight, opening, self._place, holder)
 
     def step_aside(self, holder: Holder) -> None:
-        """An item whose answer may have been a long one is about to wait for something, such as its next permit."""
+        """Note that an item whose answer may have been a long one is about to wait for something, such as its next
+        permit.
+        """
         if self._body_reader is not None:
             self._body_reader.step_aside(holder)
 
@@ -370,7 +372,7 @@ class Transport:
 
 
 def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
-    """`headers`; where they hold several of `Link`, these joined into one (RFC 9110 §5.2)."""
+    """Return `headers`; where they hold several of `Link`, these joined into one (RFC 9110 §5.2)."""
     links = headers.getall("Link")
     if len(links) == 1:
         return headers

@@ -36,7 +36,7 @@ class Wire(Protocol):
         """Send `request` once and return its answer, as `Transport.send`."""
 
     def step_aside(self, holder: Any) -> None:
-        """The item is about to wait for something other than an answer."""
+        """Note that the item is about to wait for something other than an answer."""
 
     async def download(self, url: str, max_bytes: int, *, takes_file: bool, holder: Any) -> Reply | Failure:
         """Read what lies elsewhere, as `Transport.download`."""

@@ -114,7 +114,9 @@ def _joined(line: bytes, changes: Iterable[Change]) -> bytes:
 
 
 def values_without(data: bytes, spans: Spans, own: Collection[bytes]) -> bytes:
-    """JSON of ours whose texts hold no secret; names of members, numbers and the words in `own` are as they were."""
+    """Return JSON of ours whose texts hold no secret; names of members, numbers and the words in `own` are as they
+    were.
+    """
     values = (found for found in _TOKEN.finditer(data) if found[1] is not None and found[2] is None)
     return _joined(data, (change for found in values if found[1] not in own for change in _change(found, spans)))
 

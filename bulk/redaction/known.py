@@ -42,7 +42,7 @@ class Blocks:
         self._needles: dict[int, list[bytes]] = {}
 
     def add(self, needle: bytes) -> None:
-        """From now on it is found."""
+        """Find it from now on."""
         self._stride = max(1, min(self._stride, (len(needle) - self._size + 1) // self._size))
         for piece in self._pieces(needle):
             known = self._needles.setdefault(piece, [])
@@ -50,7 +50,7 @@ class Blocks:
                 known.append(needle)
 
     def remove(self, needle: bytes) -> None:
-        """From now on it is not found any more."""
+        """Find it no more from now on."""
         for piece in self._pieces(needle):
             # whoever searches may hold the former list
             rest = [other for other in self._needles.get(piece, ()) if other != needle]
@@ -65,7 +65,7 @@ class Blocks:
             yield int.from_bytes(needle[at : at + size], sys.byteorder)
 
     def may_be_in(self, text: bytes | bytearray) -> Iterable[bytes]:
-        """Needles of which a piece is in `text`: all that are in it, and few others."""
+        """Yield the needles of which a piece is in `text`: all that are in it, and few others."""
         if not self._needles:
             return ()
         blocks = memoryview(text)[: len(text) // self._size * self._size].cast(self._code)[:: self._stride]
@@ -94,7 +94,7 @@ class Known:
         self._encoded: set[bytes] = set()
 
     def add(self, text: str) -> None:
-        """From now on `text` is found, which is no shorter than `SHORTEST_CHARS`."""
+        """Find `text` from now on, which is no shorter than `SHORTEST_CHARS`."""
         plain, others = _forms(text)
         for form in plain:
             if len(form) >= WORD_CHARS:
@@ -106,7 +106,7 @@ class Known:
             self._search(form)
 
     def remove(self, text: str) -> None:
-        """From now on `text`, which was added once, is not found any more."""
+        """Find `text`, which was added once, no more from now on."""
         plain, others = _forms(text)
         self._words = [word for word in self._words if word not in plain]
         self._encoded.difference_update(others)
@@ -189,7 +189,9 @@ def places(text: bytes, needle: bytes) -> Iterator[int]:
 
 
 def encoded(raw: bytes) -> Iterator[bytes]:
-    """`raw` in hex and within Base64: the letters that hold only its bits, when 0, 1 or 2 bytes stand before it."""
+    """Yield `raw` in hex and within Base64: the letters that hold only its bits, when 0, 1 or 2 bytes stand
+    before it.
+    """
     yield raw.hex().encode()
     yield raw.hex().upper().encode()
     for offset in range(3):

@@ -39,7 +39,7 @@ class Registry:
         self._has_escapes = False
 
     def add(self, text: str) -> None:
-        """From now on `text` is a secret, unless it is shorter than `SHORTEST_CHARS`."""
+        """Take `text` for a secret from now on, unless it is shorter than `SHORTEST_CHARS`."""
         if len(text) >= SHORTEST_CHARS and text not in self._texts:
             self._texts.add(text)
             self._has_escapes = self._has_escapes or len(text) < WORD_CHARS or any(char in _ESCAPED for char in text)
@@ -48,7 +48,7 @@ class Registry:
             self._has_escapes = self._has_escapes or not self._known_between_breaks.is_complete
 
     def forget(self, text: str) -> None:
-        """`text` is no secret any more: a token that has ended long ago. What looks like one is still taken out."""
+        """Take `text` for a secret no more: a token that has ended long ago. What looks like one is still taken out."""
         if text in self._texts:
             self._texts.discard(text)
             self._known.remove(text)
@@ -154,7 +154,9 @@ class Registry:
         return merged
 
     def redact(self, text: str) -> str:
-        """`text` with `***` in place of every secret, known or by its shape, in whatever spelling it stands there."""
+        """Return `text` with `***` in place of every secret, known or by its shape, in whatever spelling it stands
+        there.
+        """
         data = text.encode("utf-8", "surrogatepass")
         pieces, at = [], 0
         for start, end in self.spans(data):
@@ -163,7 +165,7 @@ class Registry:
         return b"".join((*pieces, data[at:])).decode("utf-8", "replace") if pieces else text
 
     def redact_json(self, data: bytes, own: Collection[bytes] = ()) -> bytes:
-        """JSON of ours with `***` where a text of it holds a secret; it is as valid as before.
+        """Return JSON of ours with `***` where a text of it holds a secret; it is as valid as before.
 
         Args:
             own: texts that are this program's own words, and stay.
@@ -205,7 +207,9 @@ class Registry:
         return written, sizes
 
     def _is_in_lines(self, lines: bytes) -> bool:
-        """`is_in` for lines of results. What stands in `content` is looked at apart: it soon rules shapes out."""
+        """Return what `is_in` does for lines of results. What stands in `content` is looked at apart: it soon rules
+        shapes out.
+        """
         if self._has_escapes:  # such a secret may hold the quote at which a content is thought to end
             return self.is_in(lines, is_json=True)
         before, *behind = lines.split(_CONTENT)

@@ -81,7 +81,7 @@ _EXACT = re.compile(
 
 
 def plain(text: bytes, *, is_quick: bool = False) -> Iterator[bytes]:
-    """`text` as it is meant, after each step that changed it; nothing where it is written plainly.
+    """Yield `text` as it is meant, after each step that changed it; nothing where it is written plainly.
 
     Args:
         is_quick: quotes, backslashes and control characters may stay escaped.
@@ -114,7 +114,7 @@ def meant(text: bytes) -> bytes:
 
 
 def unbroken(text: bytes) -> bytes:
-    """`text` without blanks and line breaks, as Base64 and hex are read."""
+    """Return `text` without blanks and line breaks, as Base64 and hex are read."""
     return text.translate(None, b"\r\n\t ")
 
 

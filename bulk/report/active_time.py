@@ -73,7 +73,7 @@ class Bins:
         return [[sum(each) for each in zip(*self.counts[at : at + several], strict=True)] for at in starts]
 
     def shown(self, total_s: float) -> tuple[float, list[list[int]]]:
-        """Length (seconds) and counts of at most `MOST_BINS`, up to the end of the run."""
+        """Return the length (seconds) and counts of at most `MOST_BINS`, up to the end of the run."""
         self.row(max(0.0, total_s - self.length_s / 2))
         several = math.ceil(len(self.counts) / MOST_BINS)
         return self.length_s * several, self._merged(several)

@@ -87,7 +87,9 @@ def curves(samples: Sequence[Sample], timeline: Timeline | None, time: ActiveTim
 
 
 def _grouped(samples: Sequence[Sample], time: ActiveTime) -> Iterable[tuple[float, list[Sample]]]:
-    """At most `MOST_POINTS` groups of neighbours, each with the moment of its last sample (seconds of activity)."""
+    """Yield at most `MOST_POINTS` groups of neighbours, each with the moment of its last sample (seconds of
+    activity).
+    """
     size = max(1, math.ceil(len(samples) / MOST_POINTS))
     for first in range(0, len(samples), size):
         group = list(samples[first : first + size])

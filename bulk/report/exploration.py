@@ -89,7 +89,7 @@ class Exploration(msgspec.Struct):
         return self.total > len(self.items.index)
 
     def packed(self) -> str:
-        """As JSON, compressed, in base64: what stands in the page."""
+        """Return it as JSON, compressed, in base64: what stands in the page."""
         return base64.b64encode(gzip.compress(msgspec.json.encode(self), _LEVEL, mtime=0)).decode("ascii")
 
 

@@ -107,7 +107,9 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
 
 
 def _redacted(report: Report) -> Report:
-    """`report` without secrets; what is no text of somebody else's stays, because later commands must find it."""
+    """Return `report` without secrets; what is no text of somebody else's stays, because later commands must
+    find it.
+    """
     given = (report.run_dir, report.base_url, report.vendor, *(job.name for job in report.jobs))
     kinds = (job.operation for job in report.jobs)
     words = (*OutcomeKind, *ErrorCode, *STATES, *MEANINGS.values(), *given, *kinds)
@@ -289,7 +291,7 @@ def _notes(standing: Standing, jobs: Sequence[JobReport]) -> Iterator[str]:
 
 
 def _moment(at: float) -> datetime:
-    """To the millisecond; the nearest day of the calendar for what is on none."""
+    """Return the moment to the millisecond; the nearest day of the calendar for what is on none."""
     try:
         return datetime.fromtimestamp(round(at, 3), UTC)
     except (ValueError, OverflowError, OSError):

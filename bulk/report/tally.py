@@ -257,7 +257,7 @@ def label(item: msgspec.Raw | Mapping[str, object]) -> str:
 
 
 def label_of_redacted(fields: Mapping[str, object]) -> str:
-    """As `label`, of any length, of fields that hold no secret."""
+    """Return the label as `label` does, of any length, of fields that hold no secret."""
     plain = {name: value for name, value in fields.items() if isinstance(value, str | int | float) and name != "id"}
     words = []
     if "owner" in plain and "repo" in plain:

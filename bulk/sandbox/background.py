@@ -40,7 +40,7 @@ class Background:
 
 @asynccontextmanager
 async def background() -> AsyncIterator[Background]:
-    """The group that background work runs in; at the end of the block what is left is cancelled.
+    """Lend the group that background work runs in; at the end of the block what is left is cancelled.
 
     This is asyncio's group and not anyio's: anyio's must end in the reverse order of their beginning, and two sandboxes
     of one program need not. An exception of the block leaves as itself, not within a group.

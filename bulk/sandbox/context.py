@@ -34,12 +34,12 @@ class Blocking(Protocol):
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """In a worker thread: the default."""
+    """Call it in a worker thread: the default."""
     return await anyio.to_thread.run_sync(work)
 
 
 async def inline(work: Callable[[], T]) -> T:
-    """At once, on the event loop: for virtual time, where no thread may run."""
+    """Call it at once, on the event loop: for virtual time, where no thread may run."""
     return work()
 
 

@@ -120,7 +120,7 @@ async def opened(
     areas: Sequence[Area] = AREAS,
     observe: Observe | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """A sandbox that is ready to answer, without a socket.
+    """Make a sandbox that is ready to answer, without a socket.
 
     Args:
         settings: what it is started with.
@@ -168,7 +168,7 @@ async def running(
     areas: Sequence[Area] = AREAS,
     observe: Observe | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """A sandbox that is served on its address until the block ends. Arguments and errors as `opened`, and
+    """Serve a sandbox on its address until the block ends. Arguments and errors as `opened`, and
 
     Raises:
         SettingError: the address can't be listened on.

@@ -62,18 +62,20 @@ class JobProgress:
     offered_until: int = NEVER
 
     def leave_all(self) -> None:
-        """Nothing of it is for this process to do, until it takes something on; `ended` is then what ended here."""
+        """Leave all of it to others, until this process takes something on; `ended` is then what ended here."""
         self.done = bytearray(b"\xff" * len(self.done))
         self.ended, self.superseded, self.beyond, self.elsewhere = {}, 0, 0, self.items
 
     def take_on(self, indexes: Iterable[int]) -> None:
-        """These items are for this process to do: none of them was, and none has an outcome."""
+        """Take on these items: none of them was this process's, and none has an outcome."""
         for index in indexes:
             self.done[index >> 3] &= ~(1 << (index & 7)) & 0xFF
             self.elsewhere -= 1
 
     def begin(self, items: int, done: bytearray) -> None:
-        """The items are known now, and which of them have an outcome; `ended` also counts those behind them."""
+        """Begin with the items that are known now, and which of them have an outcome; `ended` also counts those behind
+        them.
+        """
         self.items, self.done = items, done
         self.beyond = sum(self.ended.values()) - int.from_bytes(done, "little").bit_count()
         self.cut()
@@ -89,7 +91,7 @@ class JobProgress:
         return self.items + self.beyond
 
     def note_paid(self, requests: int) -> None:
-        """An item has ended that cost so many requests."""
+        """Note that an item has ended that cost so many requests."""
         self.finished += 1
         self.paid += requests
         self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
@@ -133,14 +135,14 @@ class JobProgress:
         return self.copies is not None and bool(self.copies[index >> 3] & (1 << (index & 7)))
 
     def set_copies(self, copies: bytearray) -> None:
-        """These items, one bit each, get the outcome of earlier ones. `done` and `items` are known."""
+        """Note that these items, one bit each, get the outcome of earlier ones. `done` and `items` are known."""
         if any(copies):
             done, mine = int.from_bytes(self.done, "little"), int.from_bytes(copies, "little")
             self.copies, self.copies_left = copies, (mine & ~done).bit_count()
             self.passed = bytearray((done | mine).to_bytes(len(self.done), "little"))
 
     def end(self, index: int, kind: OutcomeKind) -> None:
-        """That item has one now."""
+        """Note that this item has its outcome now."""
         if self.copies_left and self.is_copy(index):
             self.copies_left -= 1
         self.done[index >> 3] |= 1 << (index & 7)

@@ -44,7 +44,7 @@ class Opened:
         return len(self._items) - self._first
 
     def add(self, index: int) -> None:
-        """This one may begin."""
+        """Add an item that may begin."""
         self._items.append(index)
 
     def take(self, count: int) -> "array[int]":
@@ -144,7 +144,7 @@ class KeyedNeeds:
         return job in self._of
 
     def ended(self, job: int, index: int, outcome: Outcome) -> Iterator[int]:
-        """An item has an outcome; yield the numbers of jobs of which items have opened by it."""
+        """Note that an item has an outcome; yield the numbers of jobs of which items have opened by it."""
         is_good = outcome.kind in SUCCESSFUL or (
             outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED
         )
@@ -163,7 +163,7 @@ class KeyedNeeds:
                 yield links.edge.waiting
 
     def _open(self, links: Links, key: int) -> bool:
-        """One need of the items behind this key is met; return whether any of them may begin now."""
+        """Note that one need of the items behind this key is met; return whether any of them may begin now."""
         number = links.edge.waiting
         waits, opened, before = self._waits[number], self.opened[number], len(self.opened[number])
         for place in range(links.starts[key], links.starts[key + 1]):

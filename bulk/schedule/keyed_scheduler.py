@@ -42,7 +42,7 @@ class OpenedStream:
         self._job, self._scheduler = job, scheduler
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
-        """As `Stream.take`."""
+        """Take the next entries as `Stream.take` does."""
         scheduler, number = self._scheduler, self._job
         opened, progress = scheduler.keyed.opened[number], scheduler.progress[number]
         while len(opened):
@@ -87,7 +87,7 @@ class KeyedWindow(LaneWindow):
             super()._bring(tier, lane, index, job)
 
     def let_go(self, lane: Lane) -> None:
-        """It is in memory no longer."""
+        """Note that the item is in memory no longer."""
         if lane.index is self.index:
             self.present.discard(lane.key)
 
@@ -182,14 +182,16 @@ class KeyedScheduler(Scheduler):
         return self.keyed.doomed.popleft() if self.keyed.doomed else None
 
     def skipped_some(self, job: int, indexes: Sequence[int]) -> None:
-        """These items of a job have outcomes without having been offered: what stands behind them may go on."""
+        """Note that these items of a job have outcomes without having been offered: what stands behind them
+        may go on.
+        """
         if self._is_laned[job]:
             for index in indexes:
                 self.keyed.opened[job].add(index)
             self._open(job)
 
     def passed_by(self, jobs: Iterable[Job]) -> None:
-        """Items of these that were skipped, superseded or copies have their outcomes."""
+        """Note that items of these that were skipped, superseded or copies have their outcomes."""
         self._is_skipping = False
         self._skip_doomed()
         super().passed_by(jobs)

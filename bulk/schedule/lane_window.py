@@ -28,7 +28,7 @@ class LaneWindow:
         self._order = itertools.count()
 
     def made(self, job: int, index: Index) -> None:
-        """The lanes of that job are in an index of their own."""
+        """Note that the lanes of that job are in an index of their own."""
         self._made[job] = index
 
     def fill(self, tier: Tier) -> None:

@@ -38,7 +38,7 @@ class Index(Protocol):
     def lanes(
         self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None
     ) -> Sequence[IndexedLane]:
-        """Lanes whose first item belongs to that job, most items first, from the `after`-th on.
+        """Return lanes whose first item belongs to that job, most items first, from the `after`-th on.
 
         Args:
             part: only those whose rank, divided by the first of these numbers, leaves the second; None: all.
@@ -50,7 +50,7 @@ class Index(Protocol):
     def entries(
         self, lane_key: int, *, after: int, count: int, next_left: Callable[[int, int], int] | None = None
     ) -> Sequence[tuple[int, Entry]]:
-        """(sequence number, entry) of that lane behind sequence number `after`, in manifest order across jobs.
+        """Return (sequence number, entry) of that lane behind sequence number `after`, in manifest order across jobs.
 
         Args:
             next_left: of a job, the first item from an index on that is still to be done; others may be left out.

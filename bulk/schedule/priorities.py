@@ -8,7 +8,7 @@ from bulk.schedule.scheduler import Scheduler
 
 
 def set_priority(scheduler: Scheduler, number: int, priority: int) -> None:
-    """From now on a job (number) is offered with this priority."""
+    """Offer a job (number) with this priority from now on."""
     old = scheduler.priorities[number]
     if priority == old:
         return

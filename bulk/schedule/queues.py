@@ -160,11 +160,11 @@ class Tier:
     is_lanes_turn: bool = True
 
     def add(self, feed: Feed) -> None:
-        """One more: where enough take turns, it does so later."""
+        """Add one more; where enough take turns, it does so later."""
         (self.feeds if len(self.feeds) < TURNS else self.later).append(feed)
 
     def drop_first(self) -> None:
-        """The first of them is at its end, or far off: the next one comes in."""
+        """Drop the first of them, which is at its end, or far off: the next one comes in."""
         self.feeds.popleft()
         if self.later:
             self.feeds.append(self.later.popleft())

@@ -48,11 +48,11 @@ class RoutedJob:
         return self._account_of[index]
 
     def note_done(self, index: int) -> None:
-        """That item has an outcome."""
+        """Note that this item has an outcome."""
         self.left[self._account_of[index]] -= 1
 
     def take_on(self, indexes: Iterable[int]) -> None:
-        """These items are to be done, which were not before."""
+        """Take on these items, which were not to be done here before."""
         for index in indexes:
             account = self._account_of[index]
             self.left[account] += 1
@@ -135,5 +135,5 @@ class _AccountStream:
         self._job, self._account = job, account
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
-        """As `Stream.take`."""
+        """Take the next entries as `Stream.take` does."""
         return self._job.take(self._account, count, next_left)

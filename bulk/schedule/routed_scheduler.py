@@ -39,7 +39,7 @@ class RoutedScheduler(Scheduler):
         self.account_ended = anyio.Event()
 
     def route(self, number: int, routed: RoutedJob) -> None:
-        """The items of a job are apart by account, each of which has a queue of its own. Before `begin`."""
+        """Keep the items of a job apart by account, each of which has a queue of its own. Before `begin`."""
         job, former, progress = self.jobs[number], self._queue_of[number], self.progress[number]
         former.jobs -= 1
         if former.jobs == 0:
@@ -111,7 +111,7 @@ class RoutedScheduler(Scheduler):
             queue.jobs -= 1
 
     def take_on(self, number: int, indexes: Iterable[int]) -> None:
-        """These items of a job join; see `JobProgress.take_on`. Before `join`."""
+        """Let these items of a job join; see `JobProgress.take_on`. Before `join`."""
         if number in self.routed:
             self.routed[number].take_on(indexes)
 
@@ -170,7 +170,7 @@ class RoutedScheduler(Scheduler):
         ended.set()
 
     def _drop(self, job: int, account: int) -> None:
-        """An account has no items left: whoever waits for its budget waits for nothing."""
+        """Drop an account that has no items left: whoever waits for its budget waits for nothing."""
         self._tell()
         feed = self._feeds.pop((job, account), None)
         if feed is not None:

@@ -180,7 +180,7 @@ class Scheduler:
         self._queue_of[number].wake(self.progress[number].left)
 
     def made(self, job: Job, index: Index) -> None:
-        """The items of a job are known now, and their outcomes so far; `index` has its lanes."""
+        """Note that the items of a job are known now, and their outcomes so far; `index` has its lanes."""
         self.progress[job.number].is_known = True
         self._window.made(job.number, index)
         self._making.discard(job.number)
@@ -230,7 +230,7 @@ class Scheduler:
         return None
 
     def arrived(self, find: Find) -> None:
-        """The next items of a feed, which lay far on, were found."""
+        """Note that the next items of a feed, which lay far on, were found."""
         self._far -= 1
         queue, tier = self._place_of(find.feed)
         tier.feeds.append(find.feed)
@@ -308,8 +308,7 @@ class Scheduler:
         return self.is_stopped or queue.is_closed or queue.jobs == 0
 
     def ended(self, work: Work, outcome: Outcome, paid: int) -> None:
-        """The item has an outcome, handed to the recorder: its lane goes on, its job may be complete. `paid`: requests
-        of it that a bucket paid for (count)."""
+        """Let the lane of an item with an outcome go on, or end its job; `paid`: requests that were paid (count)."""
         progress = self.progress[work.entry.job]
         self._count_in_flight(work, -1)
         progress.note_paid(paid)
@@ -321,7 +320,7 @@ class Scheduler:
             self._advance((self.jobs[work.entry.job],))
 
     def ended_together(self, work: Work, outcomes: Sequence[Outcome | None], paid: int) -> None:
-        """As `ended`, for an item and those behind it; those without an outcome are offered again, one by one."""
+        """Do what `ended` does for an item and those behind it; offer again, one by one, those without an outcome."""
         progress, lane = self.progress[work.entry.job], work.lane
         assert lane is not None, "only items of a lane go together"
         self._count_in_flight(work, -work.items)
@@ -340,7 +339,7 @@ class Scheduler:
             self._advance((self.jobs[work.entry.job],))
 
     def _release(self, lane: Lane) -> None:
-        """A lane is free again, and those that waited for it may be."""
+        """Let a lane go, and those that waited for it."""
         self.lanes_at_work.discard(lane)
         for each in (lane, *self._held.release(lane)):
             if (queue := self._place(each)) is not None:
@@ -354,12 +353,12 @@ class Scheduler:
             progress.superseded += 1
 
     def passed_by(self, jobs: Iterable[Job]) -> None:
-        """Items of these that were skipped, superseded or copies have their outcomes."""
+        """Note that items of these that were skipped, superseded or copies have their outcomes."""
         self._skipping = {number for number in self._skipping if self.progress[number].left}
         self._advance(jobs)
 
     def abandoned(self, work: Work) -> None:
-        """No outcome: the run is stopping, or the credential was refused. The item's lane stays closed."""
+        """Keep the item's lane closed: it has no outcome, because the run stops or the credential was refused."""
         self._count_in_flight(work, -work.items)
         self._end_if_stalled()
 
@@ -375,7 +374,7 @@ class Scheduler:
         self.is_paused = True
 
     def go_on(self) -> None:
-        """The pause is over."""
+        """End the pause."""
         self.is_paused = False
         self._wake_all()
         self._end_if_stalled()
@@ -392,7 +391,7 @@ class Scheduler:
         self._tasks.wake()
 
     def _end_if_stalled(self) -> None:
-        """Nothing in flight, nothing to offer, jobs left: they wait for what will not happen in this run."""
+        """End where nothing can go on though jobs are left: they wait for what will not happen in this run."""
         is_waiting = self.board.expects_more or self.is_paused or self.is_passing_by or self.in_flight > 0
         is_busy = is_waiting or self._making or self._far or self._copying or self._skipping
         if self.is_complete or not (is_busy or any(map(self.has_work, self.queues.values()))):

@@ -157,7 +157,7 @@ class Items:
         return ItemsPage(rows=rows, next="" if found.is_complete else str(at), indexed=1.0, count=None)
 
     def _scanned(self, view: RunData, wanted: Filter, after: tuple[int, int], names: list[str]) -> ItemsPage:
-        """As `_searched`, without an index: each answer looks at as many items as there is time for."""
+        """Search as `_searched` does, without an index: each answer looks at as many items as there is time for."""
         needle, rows, until = wanted.text.lower().encode(), list[ItemRow](), self._clock.monotonic() + FIND_S
         while True:
             found = view.page(after, SCANNED, job=wanted.job, outcome=wanted.outcome, code=wanted.code)

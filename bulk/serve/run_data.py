@@ -16,25 +16,25 @@ class RunData(Protocol):
         """Its directory; of a run in a store its name."""
 
     def began_at(self) -> float:
-        """When it was begun (UTC epoch seconds)."""
+        """Return when it was begun (UTC epoch seconds)."""
 
     def identity(self) -> RunIdentity:
-        """Whose run it is; `jobs` in their order."""
+        """Return whose run it is; `jobs` in their order."""
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """Job, code and items of each kind of failure (count)."""
+        """Return job, code and items of each kind of failure (count)."""
 
     def sums(self) -> Sequence[tuple[int, str, str, int]]:
-        """Job number, outcome, code and items (count)."""
+        """Return job number, outcome, code and items (count)."""
 
     def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
-        """Figures by time, in order; `since`: those from that minute on."""
+        """Return figures by time, in order; `since`: those from that minute on."""
 
     def actions(self) -> list[Action]:
-        """What people did to it, in order."""
+        """Return what people did to it, in order."""
 
     def tallies(self) -> Mapping[int, Any] | None:
-        """What was kept of each job for the report; None where nothing was."""
+        """Return what was kept of each job for the report; None where nothing was."""
 
     def page(self, after: tuple[int, int], most: int, *, job: str = "", outcome: str = "", code: str = "") -> list[Cut]:
         """Return items behind a job number and an index, at most so many, in that order."""

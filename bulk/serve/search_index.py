@@ -173,7 +173,7 @@ class SearchIndex:
 
     @contextlib.contextmanager
     def _mapped(self) -> Iterator[tuple[mmap.mmap, mmap.mmap, memoryview]]:
-        """The text; the rows, as bytes and as numbers."""
+        """Lend the text, and the rows as bytes and as numbers."""
         with contextlib.ExitStack() as stack:
             files = []
             for name, size in (("text", self._meta.text_bytes), ("rows", self._meta.rows * 8 * _ROW_NUMBERS)):
@@ -275,7 +275,7 @@ def _text_of(found: _Searched) -> bytes:
 
 
 def _ended_how(row: tuple[int, int, bytes]) -> int:
-    """Its job, outcome and code, by which the items of a part stand together."""
+    """Return a number for its job, outcome and code, by which the items of a part stand together."""
     return row[0] >> _INDEX_BITS
 
 

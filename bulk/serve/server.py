@@ -316,7 +316,7 @@ class Answers:
         return await anyio.to_thread.run_sync(work, limiter=limiter or self._threads)
 
     def _threads_of(self, name: str) -> anyio.CapacityLimiter:
-        """A store that does not answer holds nobody up who asks for something else."""
+        """Return the threads of one store: one that does not answer holds nobody up who asks for something else."""
         return self._store_threads if name.startswith(STORED) else self._threads
 
 
@@ -328,7 +328,7 @@ def refused(status: int, why: str, command: str = "") -> web.Response:
 
 @web.middleware
 async def _telling(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
-    """Errors in one form, without anything of the request."""
+    """Answer errors in one form, without anything of the request."""
     try:
         answer: web.StreamResponse = await handler(request)
     except web.HTTPException as error:
@@ -377,7 +377,7 @@ async def _icon(_: web.Request) -> web.Response:
 
 @functools.cache
 def _joined(*names: str) -> bytes:
-    """The files one after the other; those of the report are shared with it."""
+    """Return the files one after the other; those of the report are shared with it."""
     found = []
     for name in names:
         own = _ASSETS.joinpath(name)

@@ -37,7 +37,9 @@ _THREADS = ThreadPoolExecutor(THREADS, "bulk-disk", _step_back)
 
 
 async def thread_disk(call: Callable[[], None]) -> None:
-    """The ordinary Disk: a worker thread. Not abandoned when cancelled: a commit is ended, not torn."""
+    """Do it in a worker thread, as the ordinary disk. It is not abandoned when cancelled: a commit is ended,
+    not torn.
+    """
     await anyio.lowlevel.checkpoint_if_cancelled()
     with anyio.CancelScope(shield=True):
         await asyncio.get_running_loop().run_in_executor(_THREADS, call)

@@ -34,7 +34,8 @@ def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new private file, to be written and read, that takes the place of `path` when the block ends, or never does.
+    """Lend a new private file, to be written and read, that takes the place of `path` when the block ends, or never
+    does.
 
     A link in its place is replaced, and what a killed process left half-written goes.
     """

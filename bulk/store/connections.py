@@ -153,7 +153,7 @@ class StoreConnection:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
-        """As `using`, all of it or none."""
+        """Lend a connection as `using` does, and keep all of the block or none of it."""
         with self.using() as connection, connection.transaction():
             yield connection
 

@@ -86,7 +86,7 @@ def export(
 
 
 def _bring_companions(store: StoreConnection, bundle: bytes, part: Path) -> None:
-    """Of the bundle a run directory has what lies beside its ledger; items and the files that they name do not."""
+    """Bring what lies beside the ledger in a run directory; items and the files that they name are not brought."""
     with tempfile.TemporaryDirectory(dir=part.parent, prefix=f"{part.name}-") as folder:
         for name in bundles.download(store, bundle, Path(folder)):
             if "/" not in name:
@@ -144,7 +144,7 @@ def _actions(connection: psycopg.Connection, run: int) -> list[Action]:
 def _status(
     run: runs.StoredRun, counts: dict[int, dict[str, int]], participants: Sequence[runs.Participant]
 ) -> RunStatus:
-    """Where the run stands, by its outcomes and by what its workers said last."""
+    """Return where the run stands, by its outcomes and by what its workers said last."""
     told = [
         msgspec.json.decode(each.status, type=RunStatus, strict=False)
         for each in participants

@@ -115,7 +115,7 @@ def _intent_columns(intents: Iterable[Intent], shard_of: Callable[[int, int], in
 def _outcome_columns(
     records: Sequence[Record], shard_of: Callable[[int, int], int], words: Mapping[str, int]
 ) -> tuple[bytearray, list[list[Any]], list[list[int]]]:
-    """Lines, columns of `outcome`, and columns of what `count` gets."""
+    """Return lines, columns of `outcome`, and columns of what `count` gets."""
     lines, lengths = results.encode_all(record.finished for record in records)
     jobs, indexes, shards, outcomes, codes, statuses, attempts = [], [], [], [], [], [], []
     sums: dict[tuple[int, int, int, int], int] = {}

@@ -36,7 +36,7 @@ class Holding:
         self._shards: dict[Key, int] = {}
 
     def hold(self, shard: int, epoch: int, spans: Sequence[Span] = (), items: Iterable[Key] = ()) -> None:
-        """From now on the worker holds that shard; `spans` and `items`: what is in it."""
+        """Hold that shard for the worker from now on; `spans` and `items`: what is in it."""
         self.let_go(shard)
         listed: dict[int, list[int]] = {}
         for job, index in items:
@@ -46,7 +46,7 @@ class Holding:
         self._spans += [(span, shard) for span in spans]
 
     def let_go(self, shard: int) -> None:
-        """The worker holds it no more: it was finished, released, or taken over."""
+        """Let go of a shard: it was finished, released, or taken over."""
         gone = self._held.pop(shard, None)
         if gone is None:
             return

@@ -164,7 +164,7 @@ class Leases:
         return Ended(found[0])
 
     def leave(self) -> None:
-        """The worker ends: it is not listed any more, unless it worked on a run."""
+        """Take the worker off the list when it ends, unless it worked on a run."""
         with self._store.using() as connection:
             connection.execute(_SQL["leave"], (self.worker,))
 

@@ -72,7 +72,7 @@ class StoreLedger:
         self.took(holding.shards())
 
     def took(self, shards: Collection[int]) -> None:
-        """These shards were claimed: learn which of their writes are open."""
+        """Learn which writes of the shards that were claimed are open."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["open_keys"], (self.run, list(shards))).fetchall()
         with self._lock:
@@ -108,7 +108,7 @@ class StoreLedger:
         connection.execute(_SQL["commit"], (*head, *group.arguments, *more))
 
     def _ensure_link(self, connection: psycopg.Connection) -> None:
-        """Whoever connects anew gives up the earlier connection, and learns whether its last group was kept."""
+        """Connect anew: give up the earlier connection, and learn whether its last group was kept."""
         if self._made == self._store.made:
             return
         found = connection.execute(_SQL["begin_link"], (self.run, self.worker)).fetchone()
@@ -148,7 +148,9 @@ class StoreLedger:
         return float(self._planned_from)
 
     def done_bits(self, job: int, items: int) -> bytearray:
-        """0 only for items of held shards that have no outcome: all else is somebody else's."""
+        """Return one bit for each item: 0 only for items of held shards that have no outcome, as all else is somebody
+        else's.
+        """
         bits = bytearray(b"\xff" * ((items + 7) // 8))
         if items & 7:
             bits[-1] = (1 << (items & 7)) - 1  # what is behind the last item is nobody's
@@ -169,11 +171,11 @@ class StoreLedger:
         return bits
 
     def open_intents(self, shards: Collection[int] | None = None) -> dict[tuple[int, int], Intent]:
-        """Intents of items without an outcome, of held shards; `shards`: only of these."""
+        """Return the intents of items without an outcome, of held shards; `shards`: only of these."""
         return self._intents("open_intents", shards)
 
     def late_writes(self, shards: Collection[int] | None = None) -> dict[tuple[int, int], Intent]:
-        """Intents of items with an outcome that is known, of held shards; `shards`: only of these."""
+        """Return the intents of items with an outcome that is known, of held shards; `shards`: only of these."""
         return self._intents("late_writes", shards, self._words[OutcomeKind.UNKNOWN])
 
     def _intents(self, name: str, shards: Collection[int] | None, *more: int) -> dict[tuple[int, int], Intent]:
@@ -183,7 +185,7 @@ class StoreLedger:
         return {(row[0], row[1]): rows.intent_from_row(row) for row in found}
 
     def counts(self, shards: Collection[int] | None = None) -> dict[int, dict[str, int]]:
-        """Sums of held shards, which are kept with each commit; `shards`: only of these."""
+        """Return the sums of held shards, which are kept with each commit; `shards`: only of these."""
         return StoreView(self._store, self.run, self.holding.shards() if shards is None else list(shards)).counts()
 
     def newborn(self, settle_s: float, names: Collection[str] | None = None) -> set[str]:
@@ -201,7 +203,7 @@ class StoreLedger:
         codes: AbstractSet[ErrorCode] = frozenset(),
         jobs: AbstractSet[int] = frozenset(),
     ) -> int:
-        """Of the shards that this worker holds; a whole run is reopened by `runs.reopen`."""
+        """Reopen items of the shards that this worker holds; a whole run is reopened by `runs.reopen`."""
         shards = self.holding.shards()
         epochs = [self.holding.epoch_of(shard) for shard in shards]
         numbers = [self._words[kind] for kind in kinds]
@@ -217,7 +219,7 @@ class StoreLedger:
         return int(found[0])
 
     def bind_parts(self) -> None:
-        """Nothing is left to do: the bundle is named by its digest, and can't change."""
+        """Do nothing: the bundle is named by its digest, and can't change."""
 
     def finish(
         self,
@@ -246,7 +248,7 @@ class StoreLedger:
         self.close()
 
     def _read_words(self, connection: psycopg.Connection) -> dict[str, int]:
-        """Numbers of outcomes and codes; words that only this version knows are added."""
+        """Return the numbers of outcomes and codes; words that only this version knows are added."""
         words: dict[str, int] = dict(connection.execute(_SQL["words"]).fetchall())
         missing = [word.value for word in (*OutcomeKind, *ErrorCode) if word not in words]
         if missing:
@@ -269,7 +271,7 @@ class StoreLedger:
 
 
 def _more(status: RunStatus | None, minute: Minute | None, actions: Sequence[Action]) -> tuple[Any, ...]:
-    """The last arguments of `commit_group`."""
+    """Return the last arguments of `commit_group`."""
     newest = None if status is None else rows.status_json(status)
     acts = [[at, who, verb, args.decode(), result] for at, who, verb, args, result in rows.action_rows(actions)]
     told = orjson.dumps(acts).decode().replace("\\u0000", "") if acts else None

@@ -127,7 +127,7 @@ def _refuse_unfit(store: StoreConnection, connection: psycopg.Connection) -> Non
 
 
 def _refuse_others(store: StoreConnection, connection: psycopg.Connection) -> None:
-    """Only the owner of what is there can change it."""
+    """Refuse anybody but the owner of what is there, who alone can change it."""
     row = connection.execute(
         "SELECT nspowner::regrole::text, pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'bulk'"
     ).fetchone()

@@ -103,7 +103,9 @@ def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
 
 
 def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
-    """Jobs with lanes of one resource and stage together, every other one alone; in the order of their stages."""
+    """Return jobs with lanes of one resource and stage together, every other one alone; in the order of their
+    stages.
+    """
     stages: dict[int, int] = {}
     latest: dict[str, int] = {}
     together: dict[tuple[str, int], _Group] = {}
@@ -129,7 +131,7 @@ def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
 
 
 def _parts(jobs: Iterable[JobToCut], shard_items: int) -> dict[str, _Parts]:
-    """How the lanes of each resource are shared out, over all its jobs."""
+    """Return how the lanes of each resource are shared out, over all its jobs."""
     lanes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for job in jobs:
         for rank, items in (job.lanes or {}).items():
@@ -149,7 +151,7 @@ def _count(items: int, shard_items: int) -> int:
 
 
 def _sizes(group: _Group, parts: _Parts) -> dict[int, int]:
-    """Items of the group in each part (count); parts without any are left out."""
+    """Return how many items of the group are in each part (count); parts without any are left out."""
     sizes: dict[int, int] = defaultdict(int)
     places = {rank: parts.modulus + place for place, rank in enumerate(parts.apart)}
     for job in group.jobs:
@@ -179,8 +181,9 @@ def _lanes(group: _Group, number: int, no: int, parts: _Parts, part: int, items:
 
 
 def _make(group: _Group, number: int, no: int, before: dict[tuple[str, int], int]) -> Shard:
-    """All of a job whose items are made from results: one shard, as nobody knows yet what will be in it. Where it
-    writes, it comes after all shards of its resource so far, and before all others."""
+    """Make one shard of all of a job whose items are made from results, as nobody knows yet what will be in it. Where
+    it writes, it comes after all shards of its resource so far, and before all others.
+    """
     (job,) = group.jobs
     after: tuple[int, ...] = ()
     if job.lanes is not None:
@@ -192,7 +195,7 @@ def _make(group: _Group, number: int, no: int, before: dict[tuple[str, int], int
 
 
 def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard]:
-    """Equal ranges of the items of one job, and behind them its copies."""
+    """Make equal ranges of the items of one job, and behind them its copies."""
     (job,) = group.jobs
     needs, made = tuple(sorted(group.needs)), list[Shard]()
     count = _count(job.items, shard_items) if job.items else 0

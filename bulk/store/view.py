@@ -54,7 +54,7 @@ class StoreView:
         self._shards = None if shards is None else list(shards)
 
     def identity(self) -> RunIdentity:
-        """Whose run it is; `jobs` in their order."""
+        """Return whose run it is; `jobs` in their order."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["identity"], (self._run,)).fetchone()
         if found is None:
@@ -71,7 +71,7 @@ class StoreView:
         return counts
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """From the sums that are kept with each commit."""
+        """Return the sums that are kept with each commit."""
         names = [job[0] for job in self.identity().jobs]
         with self._store.using() as connection:
             found = connection.execute(_SQL["error_counts"], (self._run, self._shards, self._shards)).fetchall()
@@ -85,7 +85,7 @@ class StoreView:
             yield orjson.loads(line)
 
     def lines(self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None) -> Iterator[bytes]:
-        """As `finished`, each line as it was written, with its newline."""
+        """Yield each line of `finished` as it was written, with its newline."""
         number = None
         if job is not None:
             names = [entry[0] for entry in self.identity().jobs]
@@ -145,7 +145,7 @@ class StoreView:
         return lines[1:] if len(text) > size_bytes else lines
 
     def timeline(self, *, newest: bool = False) -> list[Minute]:
-        """Figures by time, for plots, in order; of several workers a minute comes several times."""
+        """Return figures by time, for plots, in order; of several workers a minute comes several times."""
         with self._store.using() as connection:
             query = _SQL["newest_minute" if newest else "timeline"]
             return [Minute(*row) for row in connection.execute(query, (self._run, self._worker, self._worker))]

@@ -127,7 +127,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem
             assigned = by_login(reply.body)
 
         def outcome_of(place: int, org: str) -> Outcome | None:
-            """None: by itself it learns why."""
+            """Return the outcome of an organization; None: the item learns by itself why."""
             found = before.get(org, assigned.get(org))
             if found is None:
                 return None

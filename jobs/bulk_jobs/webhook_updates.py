@@ -139,7 +139,7 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
     expect: refusals.Expect | None = None
 
     def __repr__(self) -> str:
-        """Without its secret."""
+        """Return the update without its secret."""
         return f"UpdateWebhookConfigItem(org={self.org!r}, hook_id={self.hook_id!r}, url={self.url!r})"
 
 

@@ -57,7 +57,9 @@ def repositories() -> Iterator[dict[str, Any]]:
 
 
 def policies() -> Iterator[dict[str, Any]]:
-    """Eleven files for each of 25 repositories, in mixed case; the same repository stands under several spellings."""
+    """Yield eleven files for each of 25 repositories, in mixed case; the same repository stands under several
+    spellings.
+    """
     for number in range(WRITTEN_REPOSITORIES):
         for place, (path, file) in enumerate(POLICIES.items()):
             repo = f"repo-{number:05d}"
@@ -73,7 +75,9 @@ def policies() -> Iterator[dict[str, Any]]:
 
 
 def snapshots() -> Iterator[dict[str, Any]]:
-    """Two snapshots for each of 250 repositories, of two jobs: two lanes each, because their correlators differ."""
+    """Yield two snapshots for each of 250 repositories, of two jobs: two lanes each, because their
+    correlators differ.
+    """
     for number in range(SNAPSHOT_REPOSITORIES):
         for language, file in (("npm", "files/npm.json"), ("pypi", "files/pypi.json")):
             yield {
@@ -87,7 +91,7 @@ def snapshots() -> Iterator[dict[str, Any]]:
 
 
 def organizations() -> Iterator[dict[str, Any]]:
-    """Forty organizations: each of ten teams in each of four places."""
+    """Yield forty organizations: each of ten teams in each of four places."""
     for team in TEAMS:
         for place in PLACES:
             login = f"acme-{team}-{place}"
@@ -95,20 +99,20 @@ def organizations() -> Iterator[dict[str, Any]]:
 
 
 def migrated_organizations() -> Iterator[dict[str, Any]]:
-    """Fifty organizations: each of ten teams in each of five places."""
+    """Yield fifty organizations: each of ten teams in each of five places."""
     for login in MIGRATED:
         yield {"login": login, "profile_name": login.replace("-", " ").title()}
 
 
 def migrated_teams() -> Iterator[dict[str, Any]]:
-    """Three enterprise teams for each of them."""
+    """Yield three enterprise teams for each of them."""
     for login in MIGRATED:
         for team in ENTERPRISE_TEAMS:
             yield {"enterprise-team": team, "org": login}
 
 
 def migrated_files() -> Iterator[dict[str, Any]]:
-    """Four files for each of their repositories."""
+    """Yield four files for each of their repositories."""
     for login in MIGRATED:
         for repo in MIGRATED_REPOSITORIES:
             for path, file in MIGRATED_FILES.items():

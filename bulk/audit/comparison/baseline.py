@@ -82,7 +82,7 @@ class Baseline:
 
 @contextlib.contextmanager
 def next_baseline(before: Path | None, place: Path, run: str) -> Iterator[Baseline]:
-    """The baseline of a night, begun from the one `before`; it stands at `place` only when the block has ended.
+    """Make the baseline of a night, begun from the one `before`; it stands at `place` only when the block has ended.
 
     Raises:
         RunDirectoryError: the disk is full, or a file is damaged.

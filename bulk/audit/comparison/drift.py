@@ -203,7 +203,7 @@ class _Comparison:
 
 
 def field_group(field: str) -> str:
-    """`result[].config.url` for `result[id=4001].config.url`: one field, whichever entry it is of."""
+    """Return `result[].config.url` for `result[id=4001].config.url`: one field, whichever entry it is of."""
     parts, depth = list[str](), 0
     for letter in field:
         depth += letter == "["

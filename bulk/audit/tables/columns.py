@@ -157,7 +157,7 @@ def table_of(operation: AnyOperation) -> Table:
 
 
 def table_name(operation: str) -> str:
-    """`webhook_get_config` for `webhook.get-config`."""
+    """Return `webhook_get_config` for `webhook.get-config`."""
     return operation.replace(".", "_").replace("-", "_")
 
 

@@ -73,7 +73,7 @@ def take() -> TableProcess:
 
 
 def give_back(process: TableProcess) -> None:
-    """It has done its task, and may have the next one."""
+    """Mark the process as free: it has done its task, and may have the next one."""
     _idle.append(process)
 
 

@@ -11,7 +11,7 @@ from bulk.ledger.view import LedgerView
 
 @contextlib.contextmanager
 def lines_of(view: LedgerView) -> Iterator[Path]:
-    """The file of the current lines: `results.jsonl` where it holds these alone, otherwise a copy for a while."""
+    """Lend the file of the current lines: `results.jsonl` where it holds these alone, otherwise a copy for a while."""
     whole = view.whole_results()
     if whole is not None:
         yield refuse_pattern(whole.absolute())

@@ -42,7 +42,7 @@ class RunTables:
 
 @contextlib.contextmanager
 def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Iterator[RunTables]:
-    """The SELECTs of all tables of a run, while its lines can be read.
+    """Lend the SELECTs of all tables of a run, while its lines can be read.
 
     Args:
         run: what it is called in them.

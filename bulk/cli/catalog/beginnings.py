@@ -128,7 +128,7 @@ def _job(job: Beginning) -> Iterator[str]:
 
 
 def _readable(limits: Sequence[str]) -> Iterator[str]:
-    """Limits without patterns, which are for `bulk operations`."""
+    """Yield the limits without patterns, which are for `bulk operations`."""
     return (limit for limit in limits if not limit.startswith("matches "))
 
 

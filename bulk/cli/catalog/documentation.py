@@ -162,7 +162,7 @@ def documentation(operation: AnyOperation) -> OperationDocumentation:
 
 
 def schema(operation: AnyOperation) -> dict[str, Any]:
-    """JSON Schema (2020-12) of an item."""
+    """Return JSON Schema (2020-12) of an item."""
     made = msgspec.json.schema(operation.Item)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -184,7 +184,7 @@ def example_manifest(described: OperationDocumentation) -> str:
 
 
 def as_text(described: OperationDocumentation) -> str:
-    """For people: a head, the fields, an example."""
+    """Return it for people: a head, the fields, an example."""
     lines = [described.name, *_wrapped(described.summary, 2), ""]
     for label, text in facts(described):
         if label == "lane":
@@ -268,7 +268,7 @@ def _lanes_of_example(operation: AnyOperation) -> tuple[str, ...]:
 
 
 def _fields(operation: AnyOperation) -> Iterator[FieldDocumentation]:
-    """Fields of an item and of what is in it, the id last, because it is the user's own."""
+    """Yield the fields of an item and of what is in it, the id last, because it is the user's own."""
     found = types.type_info(operation.Item)
     assert isinstance(found, types.StructType), "an Item is a struct"
     said = _attributes(operation.Item)
@@ -311,7 +311,7 @@ def _inner(kind: types.Type, name: str) -> Iterator[FieldDocumentation]:
 
 
 def _variants(several: Sequence[types.StructType], name: str) -> Iterator[FieldDocumentation]:
-    """Objects that a tag tells apart: the tag, then what each has, as `rules[update].parameters`."""
+    """Yield the objects that a tag tells apart: the tag, then what each has, as `rules[update].parameters`."""
     if several:
         tags = " | ".join(str(each.tag) for each in several)
         yield FieldDocumentation(name=f"{name}.{several[0].tag_field}", type=tags, is_required=True)

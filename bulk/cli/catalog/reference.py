@@ -74,7 +74,7 @@ def _code(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Words as they are, also in a cell of a table; what stands in backticks stays code."""
+    """Return words as they are, also in a cell of a table; what stands in backticks stays code."""
     parts = text.split("`")
     is_even = len(parts) % 2 == 1
     plain = [_MARKUP.sub(r"\\\1", part) if place % 2 == 0 or not is_even else part for place, part in enumerate(parts)]

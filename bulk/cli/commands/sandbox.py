@@ -97,7 +97,7 @@ def sandbox(*, quiet: bool, **options: Any) -> int:
 
 
 def _say_how_to_use(sandbox: "Sandbox") -> None:
-    """Its tokens, and what another terminal needs, on standard error."""
+    """Say on standard error which tokens the sandbox has, and what another terminal needs."""
     tokens, vendor = sandbox.tokens, sandbox.context.settings.vendor
     lines = ["Tokens:" if tokens else "The seed file says which tokens there are."]
     width = max((len(text) for text in tokens), default=0)

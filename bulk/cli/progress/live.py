@@ -108,7 +108,7 @@ class LiveFace:
         return "\r" + (f"\x1b[{climb}A" if climb else "") + _ERASE_BELOW
 
     def _size(self) -> tuple[int, int]:
-        """Of this very terminal: rich would ask the one of standard input."""
+        """Return the size of this very terminal: rich would ask the one of standard input."""
         try:
             width, height = os.get_terminal_size(self._stream.fileno())
         except (OSError, ValueError, AttributeError):
@@ -174,7 +174,7 @@ class _Picture:
 
 
 def _foot(status: RunStatus, now: float, columns: int, rows: int) -> RenderableType:
-    """Buckets, figures, what goes wrong, and what is waited for."""
+    """Return buckets, figures, what goes wrong, and what is waited for."""
     buckets, waits, failures = scarce_first(status.buckets), most_first(status.waits), failing(status.jobs)
     parts: list[RenderableType] = []
     for_buckets = min(len(buckets), 6, max(0, rows // 3))
@@ -188,7 +188,7 @@ def _foot(status: RunStatus, now: float, columns: int, rows: int) -> RenderableT
 
 
 def _labelled(label: str, words: str, tail: str = "") -> RenderableType:
-    """`label: words`, of several rows where one is not enough, the further ones indented."""
+    """Return `label: words`, of several rows where one is not enough, the further ones indented."""
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
@@ -232,7 +232,9 @@ def _jobs(jobs: Sequence[JobStatus], rows: int, columns: int) -> RenderableType:
 
 
 def _grid(columns: int, *, has_kind: bool = False) -> Table:
-    """Name, kind, bar, number, words: what does not fit goes on in the next row, and rich decides about widths."""
+    """Return name, kind, bar, number and words: what does not fit goes on in the next row, and rich decides about
+    widths.
+    """
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(overflow="fold")
     if has_kind:

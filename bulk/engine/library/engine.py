@@ -227,7 +227,9 @@ class _Feed:
         self.has_left, self.count = False, 0
 
     def leave(self) -> None:
-        """Nobody takes any more. Whoever waits for room goes on: a run is cancelled only after its last record."""
+        """Note that nobody takes any more. Whoever waits for room goes on: a run is cancelled only after its last
+        record.
+        """
         self.has_left = True
         self.ends.close()
 

@@ -42,5 +42,5 @@ class CallbackDisplay:
             self.scope.cancel()
 
     def note(self, text: str) -> None:
-        """Notes go to the log of a library's user."""
+        """Write a note to the log of the library's user."""
         log.info("%s", text)

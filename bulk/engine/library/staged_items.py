@@ -42,7 +42,7 @@ class StagedItems:
         self.count += 1
 
     def close(self) -> None:
-        """No more come."""
+        """Note that no more items come."""
         self._out.close()
 
 
@@ -75,7 +75,7 @@ def stage(folder: Path, operation: AnyOperation, items: Iterable[AnyItem]) -> St
 
 
 async def stage_async(folder: Path, operation: AnyOperation, items: Items) -> StagedItems:
-    """As `stage`, also of an asynchronous iterable."""
+    """Stage the items of an iterable as `stage` does, also of an asynchronous one."""
     if not isinstance(items, AsyncIterable):
         return stage(folder, operation, items)
     staged = StagedItems(folder, operation)

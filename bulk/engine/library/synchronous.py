@@ -39,7 +39,7 @@ def run(
     progress: Progress | None = None,
     **settings: Unpack[EngineSettings],
 ) -> Report:
-    """As `Engine.run`, without async; `settings` are those of `Engine`.
+    """Run as `Engine.run` does, without async; `settings` are those of `Engine`.
 
     Raises:
         BulkError: nothing could be run.
@@ -79,7 +79,8 @@ def map(  # noqa: A001
     progress: Progress | None = None,
     **settings: Unpack[EngineSettings],
 ) -> Iterator[FinishedItem[Any]]:
-    """As `Engine.map`, without async; `settings` are those of `Engine`. Nothing is sent before the first is asked for.
+    """Map as `Engine.map` does, without async; `settings` are those of `Engine`. Nothing is sent before the first is
+    asked for.
 
     Leaving the loop early stops the run.
 
@@ -105,7 +106,7 @@ class _Thread:
 
     @contextmanager
     def engine(self, settings: EngineSettings) -> "Iterator[tuple[_Thread, Engine]]":
-        """An engine inside its block."""
+        """Lend an engine inside its block."""
         engine = Engine(**settings)
         use_uvloop = importlib.util.find_spec("uvloop") is not None
         with (

@@ -180,8 +180,9 @@ class WaveBudgets:
         )
 
     def wait(self, clock: Clock) -> float:
-        """The next wave begins `limits.gate_after_s` from now, also when this process dies; blocks. Returns when
-        (monotonic)."""
+        """Wait until the next wave begins, `limits.gate_after_s` from now, also when this process dies; blocks. Return
+        when (monotonic).
+        """
         decide(self.run_dir, opens_at=clock.now() + self.limits.gate_after_s)
         return clock.monotonic() + self.limits.gate_after_s
 

@@ -115,10 +115,10 @@ class ModelWire:
         pass
 
     def step_aside(self, holder: Any) -> None:
-        """Nothing is held."""
+        """Do nothing, because nothing is held."""
 
     async def download(self, url: str, max_bytes: int, *, takes_file: bool, holder: Any) -> Reply | Failure:
-        """Nothing lies elsewhere."""
+        """Answer 404, because nothing lies elsewhere."""
         return Reply(status=404, headers={})
 
     async def send(

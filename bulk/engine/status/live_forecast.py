@@ -45,7 +45,7 @@ class _Pace:
     lane: Lane | None = None
 
     def note(self, under_way: int, ended: int, seconds: float) -> None:
-        """So many were under way for so long, and so many have ended in it."""
+        """Note that so many were under way for so long, and that so many have ended in it."""
         keeps = math.exp(-ended / (REMEMBERED + 6 * under_way))
         self.newness *= keeps
         self.busy_s = self.busy_s * keeps + under_way * seconds
@@ -78,7 +78,7 @@ class LiveForecast:
         self._sample_lanes(seconds)
 
     def _sample_lanes(self, seconds: float) -> None:
-        """How fast the longest lane of each job goes: it may decide the end."""
+        """Note how fast the longest lane of each job goes: it may decide the end."""
         longest: dict[int, Lane] = {}
         for lane in self._scheduler.lanes_at_work:
             if lane.job not in longest or lane.left > longest[lane.job].left:
@@ -146,7 +146,7 @@ class LiveForecast:
         return forecast(known, budgets, capacity, wall).end_at
 
     def _not_before(self, now: float, wall: float) -> list[float]:
-        """Moments that something waits for, and now: an end that has passed is none."""
+        """Return the moments that something waits for, and now: an end that has passed is none."""
         settle_s = self._settler.settle_s
         moments = [
             until for until in self._settler.under_way.values() if until > now and until - settle_s + SETTLES_S < now
@@ -204,13 +204,15 @@ class LiveForecast:
         return max(0, paid) * scheduler.progress[job.number].in_flight / under_way if under_way else 0.0
 
     def _lanes_of(self, job: Job) -> tuple[float, int]:
-        """Lanes that its items are in (count; infinity: not all are known), and what the longest has left, at most."""
+        """Return lanes that its items are in (count; infinity: not all are known), and what the longest has left, at
+        most.
+        """
         left = [lane.left for lane in lanes_in_memory(self._scheduler) if lane.job == job.number]
         lanes = math.inf if self._scheduler.tier_of[job.number].cursors else float(len(left))
         return lanes, max(left, default=0)
 
     def _budget(self, permit_queue: PermitQueue, now: float, wall: float) -> Budget | None:
-        """None: it has no limit, and nothing keeps it closed."""
+        """Return the budget; None: it has no limit, and nothing keeps it closed."""
         governor, bucket = self._governor, permit_queue.bucket
         closed = [permit_queue.account.paused_until, governor.quiet_until]
         if (
@@ -248,12 +250,12 @@ class LiveForecast:
 
 
 def lanes_in_memory(scheduler: Scheduler) -> list[Lane]:
-    """Lanes with an item under way, and those whose next item may begin or waits for its job."""
+    """Return lanes with an item under way, and those whose next item may begin or waits for its job."""
     lanes = [item[2] for queue in scheduler.queues.values() for tier in queue.tiers.values() for item in tier.ready]
     lanes += [lane for parked in scheduler.parked_lanes.values() for lane in parked]
     return [*scheduler.lanes_at_work, *lanes]
 
 
 def mean_latency_s(governor: Governor) -> float:
-    """Time from a permit to the answer, lately (seconds); 0.0 before the first one."""
+    """Return the time from a permit to the answer, lately (seconds); 0.0 before the first one."""
     return governor.concurrency.mean_s

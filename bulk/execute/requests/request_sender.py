@@ -156,12 +156,14 @@ class RequestSender:
         return self._governor.served
 
     def step_aside(self, tally: ItemTally) -> None:
-        """The item is about to wait for something other than an answer: others may have the room that it would need."""
+        """Note that the item is about to wait for something other than an answer: others may have the room that it
+        would need.
+        """
         if tally.requests:  # before its first answer it has none
             self._transport.step_aside(tally)
 
     def return_unused(self, permit: Permit) -> None:
-        """No request was made with this permit after all."""
+        """Give back a permit with which no request was made after all."""
         self._governor.return_unused(permit)
 
     async def read(self, request: Request, context: RequestContext) -> Reply | Outcome:
@@ -180,7 +182,7 @@ class RequestSender:
         return await self._decided(request, context, tried)
 
     async def _poll(self, request: Request, context: RequestContext) -> Reply | Outcome:
-        """`read`, when it is this credential's turn to poll this list."""
+        """Send `read` when it is this credential's turn to poll this list."""
         permit = context.take_permit()
         if permit is not None:
             self.return_unused(permit)  # the wait may be long

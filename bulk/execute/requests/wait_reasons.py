@@ -60,7 +60,7 @@ class WaitReasons:
 
     @contextlib.contextmanager
     def told(self, why: WaitReason | None, seconds: float, now: float, error: str = "") -> Iterator[None]:
-        """One of `seconds` from `now` on, for the time of the block.
+        """Tell one of `seconds` from `now` on, for the time of the block.
 
         Args:
             why: None where something else tells it.

@@ -22,7 +22,7 @@ class ExpiringMap(Generic[T]):
         return len(self._noted)
 
     def note(self, name: str, value: T, now: float) -> None:
-        """`name` stands for `value` since `now`, whatever it stood for before."""
+        """Note that `name` stands for `value` since `now`, whatever it stood for before."""
         self._noted.pop(name, None)  # the newest is the last
         self._noted[name] = (value, now + self._lasts_s)
 
@@ -35,7 +35,7 @@ class ExpiringMap(Generic[T]):
         return self._noted.get(name)
 
     def forget(self, name: str) -> None:
-        """It stands for nothing any more."""
+        """Note that `name` stands for nothing any more."""
         self._noted.pop(name, None)
 
     def forget_old(self, now: float) -> None:

@@ -31,7 +31,7 @@ class RecentCreations:
         self._made: ExpiringMap[None] = ExpiringMap(settle_s)
 
     def add(self, names: Iterable[str], now: float) -> None:
-        """These are there since `now`; what is older than the settle time is forgotten."""
+        """Note that these are there since `now`; what is older than the settle time is forgotten."""
         for name in names:
             self._made.note(name.casefold(), None, now)
         self._made.forget_old(now)
@@ -76,7 +76,7 @@ def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outco
 
 
 def _within(place: str) -> Iterator[str]:
-    """Under which name every organization of an enterprise has what lies in that enterprise."""
+    """Yield under which name every organization of an enterprise has what lies in that enterprise."""
     if place.startswith(_OF_ALL):
         yield place.removeprefix(_OF_ALL).partition("/")[2]
 

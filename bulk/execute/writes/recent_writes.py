@@ -33,7 +33,7 @@ class RecentWrites:
         return self._last(operation, item)[1]
 
     def add(self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, now: float) -> None:
-        """`item` ended so at `now`; what is older than the settle time is forgotten.
+        """Note that `item` ended so at `now`; what is older than the settle time is forgotten.
 
         Args:
             effect: of what it has sent; None: nothing was sent, so what stands there is as it was.
@@ -50,7 +50,7 @@ class RecentWrites:
         self._left.forget_old(now)
 
     def forget(self, operation: AnyOperation, item: Item) -> None:
-        """Somebody else has changed what `item` changes, or nobody knows."""
+        """Forget what `item` changes: somebody else has changed it, or nobody knows."""
         if self._left and isinstance(operation, ComparesState):
             self._left.forget(_key(operation, item))
 

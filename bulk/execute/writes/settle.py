@@ -172,7 +172,9 @@ class Settler:
 
 
 def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> Outcome:
-    """Nobody can know; where something else stands there now, what to do about it is the user's to decide."""
+    """Return the outcome where nobody can know; where something else stands there now, what to do about it is the
+    user's to decide.
+    """
     why, status = found.why, None
     if last is not None and last.error is not None:
         why, status = f"{why}; what came last: {last.error.message}", last.http_status

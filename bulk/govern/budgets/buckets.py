@@ -136,18 +136,20 @@ class Bucket:
         self.in_flight += 1
 
     def give_back(self) -> None:
-        """A request cost nothing: it was answered 304, or never left. It was counted in this window as long as nobody
-        knew, whichever it left in."""
+        """Give back what a request did not cost: it was answered 304, or never left. It was counted in this window as
+        long as nobody knew, whichever it left in.
+        """
         self.given_back += 1
         if not self.is_exhausted:
             self.free = min(self.free + 1, self.limit)
 
     def exhaust(self) -> None:
-        """The platform said that nothing is left in this window."""
+        """Note that the platform said that nothing is left in this window."""
         self.free, self.is_exhausted, self.emptied_at = 0, True, 0.0
 
     def pass_time(self, late: float) -> None:
-        """It is at most `late` (UTC epoch seconds): what is under way when the window may be over may be of the next.
+        """Note that it is at most `late` (UTC epoch seconds): what is under way when the window may be over may be of
+        the next.
 
         To be told before a request is let out, and before one is taken for answered.
         """
@@ -155,7 +157,7 @@ class Bucket:
             self.over = self.paid - self.in_flight
 
     def counted_before(self, window: int, made_at: float) -> None:
-        """The answer of a request of that window was made at the latest at `made_at` (UTC epoch seconds)."""
+        """Note that the answer of a request of that window was made at the latest at `made_at` (UTC epoch seconds)."""
         if window == self.window:
             if self.over >= 0 and made_at <= self.reset_at:
                 self.over += 1
@@ -238,7 +240,7 @@ class Bucket:
         return not (witness.too_much and not other.too_much and other.heard_at >= self.opened_at)
 
     def begin(self, limit: int, reset_at: float, overlap: int, now: float, late: float) -> None:
-        """A new window has begun; `overlap` requests may be counted in it, or what is known to be more."""
+        """Begin a new window; `overlap` requests may be counted in it, or what is known to be more."""
         began = self.paid - max(overlap, self.in_flight) if self.over < 0 else self.over
         for witness in (self.shown, self.asked):
             if witness.moved >= 0:
@@ -262,7 +264,9 @@ class Bucket:
         self.settle()
 
     def agree(self, late: float) -> None:
-        """The window ends when the first witness says, of those that are believed most; a second is no difference."""
+        """Agree on the end of the window: what the first witness says, of those that are believed most; a second is no
+        difference.
+        """
         both = [each for each in (self.shown, self.asked) if each.reset_at]
         good = [each for each in both if not each.is_blamed]
         ends = [each.reset_at for each in good if not (each.is_vague and self._is_surpassed(each, good, late))]
@@ -284,7 +288,7 @@ class Bucket:
         return any(each is not vague and vague.reset_at < each.reset_at < vague.reset_at + began_s for each in good)
 
     def settle(self) -> None:
-        """What is left, by all that is believed."""
+        """Settle what is left, by all that is believed."""
         until = min(self.began + self.limit, self.first)
         if not self.shown.too_little:
             until = min(until, self.shown.ceiling)
@@ -295,7 +299,7 @@ class Bucket:
             self.emptied_at = 0.0
 
     def _taken(self, count: int, now: float) -> None:
-        """Somebody else took at least so many since the word before."""
+        """Note that somebody else took at least so many since the word before."""
         if now - self.spell_at > self.window_s * SPELL_SHARE:
             self.spell = 0
         self.spell, self.spell_at = self.spell + count, now

@@ -34,7 +34,7 @@ def charge(queue: PermitQueue, token: Secret, generation: int, now: float, time:
 
 
 def release(permit: Permit, now: float, time: ServerClock) -> None:
-    """A request that a window paid for is not under way any more."""
+    """Note that a request that a window paid for is not under way any more."""
     bucket, tokens = permit.queue.bucket, permit.queue.tokens
     if tokens is not None:
         tokens.ended(permit.mark)
@@ -46,7 +46,7 @@ def release(permit: Permit, now: float, time: ServerClock) -> None:
 
 
 def give_back(permit: Permit) -> None:
-    """It cost nothing: it was answered 304, or never left."""
+    """Give back what a request did not cost: it was answered 304, or never left."""
     bucket, tokens = permit.queue.bucket, permit.queue.tokens
     if tokens is not None:
         tokens.return_unused(permit.mark)
@@ -59,7 +59,7 @@ def give_back(permit: Permit) -> None:
 
 
 def date(permit: Permit, reply: Reply) -> None:
-    """By the `Date` of its answer, a request that was under way at the end of a window may be known to count in it."""
+    """Note by the `Date` of its answer in which window a request counts that was under way at the end of one."""
     bucket = permit.queue.bucket
     if bucket is None or permit.queue.tokens is not None or (permit.window == bucket.window and bucket.over < 0):
         return
@@ -71,7 +71,7 @@ def date(permit: Permit, reply: Reply) -> None:
 
 
 def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) -> None:
-    """A probe is over, if it was one: see `probes.saw` (now: monotonic seconds)."""
+    """Note that a probe is over, if it was one: see `probes.saw` (now: monotonic seconds)."""
     bucket = permit.queue.bucket
     if permit.is_probe and bucket is not None:
         probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))

@@ -74,7 +74,7 @@ def _is_next_full(bucket: Bucket, now: float) -> bool:
 
 
 def probe(bucket: Bucket, now: float) -> None:
-    """One request is let out to see, not before `now` (UTC epoch seconds, platform time)."""
+    """Let one request out to see, not before `now` (UTC epoch seconds, platform time)."""
     bucket.is_probing, bucket.probed_at, bucket.is_early = True, now, False
     bucket.shown.said, bucket.asked.said = bucket.shown.latest, bucket.asked.latest
     bucket.sent += 1
@@ -82,13 +82,14 @@ def probe(bucket: Bucket, now: float) -> None:
 
 
 def date(bucket: Bucket, window: int, made_at: float) -> None:
-    """The answer of the probe that was let out in that window was made before `made_at` (UTC epoch seconds), by its own
-    date. To be told before anything else that it says."""
+    """Note that the answer of the probe that was let out in that window was made before `made_at` (UTC epoch seconds),
+    by its own date. It is to be told before anything else that the answer says.
+    """
     bucket.is_early = made_at <= (bucket.reset_at if window == bucket.window else bucket.ended_at)
 
 
 def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: float) -> None:
-    """The probe is over.
+    """Note that the probe is over.
 
     Args:
         window: in which it was let out.

@@ -14,7 +14,7 @@ HOPELESS_WORDS, HOPELESS_S = 3, 10.0
 
 
 def note(queue: PermitQueue, limit: int, now: float, *, is_asked: bool) -> None:
-    """A header, or (`is_asked`) `/rate_limit` named a limit that leaves nothing (now: monotonic seconds)."""
+    """Note that a header, or (`is_asked`) `/rate_limit` named a limit that leaves nothing (now: monotonic seconds)."""
     if not queue.hopeless:
         queue.hopeless_at = now
     queue.hopeless += 1
@@ -37,7 +37,7 @@ def is_hopeless(queue: PermitQueue, now: float) -> bool:
 
 
 def _why(queue: PermitQueue, reserve: int) -> str:
-    """For people."""
+    """Return the reason for people."""
     name = f"{queue.account.name}/{queue.category}"
     if queue.hopeless_limit <= 0:
         return f"the platform's limit of {name} is 0 requests: nothing that this run needs of it can be sent"

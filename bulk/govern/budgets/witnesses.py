@@ -44,13 +44,13 @@ class Witness:
         return self.too_little > 0 or self.too_much > 0
 
     def say(self, paid: int, remaining: int, overlap: int, now: float) -> None:
-        """It named `remaining` requests, and may not have counted `overlap` of the `paid` ones."""
+        """Note that it named `remaining` requests, and may not have counted `overlap` of the `paid` ones."""
         self.heard_at = now
         self.latest, self.newest = paid + remaining, paid + max(0, remaining - overlap)
         self.ceiling = min(self.ceiling, paid + remaining)
 
     def name_end(self, reset_at: float, jitter_s: float, is_full: bool) -> None:
-        """It named the end of the window, of which it says that nobody has spent anything yet (`is_full`)."""
+        """Note that it named the end of the window, of which it says that nobody has spent anything yet (`is_full`)."""
         if abs(reset_at - self.reset_at) <= jitter_s:
             self.reset_at = max(reset_at, self.reset_at)
             self.is_vague = self.is_vague and is_full
@@ -62,12 +62,14 @@ class Witness:
         return self.newest - paid if self.newest != NEVER else 0
 
     def forget(self) -> None:
-        """The window that it spoke of is over."""
+        """Forget the window that it spoke of, which is over."""
         self.reset_at, self.moved, self.is_vague = 0.0, -1, False
         self.ceiling = self.latest = self.newest = NEVER
 
     def was_too_low(self, before: int) -> None:
-        """A request was served although nothing was left, by its words, when `before` were paid: they don't count."""
+        """Note that a request was served although nothing was left, by its words, when `before` were paid: they don't
+        count.
+        """
         if self.ceiling > before:
             return
         if NEVER > self.said > before:

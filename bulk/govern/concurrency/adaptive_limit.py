@@ -151,7 +151,9 @@ class AdaptiveLimit:
         return "concurrency, as few files may be open" if self.is_capped and self.limit >= self.most else "concurrency"
 
     def begin_with_one(self) -> None:
-        """Where nothing was sent yet, and no budget says that anything is there: from one on, until one was found."""
+        """Begin with one request where nothing was sent yet, and no budget says that anything is there, until something
+        was found.
+        """
         if self.is_starting and not self.mean_s:
             self.is_doubtful = True
             self._begin_at(1.0)
@@ -161,21 +163,21 @@ class AdaptiveLimit:
         self.round = Round(0, self.limit, self.limit)
 
     def cap(self, most: int) -> None:
-        """This machine can't hold more connections than that."""
+        """Note that this machine can't hold more connections than that."""
         self.is_capped = self.is_capped or most < self.most
         self.machine_most = min(self.machine_most, most)
         self.most = min(self.most, most)
         self.whole, self.limit = min(self.whole, float(self.most)), min(self.limit, float(self.most))
 
     def set_most(self, most: int) -> None:
-        """The user's limit is another one now (count, >= 1). Where all that was allowed was used, it grows to that."""
+        """Set the user's limit to another one (count, >= 1). Where all that was allowed was used, it grows to that."""
         was_all, self.most = self.limit >= self.most, min(most, self.machine_most)
         self.whole, self.limit = min(self.whole, float(self.most)), min(self.limit, float(self.most))
         if was_all and not self.is_starting and self.limit < self.most:
             self.is_regrowing, self.goal = True, float(self.most)
 
     def answered(self, latency_s: float, *, is_found: bool = True) -> None:
-        """A good answer after that many seconds; `is_found`: it is no refusal."""
+        """Note a good answer after that many seconds; `is_found`: it is no refusal."""
         if self.is_doubtful and is_found:
             self.is_doubtful = False
             self._begin_at(max(self.limit, float(START)))
@@ -212,7 +214,7 @@ class AdaptiveLimit:
             self._judge(seen)
 
     def _grow(self, latency_s: float) -> None:
-        """All that is allowed was in flight, and the answer was good."""
+        """Grow: all that is allowed was in flight, and the answer was good."""
         if self.is_regrowing:
             goal = min(self.goal, float(self.most))
             self.is_regrowing = self.limit + 1.0 < goal
@@ -221,7 +223,7 @@ class AdaptiveLimit:
             self.whole = self.limit = min(float(self.most), GROWTH_MOST * self.round.limit, self.limit + GROWTH)
 
     def _judge_start(self, seen: Round) -> None:
-        """A round of the start is over: is the knee passed?"""
+        """Judge whether the knee is passed, when a round of the start is over."""
         mean_s, is_first = seen.mean_s, self.whole_s == 0.0
         if not seen.is_idle and not is_first:
             doubt = self.noise * (1.0 / seen.count + 1.0 / self.whole_n)
@@ -239,7 +241,7 @@ class AdaptiveLimit:
             self._allow(self.whole, skip=0)
 
     def _judge(self, seen: Round) -> None:
-        """A round is over."""
+        """Judge a round that is over."""
         if seen.is_idle:
             self._allow(self.whole)
         elif self.is_part:
@@ -268,7 +270,7 @@ class AdaptiveLimit:
         return self._begin((2 if self.hold else 1) * max(self.in_flight + 1, self.allowed))
 
     def _decide(self, part_s: float, part_n: float) -> None:
-        """An experiment is over: how much is worth while to have in flight?"""
+        """Decide after an experiment how much is worth while to have in flight."""
         self.is_doubted = not self.is_doubted and self.whole_s < UNBELIEVED * part_s
         if self.is_doubted:
             self._allow(self.whole)
@@ -310,7 +312,7 @@ class AdaptiveLimit:
         self._allow(aim)
 
     def _pass_ceiling(self, was: float) -> None:
-        """More would be allowed than the platform bore: go near to that, and next time past it."""
+        """Go near to the ceiling, and next time past it: more would be allowed than the platform bore."""
         self.is_known, self.hold = True, self.patience if self.beyond == BEYOND else AFTER
         aim = (NEAR * self.ceiling * was) ** 0.5
         self.beyond, self.ceiling = 2.0 * self.beyond - 1.0, self.ceiling * self.beyond
@@ -319,7 +321,7 @@ class AdaptiveLimit:
         self._allow(aim)
 
     def _turn(self, way: int) -> None:
-        """Longer strides in the same way, shorter ones after it was turned."""
+        """Take longer strides in the same way, shorter ones after it was turned."""
         if way == self.way:
             self.stride = min(LONGEST_STRIDE, self.stride**2)
         elif self.way:
@@ -327,7 +329,7 @@ class AdaptiveLimit:
         self.way = way
 
     def _remember_best(self, part_s: float, *, is_flat: bool) -> None:
-        """The latency where nobody waits, as far as that is known."""
+        """Remember the latency where nobody waits, as far as that is known."""
         is_trusted = is_flat and (not self.is_known or self.whole_s > 1.5 * SLOW * self.best_s)
         if is_trusted or not 0.0 < self.best_s < part_s:
             self.best_s = min(part_s, self.whole_s)
@@ -345,7 +347,9 @@ class AdaptiveLimit:
         self.round = Round(skip, float(int(max(least, self.limit))), self.limit)
 
     def turned(self, turn_s: float, busy: float) -> None:
-        """A turn of our event loop took `turn_s` of processor time, and lately it was `busy` for that share of time."""
+        """Note that a turn of our event loop took `turn_s` of processor time, and that it was `busy` for that share of
+        time lately.
+        """
         if turn_s <= LONG_TURN_S or busy <= BUSY_SHARE or self.limit <= START or self.is_part:
             return
         self.is_starting, self.is_regrowing, self.is_busy = False, False, True
@@ -353,7 +357,7 @@ class AdaptiveLimit:
         self._allow(max(float(START), self.limit * max(0.5, LONG_TURN_S / turn_s)))
 
     def suffered(self, now: float) -> None:
-        """A bad answer, or none, at monotonic time `now`: the platform may have too much to do."""
+        """Note a bad answer, or none, at monotonic time `now`: the platform may have too much to do."""
         if now < self.calm_after:
             self.suffering.pass_by()
             return
@@ -371,7 +375,7 @@ class AdaptiveLimit:
         self.calm_after = now + max(self.mean_s, CALM_S)
 
     def _conclude(self) -> None:
-        """The limit fell, and it is known now whether that was of use."""
+        """Conclude whether it was of use that the limit fell."""
         self.is_regrowing = True
         if self.suffering.conclude():
             self.ceiling = self.level if self.ceiling == _NONE else max(self.level, 0.7 * self.ceiling)

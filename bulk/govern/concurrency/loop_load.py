@@ -25,7 +25,7 @@ class LoopLoad:
         self._due = anyio.Event()
 
     def beat(self) -> None:
-        """An answer came."""
+        """Note that an answer came."""
         self._beats += 1
         if self._beats >= EVERY:
             self._beats = 0

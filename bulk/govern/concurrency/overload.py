@@ -75,7 +75,7 @@ class Overload:
         return self.excess > (2.0 * alarm if self.before else alarm)
 
     def pass_by(self) -> None:
-        """An answer to what left before the limit fell."""
+        """Note an answer to what left before the limit fell."""
         if self.skip > 0:
             self.skip -= 1
 
@@ -85,7 +85,7 @@ class Overload:
         return 0.0 < ALIKE * self.before <= self.share < MOST
 
     def fell(self, in_flight: int) -> None:
-        """Half as many are in flight from now on."""
+        """Let half as many be in flight from now on."""
         self.before = max(self.share, self.tolerated)
         self._begin(in_flight)
 

@@ -57,7 +57,7 @@ class Chain:
             self._next = self._number + 1, head
 
     def accept(self) -> None:
-        """The transaction of the last `add` is durable."""
+        """Note that the transaction of the last `add` is durable."""
         self._number, self.head = self._next
 
 

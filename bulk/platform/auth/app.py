@@ -128,7 +128,7 @@ class App:
             return self._jwt, self._generation
 
     async def _turn(self, answer: Reply, generation: int) -> None:
-        """A JWT was refused: the next one is made in another way, unless somebody has seen to that already."""
+        """Make the next JWT in another way after one was refused, unless somebody has seen to that already."""
         async with self._making:
             if generation != self._generation:
                 return
@@ -144,7 +144,7 @@ class App:
             self._jwt = None
 
     def prove(self) -> None:
-        """The platform took a JWT."""
+        """Note that the platform took a JWT."""
         self._tried = 0
 
     def _refuse(self, answer: Reply) -> CredentialRefused:

@@ -103,7 +103,7 @@ class LoginCredential(Credential):
         return 3_300.0
 
     def check_source(self) -> None:
-        """There is nothing to check without opening it."""
+        """Do nothing: there is nothing to check without opening it."""
 
     def raw(self, stop: threading.Event | None = None) -> bytes:
         """Return the token, refreshed where it ends soon or was given before."""

@@ -92,11 +92,11 @@ class BodyReader:
         return holder in self._memory_budget or holder in self._files
 
     def step_aside(self, holder: object) -> None:
-        """This item goes on to its next request, for which it may have to wait."""
+        """Note that this item goes on to its next request, for which it may have to wait."""
         self._memory_budget.step_aside(holder)
 
     async def end(self, holders: Iterable[object]) -> None:
-        """These items have ended, and all that counts of them is on disk."""
+        """Note that these items have ended, and that all that counts of them is on disk."""
         names = [name for holder in holders for name in self._files.pop(holder, ())]
         for holder in holders:
             self._memory_budget.give(holder)
@@ -104,7 +104,7 @@ class BodyReader:
             await self._spool.remove(names)
 
     def abandon(self, holder: object) -> None:
-        """This item has no outcome; its files go when the run ends."""
+        """Note that this item has no outcome; its files go when the run ends."""
         self._files.pop(holder, None)
         self._memory_budget.give(holder)
 

@@ -21,7 +21,7 @@ _DEFLATE_METHOD = 8
 
 
 def _fastest() -> Any:
-    """zlib, or what is faster on long bodies and has the same interface."""
+    """Return zlib, or what is faster on long bodies and has the same interface."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -88,7 +88,7 @@ class _Decoder:
         return self._member is None or bool(self._member.eof)
 
     def step(self, data: bytes, most: int) -> tuple[bytes, bytes | None]:
-        """At most `most` decoded bytes, and what to go on with; None there: more of the body is needed.
+        """Return at most `most` decoded bytes, and what to go on with; None there: more of the body is needed.
 
         Raises:
             CodingBroken: the bytes are not in this coding.

@@ -59,13 +59,15 @@ class MemoryBudget:
         self._let_in()
 
     def step_aside(self, holder: object) -> None:
-        """`holder` is going to wait for something else: it keeps what it has, and the next one may go beyond."""
+        """Note that `holder` is going to wait for something else: it keeps what it has, and the next one may
+        go beyond.
+        """
         if self._beyond is holder:
             self._beyond = None
             self._let_in()
 
     def pass_on(self, giver: object, taker: object) -> None:
-        """What `giver` holds is `taker`'s from now on."""
+        """Let what `giver` holds be `taker`'s from now on."""
         if giver in self._held:
             self._held[taker] = self._held.get(taker, 0) + self._held.pop(giver)
 

@@ -118,20 +118,20 @@ class CacheTable:
         self._noted: bytearray | None = None
 
     def begin_empty(self) -> None:
-        """The file holds nothing: as long as nobody else writes to it, all that it will hold is noted with `note`, and
-        no other key is looked for. In a first run that is every key.
+        """Note that the file holds nothing: as long as nobody else writes to it, all that it will hold is noted with
+        `note`, and no other key is looked for. In a first run that is every key.
         """
         self._noted = bytearray(256**NOTED_BY // 8)
 
     def note(self, key: bytes) -> None:
-        """An answer will be kept under that key."""
+        """Note that an answer will be kept under that key."""
         noted = self._noted
         if noted is not None:
             place = int.from_bytes(key[:NOTED_BY])
             noted[place >> 3] |= 1 << (place & 7)
 
     def others_wrote(self) -> None:
-        """The file holds what was not noted. May be called by any thread."""
+        """Note that the file holds what was not noted. May be called by any thread."""
         if self._noted is not None:
             self._noted, self.is_stale = None, True
 
@@ -202,7 +202,7 @@ class CacheTable:
         self._count = AHEAD_FIRST if unused * 2 > self._count else min(AHEAD_MOST, self._count * 2)
 
     def _start_at(self, rowid: int) -> None:
-        """What is read ahead next lies behind that row; what was read ahead before is let go."""
+        """Let what is read ahead next begin behind that row; what was read ahead before is let go."""
         self._ahead.clear()
         self._bytes = 0
         self._end, self._count = rowid, AHEAD_FIRST
@@ -215,5 +215,5 @@ class CacheTable:
 
 
 def hash_of(key: bytes) -> int:
-    """By what the table finds that key: several may share it."""
+    """Return by what the table finds that key: several may share it."""
     return int.from_bytes(key[:8], signed=True)

@@ -35,7 +35,7 @@ class Predictions:
         return kind in self._has_hit or self._misses.get(kind, 0) < MISSES
 
     def note(self, request: Request, headers: Mapping[str, str], *, is_hit: bool) -> None:
-        """One held, or did not; an answer without an ETag says nothing."""
+        """Note that a prediction held, or did not; an answer without an ETag says nothing."""
         kind = _kind(request)
         if is_hit:
             self._has_hit.add(kind)

@@ -30,7 +30,7 @@ def make_private(path: Path) -> None:
 
 
 def name_of_token(platform: Platform, secret: Secret) -> str:
-    """Says nothing about the token, and is another one for every other token."""
+    """Return a name that says nothing about the token, and is another one for every other token."""
     return hmac.new(secret.reveal().encode(), about(platform), hashlib.sha256).hexdigest()[:40]
 
 

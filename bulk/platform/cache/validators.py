@@ -147,7 +147,7 @@ class ValidatorStore:
         return None
 
     def told(self, request: Request, entry: CacheEntry, headers: Mapping[str, str], *, is_unchanged: bool) -> None:
-        """The platform said whether a kept answer is still the one."""
+        """Note whether the platform said that a kept answer is still the one."""
         if entry.way == BY_PREDICTION and self._predictions is not None:
             self._predictions.note(request, headers, is_hit=is_unchanged)
 
@@ -270,7 +270,7 @@ class ValidatorStore:
         return Outcome(kind=outcome.kind, result=result, http_status=outcome.http_status)
 
     def flush_some(self) -> None:
-        """`flush`, where enough has come together or the last time is long enough ago."""
+        """Flush where enough has come together or the last time is long enough ago."""
         is_enough = len(self._pending) >= GROUP_ROWS or self._pending_bytes >= GROUP_BYTES
         if is_enough or self._clock.monotonic() - self._flushed_at >= GROUP_S:
             self.flush()

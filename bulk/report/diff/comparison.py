@@ -80,7 +80,7 @@ class Diff:
     _connection: sqlite3.Connection
 
     def changes(self, kind: str | None = None, most: int | None = None) -> Iterator[Change]:
-        """Added, then removed, then changed items, each in the order of jobs and items; streamed.
+        """Yield added, then removed, then changed items, each in the order of jobs and items; streamed.
 
         Args:
             kind: only these; None: all.
@@ -108,7 +108,7 @@ class Diff:
 def compare(
     old: LedgerView, new: LedgerView, *, now: float, ignored: Collection[str] = (), is_all: bool = False
 ) -> Iterator[Diff]:
-    """What changed from the run of `old` to the run of `new`.
+    """Compare the run of `old` with the run of `new` for the time of the block.
 
     Args:
         now: UTC epoch seconds.
@@ -266,7 +266,7 @@ class _Comparison:
                 execute("INSERT INTO changes VALUES (?, ?, ?, ?)", row)
 
     def _found(self, run: int, job: int, wanted: Iterator[tuple[int]]) -> Iterator[tuple[int, int, bytes]]:
-        """(run, index, line) of each wanted index; both are in the order of the items."""
+        """Yield (run, index, line) of each wanted index; both are in the order of the items."""
         row = next(wanted, None)
         for line, text in self._lines(run, job) if row is not None else ():
             if row is not None and line.index == row[0]:

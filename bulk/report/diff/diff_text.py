@@ -24,7 +24,7 @@ _MOST_FIELD = 160
 
 
 def lines(diff: Diff, *, is_all: bool = False, is_coloured: bool = False, columns: int = 80) -> Iterator[str]:
-    """Line by line, without line breaks, safe to print; streamed, so that also all of it takes no memory.
+    """Yield line by line, without line breaks, safe to print; streamed, so that also all of it takes no memory.
 
     Args:
         is_all: list every change and every field of it; otherwise ten of each kind and five fields of each.

@@ -49,7 +49,7 @@ class FieldRules:
         return self._list_keys.get(place, "id")
 
     def steady(self, value: Any, place: str = "") -> Any:
-        """`value` without what changes by itself; `place` is its dotted name, without places in lists."""
+        """Return `value` without what changes by itself; `place` is its dotted name, without places in lists."""
         match value:
             case dict():
                 places = {name: f"{place}.{name}" if place else name for name in value}
@@ -112,12 +112,14 @@ def differences(
 
 
 def canonical(value: Any) -> bytes:
-    """JSON in which objects that differ only in the order of their fields are the same."""
+    """Return JSON in which objects that differ only in the order of their fields are the same."""
     return _SORTED.encode(value)
 
 
 def without(value: Any, field: str, ignored: Collection[str]) -> Any:
-    """`value` without the fields of these names; `result.hooks.updated_at` names it in every entry of `hooks`."""
+    """Return `value` without the fields of these names; `result.hooks.updated_at` names it in every entry of
+    `hooks`.
+    """
     match value:
         case dict():
             return {
@@ -142,7 +144,9 @@ def _of_entry(
 
 
 def _by_key(entries: Sequence[Any], name: str) -> dict[tuple[type, str], Any] | None:
-    """Entries by one field, the number 1 not being the text `1`; None where one lacks it or two have the same."""
+    """Return the entries by one field, the number 1 not being the text `1`; None where one lacks it or two have the
+    same.
+    """
     found: dict[tuple[type, str], Any] = {}
     for entry in entries:
         own = entry.get(name) if isinstance(entry, dict) else None

@@ -13,17 +13,17 @@ _DAY_S = 86_400.0
 
 
 def count(number: int) -> str:
-    """`12,340`."""
+    """Return `12,340`."""
     return f"{number:,}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 item`, `12,340 items`."""
+    """Return `1 item`, `12,340 items`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def rate(per_second: float) -> str:
-    """`412/s`, `8.3/s`, `12/min` for what is slower than one a second."""
+    """Return `412/s`, `8.3/s`, `12/min` for what is slower than one a second."""
     if not math.isfinite(per_second) or per_second <= 0:
         return "0/s"
     if per_second >= 10:
@@ -34,7 +34,7 @@ def rate(per_second: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`41 ms`, `1.4 s`, `41 s`, `4 min 12 s`, `1 h 12 min`, `2 d 3 h`; `?` for what is no number."""
+    """Return `41 ms`, `1.4 s`, `41 s`, `4 min 12 s`, `1 h 12 min`, `2 d 3 h`; `?` for what is no number."""
     if not math.isfinite(seconds):
         return "?"
     seconds = max(0.0, seconds)
@@ -74,7 +74,7 @@ def moment(at: float, now: float) -> str:
 
 
 def iso(at: float) -> str | None:
-    """`2026-11-21T08:00:00.123Z` for UTC epoch seconds; None where the calendar has no such day."""
+    """Return `2026-11-21T08:00:00.123Z` for UTC epoch seconds; None where the calendar has no such day."""
     try:
         return iso_utc(at)
     except (ValueError, OverflowError, OSError):
@@ -82,7 +82,7 @@ def iso(at: float) -> str | None:
 
 
 def percent(part: int, whole: int) -> str:
-    """`41%`; never `100%` before all of it is there, nor `0%` once some of it is."""
+    """Return `41%`; never `100%` before all of it is there, nor `0%` once some of it is."""
     if whole <= 0 or part <= 0:
         return "0%"
     if part >= whole:
@@ -91,5 +91,5 @@ def percent(part: int, whole: int) -> str:
 
 
 def outcomes(counts: Mapping[str, int], order: Iterable[str]) -> str:
-    """`118 succeeded, 2 failed`: those that occurred, in `order`."""
+    """Return `118 succeeded, 2 failed`: those that occurred, in `order`."""
     return ", ".join(f"{counts[kind]:,} {kind}" for kind in order if counts.get(kind))

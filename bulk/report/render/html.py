@@ -132,7 +132,7 @@ def _finalized(value: Any) -> Any:
 
 
 def shown(words: str) -> str:
-    """`words`, with what would be obeyed, reordered or hidden written out: `\\u202e`."""
+    """Return `words`, with what would be obeyed, reordered or hidden written out: `\\u202e`."""
     return words if words.isprintable() else "".join(map(_shown, words))
 
 

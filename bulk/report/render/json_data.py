@@ -21,7 +21,7 @@ def is_moment(name: str) -> bool:
 
 
 def as_data(value: Any) -> Any:
-    """`value` as JSON values; a moment that is on no calendar becomes null."""
+    """Return `value` as JSON values; a moment that is on no calendar becomes null."""
     return _dated(msgspec.to_builtins(value, builtin_types=(datetime,)), "")
 
 

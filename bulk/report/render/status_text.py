@@ -141,7 +141,9 @@ def buckets(found: Sequence[BucketStatus], *, now: float, columns: int = 80) -> 
 
 
 def _beside(cells: Sequence[str], said: str, columns: int) -> Iterator[str]:
-    """What is said of a bucket stands beside its name and what is left, and below them where there is no room."""
+    """Yield the row of a bucket, what is said of it beside its name and what is left, and below them where there is no
+    room.
+    """
     line = line_of([*cells, said])
     if width(line) <= columns:
         yield line

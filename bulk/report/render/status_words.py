@@ -33,7 +33,7 @@ def most_first(waits: Sequence[Wait]) -> list[Wait]:
 
 
 def waited_for(wait: Wait, now: float) -> str:
-    """`bucket core until 14:05`, or `platform unreachable (12 times): can't connect to …`; safe to print."""
+    """Return `bucket core until 14:05`, or `platform unreachable (12 times): can't connect to …`; safe to print."""
     until = f" until {moment(wait.until, now)}" if wait.until is not None else ""
     times = f" ({counted(wait.errors, 'time')})" if wait.error and wait.errors > 1 else ""
     error = f": {safe(wait.error, 200)}" if wait.error else ""
@@ -56,7 +56,7 @@ def failing(jobs: Sequence[JobStatus]) -> list[tuple[str, list[str], int]]:
 
 
 def bucket_name(bucket: BucketStatus, *, several: bool) -> str:
-    """`core`, or `admin/core` where several credentials are used; safe to print."""
+    """Return `core`, or `admin/core` where several credentials are used; safe to print."""
     return f"{safe(bucket.credential, 30)}/{safe(bucket.category, 40)}" if several else safe(bucket.category, 40)
 
 

@@ -28,13 +28,13 @@ width = cell_len
 
 
 def cut(text: str, columns: int) -> str:
-    """`text`, made safe, within so many columns; what is longer ends in an ellipsis."""
+    """Return `text`, made safe, within so many columns; what is longer ends in an ellipsis."""
     text = safe(text).rstrip(JOINERS)
     return text if width(text) <= columns else set_cell_size(text, columns - 1).rstrip(" " + JOINERS) + "…"
 
 
 def wrapped(text: str, columns: int, indent: str = "") -> Iterator[str]:
-    """`text`, made safe, as lines of at most so many columns, broken between words where that is possible.
+    """Yield `text`, made safe, as lines of at most so many columns, broken between words where that is possible.
 
     Args:
         columns: at least 20 are used.
@@ -60,7 +60,7 @@ def wrapped(text: str, columns: int, indent: str = "") -> Iterator[str]:
 
 
 def column(text: str, columns: int, *, is_right: bool = False) -> str:
-    """`text`, made safe, cut and padded to exactly so many columns."""
+    """Return `text`, made safe, cut and padded to exactly so many columns."""
     text = cut(text, columns)
     space = " " * (columns - width(text))
     return space + text if is_right else text + space
@@ -90,12 +90,12 @@ def aligned(
 
 
 def line_of(cells: Iterable[str]) -> str:
-    """Aligned cells as a line."""
+    """Return aligned cells as a line."""
     return "  ".join(filter(None, cells)).rstrip()
 
 
 def paragraphs(*parts: Iterable[str]) -> str:
-    """Parts of a text, each in lines, with an empty line between them; ends in a line break."""
+    """Return the parts of a text, each in lines, with an empty line between them; ends in a line break."""
     return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
 
 
@@ -113,7 +113,9 @@ def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def headed(name: str, said: str, columns: int, ink: "Ink", tone: str) -> Iterator[str]:
-    """`name` and what is said of it, as lines of at most so many columns; the name is strong, the rest has a tone."""
+    """Yield `name` and what is said of it, as lines of at most so many columns; the name is strong, the rest has a
+    tone.
+    """
     name = cut(name, columns)
     first, *rest = wrapped(f"{name} {said}", columns)
     yield f"{ink('strong', name)} {ink(tone, first[len(name) + 1 :])}".rstrip()
@@ -129,5 +131,5 @@ class Ink:
         self.is_on = is_on
 
     def __call__(self, meaning: str, text: str) -> str:
-        """`text` in the colour of `meaning`: `good`, `same`, `bad`, `doubt`, `dim` or `strong`."""
+        """Return `text` in the colour of `meaning`: `good`, `same`, `bad`, `doubt`, `dim` or `strong`."""
         return f"\x1b[{self._CODES[meaning]}m{text}\x1b[0m" if self.is_on and text.strip() else text

@@ -169,7 +169,7 @@ def _problems_of(job: JobReport, ink: Ink, columns: int) -> Iterator[str]:
 
 
 def described(problem: ProblemItem) -> str:
-    """`#17 acme/api CODEOWNERS (my-id): Not Found (404, 2 attempts)`."""
+    """Return `#17 acme/api CODEOWNERS (my-id): Not Found (404, 2 attempts)`."""
     own = f" ({safe(problem.id, 40)})" if problem.id else ""
     facts = [str(problem.http_status)] if problem.http_status else []
     if problem.attempts > 1:

@@ -50,7 +50,7 @@ class Polls:
         self._instants: deque[float] = deque(maxlen=POLLS_WITHOUT_LOAD * MOST_POLL_S // POLL_S)
 
     def note(self, now: float) -> None:
-        """Somebody polls."""
+        """Note that somebody polls."""
         self._instants.append(now)
 
     def interval_s(self, now: float) -> int:

@@ -313,7 +313,7 @@ class GitRevision:
 
 
 def blob_sha(data: bytes) -> str:
-    """Git's sha of a file with these bytes: 40 hexadecimal digits."""
+    """Return Git's sha of a file with these bytes: 40 hexadecimal digits."""
     return Blob.from_string(data).id.decode()
 
 

@@ -45,7 +45,7 @@ class Accepts:
         self._known: dict[str, str] = {}
 
     def wanted(self, accept: str) -> str:
-        """`json`, or the parameter of the first best type listed: `raw`, `html`, `object`, `text`, `full`."""
+        """Return `json`, or the parameter of the first best type listed: `raw`, `html`, `object`, `text`, `full`."""
         found = self._known.get(accept)
         if found is None:
             if len(self._known) >= ACCEPTS_IN_MEMORY:

@@ -167,7 +167,9 @@ class Pipeline:
         return answer
 
     def _admit(self, exchange: _Exchange, raw: bytes) -> tuple[Route, Call]:
-        """Version, User-Agent, authentication and budget: the call that may go on and its route, or `Refused`."""
+        """Check version, User-Agent, authentication and budget; return the call that may go on and its route, or
+        `Refused`.
+        """
         headers, entry = exchange.request.headers, exchange.entry
         exchange.media = self._accepts.wanted(headers.get("Accept", "*/*"))
         version = headers.get(self._version_header) or OLDEST_VERSION

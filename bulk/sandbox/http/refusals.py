@@ -44,32 +44,32 @@ class Refused(Exception):
 
 
 def not_found() -> Refused:
-    """404: not there, or not for this caller to know."""
+    """Return a 404: it is not there, or not for this caller to know."""
     return Refused(404, "Not Found")
 
 
 def forbidden(message: str = "Resource not accessible by this token") -> Refused:
-    """403: the caller sees the resource and may not do this with it."""
+    """Return a 403: the caller sees the resource and may not do this with it."""
     return Refused(403, message)
 
 
 def unauthenticated(message: str = "Requires authentication") -> Refused:
-    """401: no credential, or one that is not (or no longer) good."""
+    """Return a 401: there is no credential, or one that is not (or no longer) good."""
     return Refused(401, message)
 
 
 def bad_request(message: str) -> Refused:
-    """400: the request can't be understood."""
+    """Return a 400: the request can't be understood."""
     return Refused(400, message)
 
 
 def conflict(message: str) -> Refused:
-    """409: the request contradicts the present state, or another request that is in progress."""
+    """Return a 409: the request contradicts the present state, or another request that is in progress."""
     return Refused(409, message)
 
 
 def invalid(*errors: Mapping[str, object] | str, message: str = "Validation Failed") -> Refused:
-    """422: the body was understood and is wrong; each entry comes from `problem` or is a plain string."""
+    """Return a 422: the body was understood and is wrong; each entry comes from `problem` or is a plain string."""
     return Refused(422, message, errors=errors)
 
 

@@ -26,7 +26,7 @@ _KEY: Final = "new_organizations.repositories"
 
 
 def keep(state: State, repositories: Sequence[NewRepositorySeed]) -> None:
-    """From now on new organizations get these repositories, and no others. Inside a transaction."""
+    """Give new organizations these repositories from now on, and no others. Inside a transaction."""
     state.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, msgspec.json.encode(repositories).decode()))
 
 

@@ -27,7 +27,9 @@ _GITMODULES = b"""[submodule "third_party/lib"]
 
 
 def fill_hello_world(repository: GitRepository) -> None:
-    """Two commits on main: files, then links and submodules. The branch `dev` and the tag `v1.0` stay on the first."""
+    """Make two commits on main: files, then links and submodules. The branch `dev` and the tag `v1.0` stay on the
+    first.
+    """
     first = {"README.md": Change(_HELLO_README), "docs/guide.md": Change(b"# Guide\n\nRead the README first.\n")}
     second = {
         ".gitmodules": Change(_GITMODULES),
@@ -43,12 +45,12 @@ def fill_hello_world(repository: GitRepository) -> None:
 
 
 def fill_private_notes(repository: GitRepository) -> None:
-    """One commit with a README."""
+    """Make one commit with a README."""
     _commit(repository, {"README.md": Change(b"# Private Notes\n\nFor members only.\n")}, "Add README", FIRST_AT)
 
 
 def fill_runbook(repository: GitRepository) -> None:
-    """One commit with a README and a page."""
+    """Make one commit with a README and a page."""
     _commit(repository, _RUNBOOK, "Add runbook", FIRST_AT)
 
 

@@ -114,7 +114,9 @@ class State:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All changes made inside take effect, or, where an exception comes, none. Not nested, no `await` inside."""
+        """Have all changes that are made inside take effect, or, where an exception comes, none. Not nested, no `await`
+        inside.
+        """
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield self.db
@@ -277,7 +279,9 @@ class State:
             self.set_role(organization, user, "owner")
 
     def role(self, organization: Organization, user: User) -> str | None:
-        """`owner`, `security_manager`, `member` or None. Enterprise owners and site administrators own them all."""
+        """Return `owner`, `security_manager`, `member` or None. Enterprise owners and site administrators own
+        them all.
+        """
         if user.site_admin or user.enterprise_owner:
             return "owner"
         return self._roles.get((organization.id, user.id))
@@ -327,7 +331,7 @@ class State:
         self._repositories.clear()
 
     def add_seed_files(self, repository_id: int, files: Mapping[str, str]) -> None:
-        """Text files by path: the first commit of a repository, made when it is first opened."""
+        """Add text files by path: the first commit of a repository, made when it is first opened."""
         rows = [(repository_id, path, text.encode()) for path, text in files.items()]
         self.db.executemany("INSERT OR REPLACE INTO seed_files VALUES (?, ?, ?)", rows)
 
@@ -336,7 +340,7 @@ class State:
         self._sources.append(source)
 
     def full_name(self, repository: Repository) -> str:
-        """`organization/name`, as of now."""
+        """Return `organization/name`, as of now."""
         return f"{self._organizations_by_id[repository.organization_id].login}/{repository.name}"
 
     def when_renamed(self, listener: Callable[[str, str], None]) -> None:

@@ -193,6 +193,6 @@ def _budget(row: tuple[str, str, str, bytes], names: Mapping[int, str]) -> Share
 
 
 def _short(credential: str) -> str:
-    """The name, and the beginning of what tells two tokens of one name apart."""
+    """Return the name, and the beginning of what tells two tokens of one name apart."""
     found = _TAGGED.fullmatch(credential)
     return credential if found is None else f"{found[1]} {found[2][:4]}"

@@ -114,7 +114,9 @@ def _waits(run: StoredRun, at_work: Sequence[RunStatus], left: int) -> tuple[Wai
 
 
 def _steady(wait: Wait) -> str:
-    """Two workers spread one budget at rates of their own: that is one reason."""
+    """Return what a wait is for, without its rate: two workers spread one budget at rates of their own, and that is one
+    reason.
+    """
     return wait.what.partition(",")[0] if wait.kind is WaitKind.PACE else wait.what
 
 

@@ -35,24 +35,24 @@ class StoredView:
         return Path("store:", self._run.name, str(self._run.id))
 
     def began_at(self) -> float:
-        """When it was submitted (UTC epoch seconds)."""
+        """Return when it was submitted (UTC epoch seconds)."""
         return self._run.began_at
 
     def identity(self) -> RunIdentity:
-        """Whose run it is."""
+        """Return whose run it is."""
         return self._run.identity
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """From the sums that are kept with each commit."""
+        """Return the sums that are kept with each commit."""
         return self._lines.error_counts()
 
     def sums(self) -> Sequence[tuple[int, str, str, int]]:
-        """Job number, outcome, code and items (count)."""
+        """Return job number, outcome, code and items (count)."""
         with self._store.using() as connection:
             return connection.execute(_SQL["sums"], (self._run.id,)).fetchall()
 
     def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
-        """Figures by time, of all workers together."""
+        """Return figures by time, of all workers together."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["timeline"], (self._run.id, since)).fetchall()
         workers: dict[int, list[Minute]] = {}
@@ -64,7 +64,7 @@ class StoredView:
         return told[-1:] if newest else told
 
     def actions(self) -> list[Action]:
-        """What people did to it, in order."""
+        """Return what people did to it, in order."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["actions"], (self._run.id,)).fetchall()
         return [

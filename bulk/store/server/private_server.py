@@ -47,7 +47,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def _runs_as() -> dict[str, object]:
-    """What a process of the server is started with, beside its own user."""
+    """Return what a process of the server is started with, beside its own user."""
     if os.geteuid() != 0:
         return {}
     known = {entry.pw_name: entry for entry in pwd.getpwall()}

@@ -78,7 +78,7 @@ class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     password: Annotated[str, Meta(min_length=1, description="for Basic authentication at the receiver")] | None = None
 
     def __repr__(self) -> str:
-        """Without its secrets."""
+        """Return the settings without their secrets."""
         return f"HookConfig(url={self.url!r})"
 
 
@@ -121,14 +121,14 @@ def given(config: HookConfig) -> dict[str, Any]:
 
 
 def wanted_events(events: Sequence[str]) -> list[str]:
-    """Kinds of events, each once; all of them swallow single ones."""
+    """Return the kinds of events, each once; all of them swallow single ones."""
     return [ALL_EVENTS] if ALL_EVENTS in events else list(dict.fromkeys(events))
 
 
 def differences(
     wanted: Mapping[str, Any], found: Mapping[str, Any], *, may_have_more_events: bool = False
 ) -> list[str]:
-    """Dotted names of what is not as wanted. Secret, user name and password are not compared.
+    """Return the dotted names of what is not as wanted. Secret, user name and password are not compared.
 
     Args:
         wanted: of `config` (an object), `events` and `active` those that matter.

@@ -21,7 +21,7 @@ class OneFile(ComparesState[ItemT], Undoable[ItemT]):
         return (f"{item.owner}/{item.repo}".casefold() + f":{item.branch or ''}:{item.path}",)
 
     def conflict(self, earlier: object, later: Any) -> Conflict | None:
-        """Two changes that leave different contents: only the last would be seen."""
+        """Return the conflict of two changes that leave different contents: only the last would be seen."""
         if _content(earlier) == _content(later):
             return None
         does = "writes" if hasattr(later, "content") else "deletes"
@@ -47,7 +47,9 @@ def _content(item: Any) -> tuple[str | None, str | None]:
 
 
 def of_organizations(earlier: object, later: object) -> Conflict | None:
-    """Creations and renames whose names meet. A rename that makes room for a later item is fine, not the reverse."""
+    """Return the conflict of creations and renames whose names meet. A rename that makes room for a later item is
+    fine, not the reverse.
+    """
     made_before, made = _made(earlier), _made(later)
     left_before, left = getattr(earlier, "org", ""), getattr(later, "org", "")
     if made_before.casefold() == made.casefold():

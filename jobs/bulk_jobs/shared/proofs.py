@@ -43,7 +43,7 @@ def listing_in(field: str, kinds: Kinds, totals: Kinds) -> Proof:
 
 
 def naming(**names: Any) -> About:
-    """It names the item: these fields have these values, whatever their case."""
+    """Ask that it names the item: these fields have these values, whatever their case."""
     return partial(_flaw_of_names, names)
 
 

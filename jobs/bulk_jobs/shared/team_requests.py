@@ -174,7 +174,7 @@ def by_login(organizations: Any) -> dict[str, Any]:
 
 
 def chunks(slugs: list[str]) -> Iterator[list[str]]:
-    """Not more at once than one call takes."""
+    """Yield not more at once than one call takes."""
     rest = iter(slugs)
     while chunk := list(islice(rest, MOST_SLUGS)):
         yield chunk

@@ -51,7 +51,7 @@ def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> "Ans
 
 
 def nobody(run_dir: Path, verb: str) -> RunDirectoryError:
-    """Nobody listens: why, and what to do.
+    """Return the error of a run that nobody listens for: why, and what to do.
 
     Raises:
         RunDirectoryError: there is no run at all.

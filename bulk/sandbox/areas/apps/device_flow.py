@@ -93,7 +93,7 @@ async def ask_for_code(call: Call) -> Answer:
 
 
 async def confirm(call: Call) -> Answer:
-    """A user confirms a code, or with `deny` refuses it. Who he is, his own token or password says."""
+    """Confirm a code, or with `deny` refuse it, as a user. Who he is, his own token or password says."""
     fields = _fields(call)
     wanted = fields.get("user_code", "").strip().upper()
     code = next((each for each in call.context.get(Codes).waiting.values() if each.user_code == wanted), None)

@@ -36,7 +36,7 @@ _INTO_ALL = "INSERT OR REPLACE INTO configuration_repositories VALUES (?, ?, ?)"
 
 
 def targets(state: State, organization: Organization, body: Mapping[str, object]) -> list[int]:
-    """Ids of the repositories that the body's `scope` means right now, ascending.
+    """Return ids of the repositories that the body's `scope` means right now, ascending.
 
     Raises:
         Refused: 422, the scope is missing or unknown, `selected_repository_ids` does not go with it, or names what is

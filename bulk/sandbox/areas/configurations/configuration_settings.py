@@ -188,7 +188,7 @@ def _flaws_of_reviewers(field: str, reviewers: object) -> Iterator[dict[str, obj
 
 
 def _completed(field: str, value: object) -> object:
-    """Options as they are kept and shown: every attribute is there, what is none is left out."""
+    """Return options as they are kept and shown: every attribute is there, what is none is left out."""
     if not isinstance(value, dict):
         return None
     match field:

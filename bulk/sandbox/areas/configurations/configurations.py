@@ -150,7 +150,7 @@ def shown(call: Call, configuration: Configuration) -> dict[str, object]:
 
 
 def defaults(state: State, target_type: str, target_id: int) -> list[tuple[str, Configuration]]:
-    """(`default_for_new_repos`, configuration) of an enterprise or organization, by configuration."""
+    """Return (`default_for_new_repos`, configuration) of an enterprise or organization, by configuration."""
     rows = state.db.execute(
         "SELECT default_for_new_repos, configurations.* FROM configuration_defaults JOIN configurations "
         "ON configurations.id = configuration_id "

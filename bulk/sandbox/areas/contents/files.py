@@ -159,7 +159,7 @@ class FileView:
         return f"{entry.sha} {modules.sha if modules else ''}"
 
     def _hosted_name(self, url: str | None) -> str | None:
-        """`OWNER/REPO` of an address on this platform; None for any other."""
+        """Return `OWNER/REPO` of an address on this platform; None for any other."""
         parts = urlsplit(url or "")
         if f"{parts.scheme}://{parts.netloc}" != self.call.site_url:
             return None
@@ -194,7 +194,7 @@ class FileView:
 
 
 def base64_lines(data: bytes) -> str:
-    """Base64 as the platform writes it: lines of 60 characters, each with a newline."""
+    """Return Base64 as the platform writes it: lines of 60 characters, each with a newline."""
     text = binascii.b2a_base64(data, newline=False)
     lines = b"\n".join(_lines(len(text)).unpack(text)).decode()
     return f"{lines}\n" if lines else ""
@@ -202,7 +202,9 @@ def base64_lines(data: bytes) -> str:
 
 @lru_cache(64)
 def _lines(length: int) -> Struct:
-    """Cuts so many characters into lines: several times faster than slices, and READMEs are read by the thousand."""
+    """Return what cuts so many characters into lines: several times faster than slices, and READMEs are read by the
+    thousand.
+    """
     whole, rest = divmod(length, LINE_DIGITS)
     return Struct(f"{LINE_DIGITS}s" * whole + f"{rest}s" * bool(rest))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def visibilities(state: State, organization_id: int) -> dict[int, bool]:
-    """Id to whether it is private, of every repository, in ascending order of the ids."""
+    """Return whether it is private by the id of every repository, in ascending order of the ids."""
     found = {
         row["id"]: bool(row["private"])
         for row in state.db.execute(
@@ -31,7 +31,9 @@ def visibilities(state: State, organization_id: int) -> dict[int, bool]:
 
 
 def membership(state: State, organization_id: int) -> Callable[[int], bool]:
-    """Tells of an id whether it is that of one of the organization's repositories, without counting them all."""
+    """Return what tells of an id whether it is that of one of the organization's repositories, without counting them
+    all.
+    """
     rows = state.db.execute("SELECT id FROM repositories WHERE organization_id = ?", (organization_id,))
     single = {row["id"] for row in rows}
     fleets = state.db.execute("SELECT first_id, count FROM fleets WHERE organization_id = ?", (organization_id,))

@@ -89,7 +89,7 @@ def _team(call: Call, enterprise: Enterprise) -> sqlite3.Row:
 
 
 def _assigned(call: Call, team: sqlite3.Row) -> set[int]:
-    """Ids of the organizations that a team is assigned to."""
+    """Return ids of the organizations that a team is assigned to."""
     rows = call.context.state.db.execute(
         "SELECT organization_id FROM team_organizations WHERE team_id = ?", (team["id"],)
     )

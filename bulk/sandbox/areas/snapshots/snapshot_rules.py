@@ -31,7 +31,7 @@ def faults(body: Mapping[str, object]) -> list[str]:
 
 
 def identity(body: Mapping[str, object]) -> tuple[str, str]:
-    """(job.correlator, detector.name) of a well-formed body."""
+    """Return (job.correlator, detector.name) of a well-formed body."""
     job, detector = body["job"], body["detector"]
     if not isinstance(job, dict) or not isinstance(detector, dict):
         raise TypeError("only a body without faults has an identity")
@@ -101,7 +101,7 @@ def _path(where: str, name: str) -> str:
 def _field(
     holder: Mapping[str, object], name: str, kind: type, where: str, *, is_required: bool = True
 ) -> Iterator[str]:
-    """Faults of one member: missing, or of another type. An optional member may be null."""
+    """Yield the faults of one member: missing, or of another type. An optional member may be null."""
     value = holder.get(name)
     if name not in holder or (value is None and not is_required):
         if is_required:

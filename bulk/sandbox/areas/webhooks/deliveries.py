@@ -71,7 +71,7 @@ class Deliveries:
         self._waiting: dict[int, deque[Event]] = {}
 
     def wanting(self, organization_id: int, name: str) -> list[int]:
-        """Ids of the active webhooks of an organization that asked for events of this kind."""
+        """Return ids of the active webhooks of an organization that asked for events of this kind."""
         rows = self._context.state.db.execute(
             "SELECT id, events_json FROM hooks WHERE organization_id = ? AND active ORDER BY id", (organization_id,)
         )

@@ -68,7 +68,7 @@ class LoopbackResolver(AbstractResolver):
         return kept
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because nothing is held open."""
 
 
 def is_loopback(text: str) -> bool:

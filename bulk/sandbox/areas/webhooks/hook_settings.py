@@ -25,7 +25,7 @@ EVENT: Final = re.compile(r"[a-z][a-z_]{0,99}|\*")
 
 
 def check_name(body: dict[str, object], *, is_new: bool) -> None:
-    """`name` must be `web`, and be there for a new webhook.
+    """Check that `name` is `web`, and is there for a new webhook.
 
     Raises:
         Refused: 422.
@@ -102,7 +102,7 @@ def events_in(body: dict[str, object]) -> list[str] | None:
 
 
 def active_in(body: dict[str, object]) -> bool | None:
-    """`active`; None where it was not given.
+    """Return `active`; None where it was not given.
 
     Raises:
         Refused: 422.

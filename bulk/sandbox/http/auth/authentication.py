@@ -157,7 +157,7 @@ class Authentication:
 
 
 def _credential(header: str | None) -> tuple[str, str] | None:
-    """(login or empty, token's text) of an `Authorization` value; None: it can't be one."""
+    """Return (login or empty, token's text) of an `Authorization` value; None: it can't be one."""
     scheme, _, rest = (header or "").strip().partition(" ")
     rest = rest.strip()
     match scheme.casefold():

@@ -35,7 +35,7 @@ def decode(text: str) -> bytes:
 
 
 def on_one_line(text: str, content: bytes) -> str:
-    """`encode(content)`, where `content` is what `text` decodes to: most often `text` itself."""
+    """Return `encode(content)`, where `content` is what `text` decodes to: most often `text` itself."""
     is_whole = len(text) == (len(content) + 2) // 3 * 4 and "\n" not in text
     # without padding there is one way to write it; with it the last bits may be wrong
     if is_whole and (text[-1:] != "=" or text[-4:] == encode(content[(len(content) - 1) // 3 * 3 :])):
@@ -44,5 +44,5 @@ def on_one_line(text: str, content: bytes) -> str:
 
 
 def encode(content: bytes) -> str:
-    """Base64 text for `content`, on one line."""
+    """Return Base64 text for `content`, on one line."""
     return binascii.b2a_base64(content, newline=False).decode("ascii")

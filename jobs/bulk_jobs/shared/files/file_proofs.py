@@ -35,7 +35,7 @@ def of_content(identity: Check, *, is_root: bool) -> Proof:
 
 
 def standing(identity: Check) -> Proof:
-    """As `of_content` below the root, where the content itself may be left out: the blob is enough."""
+    """Return what `of_content` does below the root, where the content itself may be left out: the blob is enough."""
     return Proof(_flaw_of_standing, identity)
 
 
@@ -60,7 +60,7 @@ def deleted(owner: str, repo: str) -> Proof:
 
 
 def of_place(owner: str, repo: str, path: str | None) -> Check:
-    """It is in this repository, and at this path; None: wherever it is."""
+    """Ask that it is in this repository, and at this path; None: wherever it is."""
     return partial(_flaw_of_place, f"/repos/{owner}/{repo}/", path)
 
 

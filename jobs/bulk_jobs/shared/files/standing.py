@@ -85,7 +85,7 @@ def look(
 
 
 def _pauses_s(lag_s: float) -> Generator[float]:
-    """Before each look: none, then doubling, `lag_s` together."""
+    """Yield how long to pause before each look: none, then doubling, `lag_s` together."""
     yield 0.0
     pause_s = LAG_PAUSE_FIRST_S
     while lag_s > 0.0:
