@@ -18,12 +18,16 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bulk.audit.history import History, Night
+from bulk.audit.policies.judging import Judgement, judge
+from bulk.audit.policies.policy import read_policies
+from bulk.audit.tables import processes
+from bulk.audit.tables.nights import tables_of_night
 from tests.e2e.support.platform import Home, Served, served
 
 POLICIES = Path(__file__).parents[2] / "jobs" / "examples" / "policies"
@@ -33,6 +37,8 @@ SETTLED_S = 3.0
 """So long after a change its date, which has whole seconds, tells it from the next one (seconds)."""
 
 
+ROUNDS = 5
+"""Times that policies are judged by a process that is there (count)."""
 STARTS, START_S = 100, 300.0
 """Audits that are started at once, and what each of them may take (count, seconds)."""
 
@@ -195,24 +201,44 @@ def policies(bench: Bench) -> None:
     ran = bench.audit("judged")
     night = bench.say("13 policies in a night", "judged", ran)
     print(f"of {night.items:,} items, {night.new:,} violations, all new")
-    from bulk.audit.policies.judging import judge
-    from bulk.audit.policies.policy import read_policies
-    from bulk.audit.tables.nights import tables_of_night
-
     history = History.open(bench.home.folder / "audits" / "judged")
     files = {folder.name: folder / f"{night.run}.parquet" for folder in (history.path / "tables").iterdir()}
     found = read_policies(["policies/*.sql"], bench.home.folder)
-    task = tables_of_night(files, night.items)
+    task = tables_of_night(files)
     asked = len(bench.sandbox.journal())
-    for what in ("with the start of the process for tables", "by a process that is there, as in a night"):
-        began = time.perf_counter()
-        judgement = judge(found, [], task, {}, items=night.items, at=night.at)
-        took_s = time.perf_counter() - began
-        print(f"policies alone, {len(judgement.violations):,} violations: {took_s:.2f} s {what}")
+
+    def once() -> Judgement:
+        return judge(found, [], task, {}, items=night.items, at=night.at)
+
+    judgement, first_s, first_cpu_s = _timed(once, 1)
+    print(
+        f"policies alone, {len(judgement.violations):,} violations: {first_s:.2f} s, CPU {first_cpu_s:.2f} s, with the "
+        "start of the process for tables, which a night has before"
+    )
+    _, all_s, all_cpu_s = _timed(once, 1 + ROUNDS)
+    took_s, cpu_s = (all_s - first_s) / ROUNDS, (all_cpu_s - first_cpu_s) / ROUNDS
+    print(f"policies alone, by a process that is there: {took_s:.2f} s, CPU of both processes {cpu_s:.2f} s")
     bench.want("policies: nothing is asked", holds=len(bench.sandbox.journal()) == asked)
     bench.want("policies: exit 7, what they find is found again", holds=ran.code == 7 and night.new > 0)
     bench.want("policies alone find the same", holds=len(judgement.violations) == night.new)
-    bench.want("policies: at most 0.3 s", holds=took_s <= 0.3)
+    bench.want("policies: at most 0.3 s, or of CPU time where others use the machine", holds=min(took_s, cpu_s) <= 0.3)
+
+
+def _timed(once: Callable[[], Judgement], times: int) -> tuple[Judgement, float, float]:
+    """Judge so often; return what was found, the seconds, and the CPU seconds of both processes."""
+    processes.end_all()
+    began = time.perf_counter(), _cpu_s()
+    for _ in range(times):
+        judgement = once()
+    took_s = time.perf_counter() - began[0]
+    processes.end_all()
+    return judgement, took_s, _cpu_s() - began[1]
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process and of those that it has waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def overlap(bench: Bench) -> None:

@@ -18,7 +18,7 @@ from bulk.ledger.view import LedgerView
 
 @contextlib.contextmanager
 def answering(place: Path, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
-    """Answer a SELECT over the tables of `place`: `{"columns", "types"}` first, then a `{"row"}` for each row.
+    """Answer a SELECT over the tables of `place`: `{"columns", "types"}` first, then `{"rows"}`, many at once.
 
     Raises:
         RunDirectoryError: it is neither a run directory nor the history of an audit.

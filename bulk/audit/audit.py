@@ -25,7 +25,7 @@ from bulk.audit.result import MOST_CHANGES, AuditResult
 from bulk.audit.tables import asking
 from bulk.audit.tables.child import Task
 from bulk.audit.tables.columns import CHANGES, COMMON, VIOLATIONS
-from bulk.audit.tables.nights import MOST_IN_MEMORY, tables_of_night, write_missing, write_rows
+from bulk.audit.tables.nights import tables_of_night, write_missing, write_rows
 from bulk.audit.tables.statements import empty, name
 from bulk.audit.tables.writing import tables_of
 from bulk.bundle.checked import Checked
@@ -45,6 +45,9 @@ DoRun: TypeAlias = Callable[[Path, Approve | None], Report]
 """Runs the manifest in a run directory, or goes on with the run there; is asked before anything is sent."""
 
 RESUME_WITHIN_S = 12 * 3_600.0
+MOST_IN_MEMORY = 200_000
+"""Items of a run up to which its lines are read into memory to test policies (count); of more each policy reads them.
+"""
 MOST_NIGHTS = 30
 GOES_ON = "everything was read, and the same command goes on with this night and asks nothing again"
 SAME = "the run was begun with another manifest or other items"
@@ -120,7 +123,7 @@ def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report)
     tables["changes"] = history.place(places.CHANGES, run_dir.name, ".parquet")
     write_rows(CHANGES, (_row_of(change, run_dir.name) for change in changes), tables["changes"])
     known = _known(history, good[-1].run) if good else {}
-    task = tables_of_night(tables, report.done)
+    task = tables_of_night(tables)
     judgement = judge(prepared.policies, prepared.waivers, task, known, items=report.done, at=at)
     violations = (_row_of_violation(each, run_dir.name) for each in judgement.violations)
     write_rows(VIOLATIONS, violations, history.place(places.VIOLATIONS, run_dir.name, ".parquet"))

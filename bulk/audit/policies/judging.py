@@ -2,20 +2,21 @@
 
 import datetime
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from bulk.audit.policies.policy import SEVERITIES, Policy
-from bulk.audit.policies.waivers import Waiver
+from bulk.audit.policies.waivers import ByPolicy, Waiver
 from bulk.audit.tables import asking, statements
 from bulk.audit.tables.asking import QueryFlaw
 from bulk.audit.tables.child import Query, Task
 from bulk.audit.tables.columns import COMMON, table_of
 from bulk.flaws import Flaws, unknown_name
 from bulk.manifest.manifest import Manifest
-from bulk.redaction import redact
+from bulk.redaction import redact, shows_secret
 
 MOST_ROWS = 1_000_000
 """Rows of one policy that are taken (count)."""
@@ -141,12 +142,11 @@ def judge(
     by_name = {policy.name: policy for policy in policies}
     queries = tuple(Query(name=policy.name, sql=policy.sql, most=MOST_ROWS) for policy in policies)
     found: dict[str, Violation] = {}
-    used: set[int] = set()
-    today = datetime.date.fromisoformat(at[:10])
+    night = _Night(ByPolicy(waivers), before, at, datetime.date.fromisoformat(at[:10]))
     try:
-        for policy, row in _rows(by_name, msgspec.structs.replace(task, queries=queries)):
-            violation = _violation(policy, row, waivers, used, before, at, today)
-            found.setdefault(violation.fingerprint, violation)
+        for policy, rows in _rows(by_name, msgspec.structs.replace(task, queries=queries)):
+            for violation in night.violations(policy, rows):
+                found.setdefault(violation.fingerprint, violation)
     except QueryFlaw as flaw:
         flaws = Flaws()
         policy = by_name[flaw.query]
@@ -158,10 +158,11 @@ def judge(
         if print_ not in found and old.policy in by_name
     ]
     violations = (*found.values(), *fixed)
+    counts = Counter((violation.policy, violation.status) for violation in violations)
     return Judgement(
-        policies=tuple(_result(policy, violations, items) for policy in policies),
+        policies=tuple(_result(policy, counts, items) for policy in policies),
         violations=tuple(sorted(violations, key=lambda each: (SEVERITIES.index(each.severity), each.policy))),
-        notes=tuple(_notes(waivers, used, today)),
+        notes=tuple(_notes(waivers, night.used, night.today)),
     )
 
 
@@ -170,53 +171,65 @@ def fingerprint(policy: str, key: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode([policy, key], order="deterministic")).hexdigest()
 
 
-def _rows(policies: Mapping[str, Policy], task: Task) -> Iterator[tuple[Policy, dict[str, Any]]]:
+def _rows(policies: Mapping[str, Policy], task: Task) -> Iterator[tuple[Policy, list[dict[str, Any]]]]:
     policy, columns = None, list[str]()
     for line in asking.ask(task):
-        if "row" not in line:
+        if "rows" not in line:
             policy, columns = policies[line["query"]], line["columns"]
             for column in policy.columns:
                 if column not in columns:
                     raise QueryFlaw(policy.name, f"{column}: {unknown_name(column, columns, 'column')}")
         elif policy is not None:
-            yield policy, dict(zip(columns, line["row"], strict=True))
+            yield policy, [dict(zip(columns, row, strict=True)) for row in line["rows"]]
 
 
-def _violation(
-    policy: Policy,
-    row: Mapping[str, Any],
-    waivers: Sequence[Waiver],
-    used: set[int],
-    before: Mapping[str, Violation],
-    at: str,
-    today: datetime.date,
-) -> Violation:
-    key = {name: row[name] for name in policy.key}
-    print_ = fingerprint(policy.name, key)
-    waiver = None
-    for number, each in enumerate(waivers):
-        if each.fits(policy.name, key):
-            used.add(number)
-            waiver = each if each.expires >= today else waiver
-    old = before.get(print_)
-    return Violation(
-        policy=policy.name,
-        severity=policy.severity,
-        key=key,
-        message=redact(policy.said(row)),
-        status=WAIVED if waiver is not None else NEW if old is None or old.status == WAIVED else KNOWN,
-        waiver="" if waiver is None else waiver.said,
-        first_seen=at if old is None else old.first_seen,
-        last_seen=at,
-        fingerprint=print_,
-    )
+class _Night:
+    """What violations are judged by.
+
+    Attributes:
+        used: numbers of the waivers that fit something.
+    """
+
+    def __init__(self, waivers: ByPolicy, before: Mapping[str, Violation], at: str, today: datetime.date) -> None:
+        self._waivers, self._before, self._at = waivers, before, at
+        self.today = today
+        self.used = set[int]()
+
+    def violations(self, policy: Policy, rows: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+        """Yield what many rows of a policy are, in order."""
+        for row, message in zip(rows, _without_secrets([policy.said(row) for row in rows]), strict=True):
+            key = {name: row[name] for name in policy.key}
+            print_ = fingerprint(policy.name, key)
+            waiver, old = self._waiver(policy, key), self._before.get(print_)
+            yield Violation(
+                policy=policy.name,
+                severity=policy.severity,
+                key=key,
+                message=message,
+                status=WAIVED if waiver is not None else NEW if old is None or old.status == WAIVED else KNOWN,
+                waiver="" if waiver is None else waiver.said,
+                first_seen=self._at if old is None else old.first_seen,
+                last_seen=self._at,
+                fingerprint=print_,
+            )
+
+    def _waiver(self, policy: Policy, key: Mapping[str, Any]) -> Waiver | None:
+        waiver = None
+        for number, each in self._waivers.fitting(policy.name, key):
+            self.used.add(number)
+            waiver = each if each.expires >= self.today else waiver
+        return waiver
 
 
-def _result(policy: Policy, violations: Sequence[Violation], items: int) -> PolicyResult:
-    counts = dict.fromkeys((NEW, KNOWN, WAIVED, FIXED), 0)
-    for violation in violations:
-        if violation.policy == policy.name:
-            counts[violation.status] += 1
+def _without_secrets(messages: list[str]) -> list[str]:
+    """Return messages without secrets: all are looked at together, and each alone only where one may hold any."""
+    if shows_secret("\n".join(messages).encode("utf-8", "surrogatepass")):
+        return [redact(message) for message in messages]
+    return messages
+
+
+def _result(policy: Policy, counts: Mapping[tuple[str, str], int], items: int) -> PolicyResult:
+    found = {status: counts.get((policy.name, status), 0) for status in (NEW, KNOWN, WAIVED, FIXED)}
     allowed = policy.allowed(items)
     return PolicyResult(
         name=policy.name,
@@ -224,8 +237,8 @@ def _result(policy: Policy, violations: Sequence[Violation], items: int) -> Poli
         path=policy.path,
         description=policy.description,
         allowed=allowed,
-        is_failed=counts[NEW] + counts[KNOWN] > allowed,
-        **counts,
+        is_failed=found[NEW] + found[KNOWN] > allowed,
+        **found,
     )
 
 

@@ -8,6 +8,7 @@
 SELECT …
 """
 
+import functools
 import re
 import string
 from collections.abc import Mapping, Sequence
@@ -176,8 +177,9 @@ def _flaw_of_message(message: str) -> str:
     return f"expected the name of a column in braces, got {shown('{' + wrong[0] + '}')}" if wrong else ""
 
 
-def _columns_of(message: str) -> list[str]:
-    return [name for _, name, _, _ in string.Formatter().parse(message) if name]
+@functools.lru_cache(maxsize=1_000)
+def _columns_of(message: str) -> tuple[str, ...]:
+    return tuple(name for _, name, _, _ in string.Formatter().parse(message) if name)
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@
 """
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from bulk.flaws import Flaws, shown, unknown_name
 from bulk.items.lines import SourceFlaw
 from bulk.items.yaml_text import Node, read_document
 from bulk.manifest.fields import Fields
+from bulk.report.diff.field_changes import canonical
 
 MOST_DAYS = 366
 """Longest time from today to the end of a waiver (days)."""
@@ -38,14 +39,32 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True):
     expires: datetime.date
     line: int = 0
 
-    def fits(self, policy: str, key: Mapping[str, Any]) -> bool:
-        """Return whether it is about this violation."""
-        return policy == self.policy and all(key.get(name) == value for name, value in self.key.items())
-
     @property
     def said(self) -> str:
         """Why and until when, for people."""
         return f"{self.reason} ({self.by}, until {self.expires.isoformat()})"
+
+
+class ByPolicy:
+    """Waivers, found by what they are about: there may be thousands of them, and as many violations."""
+
+    def __init__(self, waivers: Sequence[Waiver]) -> None:
+        self._found: dict[str, dict[tuple[str, ...], dict[tuple[Any, ...], list[tuple[int, Waiver]]]]] = {}
+        for number, waiver in enumerate(waivers):
+            by_names = self._found.setdefault(waiver.policy, {})
+            names = tuple(waiver.key)
+            by_names.setdefault(names, {}).setdefault(_values(waiver.key, names), []).append((number, waiver))
+
+    def fitting(self, policy: str, key: Mapping[str, Any]) -> Iterator[tuple[int, Waiver]]:
+        """Yield the waivers of a violation, each with its number."""
+        for names, by_values in self._found.get(policy, {}).items():
+            yield from by_values.get(_values(key, names), ())
+
+
+def _values(key: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    """Return the values of some columns; lists and objects as JSON, so that they can be looked up."""
+    values = (key.get(name) for name in names)
+    return tuple(canonical(value) if isinstance(value, list | dict) else value for value in values)
 
 
 def read_waivers(path: Path | None, policies: Sequence[Policy], today: datetime.date) -> list[Waiver]:

@@ -60,7 +60,7 @@ def refuse_pattern(path: Path) -> Path:
 
 
 def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]]:
-    """Yield what the process says, line by line: `{"query", "columns", "types"}`, then a `{"row"}` for each row.
+    """Yield what the process says, line by line: `{"query", "columns", "types"}`, then `{"rows"}`, many at once.
 
     Args:
         seconds: how long all of it may take.

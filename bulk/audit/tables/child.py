@@ -1,8 +1,9 @@
 """The process that holds DuckDB: its memory is not the engine's, and it can be ended whatever it does.
 
-It reads tasks from standard input, a line of JSON each, and writes lines of JSON: the rows of what was asked, and at
-the end of each task `done` or `error`. Queries of users run only after everything is locked: no other file can be read,
-none can be written, no setting changed back. Started by `processes.py` with `python -m bulk.audit.tables.child`.
+It reads tasks from standard input, a line of JSON each, and writes lines of JSON: rows of what was asked, many on a
+line, and at the end of each task `done` or `error`. Queries of users run only after everything is locked: no other file
+can be read, none can be written, no setting changed back. Started by `processes.py` with
+`python -m bulk.audit.tables.child`.
 
 It ends with whoever started it, in the middle of a task as well: what is begun again then writes the same files. Ctrl-C
 is for that one to judge.
@@ -22,8 +23,8 @@ import orjson
 if TYPE_CHECKING:
     import duckdb
 
-BATCH = 1_000
-"""Rows that are fetched at once (count)."""
+BATCH, BATCH_BYTES = 1_000, 256 * 1024
+"""Rows that are fetched at once (count), and the size from which on a line of them is written (bytes)."""
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -101,10 +102,7 @@ def do(task: Task, target: BinaryIO) -> None:
                 lock(connection, task.allowed)
             for query in task.queries:
                 where = query.name
-                target.writelines(
-                    orjson.dumps(line, _plain, orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
-                    for line in _answer(connection, query)
-                )
+                target.writelines(_answer(connection, query))
                 target.flush()
         target.write(b'{"done":true}\n')
     except (duckdb.Error, Refused) as error:
@@ -120,24 +118,34 @@ def lock(connection: "duckdb.DuckDBPyConnection", allowed: tuple[str, ...]) -> N
     connection.execute("SET lock_configuration = true")
 
 
-def _answer(connection: "duckdb.DuckDBPyConnection", query: Query) -> Iterator[dict[str, Any]]:
+def _answer(connection: "duckdb.DuckDBPyConnection", query: Query) -> Iterator[bytes]:
     sql = _single_select(connection, query.sql)
     if query.is_bound_only:
         columns = [row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()]
-        yield {"query": query.name, "columns": columns}
+        yield orjson.dumps({"query": query.name, "columns": columns}) + b"\n"
         return
     found = connection.execute(sql)
     columns = [column[0] for column in found.description or ()]
     kinds = [str(column[1]) for column in found.description or ()]
-    yield {"query": query.name, "columns": columns, "types": kinds}
+    yield orjson.dumps({"query": query.name, "columns": columns, "types": kinds}) + b"\n"
     left = query.most
     while left is None or left > 0:
         rows = found.fetchmany(BATCH if left is None else min(BATCH, left))
         if not rows:
             break
         left = None if left is None else left - len(rows)
-        for row in rows:
-            yield {"row": list(row)}
+        yield from _lines(rows)
+
+
+def _lines(rows: list[tuple[Any, ...]]) -> Iterator[bytes]:
+    """Yield lines that hold these rows; no line is much longer than its longest row."""
+    texts, size = list[bytes](), 0
+    for number, row in enumerate(rows, 1):
+        texts.append(orjson.dumps(row, _plain, orjson.OPT_NON_STR_KEYS))
+        size += len(texts[-1])
+        if size >= BATCH_BYTES or number == len(rows):
+            yield b'{"rows":[' + b",".join(texts) + b"]}\n"
+            texts, size = [], 0
 
 
 def _single_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str:

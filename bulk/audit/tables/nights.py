@@ -14,9 +14,6 @@ from bulk.audit.tables.writing import RunTables, write_parquet
 from bulk.errors import RunDirectoryError
 from bulk.storage.private_files import sync_directory
 
-MOST_IN_MEMORY = 200_000
-"""Rows of a night up to which policies ask tables in memory (count); larger ones are read from their files."""
-
 
 def write_missing(tables: RunTables, places: Mapping[str, Path]) -> None:
     """Write the tables whose files are not there yet; each has its name only when it is whole.
@@ -59,17 +56,18 @@ def write_rows(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], pl
         part.unlink(missing_ok=True)
 
 
-def tables_of_night(places: Mapping[str, Path], items: int) -> Task:
-    """Return what makes the tables of one night for policies; `items`: of the night (count)."""
-    is_small = items <= MOST_IN_MEMORY
-    kind = "TABLE" if is_small else "VIEW"
-    made = [f"CREATE {kind} {statements.name(name)} AS {_read([place])}" for name, place in places.items()]
+def tables_of_night(places: Mapping[str, Path]) -> Task:
+    """Return what makes the tables of one night for policies.
+
+    They are read from their files: most policies want few columns of one table, and to load all takes longer.
+    """
+    made = [f"CREATE VIEW {statements.name(name)} AS {_read([place])}" for name, place in places.items()]
     rest = [
         f"CREATE TABLE {statements.name(name)} AS {statements.empty(columns)}"
         for name, columns in COMMON.items()
         if name not in places
     ]
-    return Task(statements=(*made, *rest), allowed=() if is_small else tuple(str(place) for place in places.values()))
+    return Task(statements=(*made, *rest), allowed=tuple(map(str, places.values())))
 
 
 def tables_of_nights(places: Mapping[str, list[Path]]) -> Task:

@@ -72,7 +72,8 @@ def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Itera
 def _drift(own: str, lines: Path, tables: Mapping[str, Table], run: str) -> list[list[Any]]:
     query = Query(name=DRIFT, sql=statements.of_structures(MOST_LOOKED_AT))
     task = Task(statements=(own,), allowed=(str(lines),), queries=(query,))
-    found = [line["row"] for line in asking.ask(task, seconds=asking.limit_s(lines)) if "row" in line]
+    asked = asking.ask(task, seconds=asking.limit_s(lines))
+    found = [row for line in asked for row in line.get("rows", ())]
     return drift_rows(run, tables, ((job, structure, count) for job, structure, count in found))
 
 
@@ -135,7 +136,7 @@ def answering(view: LedgerView, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
         QueryFlaw: it is not one SELECT, or can't be answered.
     """
     asking.require_duckdb()
-    with tables_of(view, view.run_dir.resolve().name, wanted=sql) as tables:
+    with tables_of(view, view.run_dir.resolve().name, wanted=sql.casefold()) as tables:  # names have no case in SQL
         views = (f"CREATE VIEW {statements.name(name)} AS {query}" for name, query in tables.queries.items())
         query = Query(name="query", sql=sql)
         yield asking.ask(Task(statements=(tables.view, *views), allowed=(str(tables.lines),), queries=(query,)))

@@ -25,7 +25,7 @@ for line in ask(Task(database=sys.argv[1], queries=queries)):
 def rows(sql, *statements):
     """What a SELECT answers after these statements."""
     task = Task(statements=statements, queries=(Query(name="q", sql=sql),))
-    return [line["row"] for line in ask(task) if "row" in line]
+    return [row for line in ask(task) for row in line.get("rows", ())]
 
 
 def test_a_process_is_used_again_and_remembers_nothing(tmp_path):

@@ -50,6 +50,7 @@ def test_a_run_is_asked_in_sql(home):
     assert owners[1]["entries"] > 0
     (run,) = asked(home, "SELECT items, failed, state, units FROM runs")
     assert (run["items"], run["failed"], run["state"]) == (5, 0, "complete")
+    assert asked(home, "SELECT ITEMS FROM RUNS") == [{"items": 5}]  # names have no case in SQL
 
 
 def test_no_table_holds_content_or_signed_addresses(home):

@@ -28,7 +28,7 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
 
     with answering(place, query) as lines:
         head = next(lines)
-        rows = (line["row"] for line in lines)
+        rows = (row for line in lines for row in line["rows"])
         if as_json:
             for row in rows:
                 output.out(json.dumps(dict(zip(head["columns"], row, strict=True)), ensure_ascii=False))

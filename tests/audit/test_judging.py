@@ -1,0 +1,85 @@
+"""Policies over many rows: what is said of each, and which waiver it has."""
+
+import datetime
+
+import pytest
+
+from bulk.audit.policies.judging import FIXED, KNOWN, NEW, WAIVED, judge
+from bulk.audit.policies.policy import policy_of
+from bulk.audit.policies.waivers import Waiver
+from bulk.audit.tables.child import Task
+from bulk.flaws import Flaws
+
+ROWS = 2_500
+"""More than are fetched at once, twice (count)."""
+AT = "2026-11-25T02:00:00.000Z"
+MADE = f"CREATE TABLE t AS SELECT range AS id, 'org-' || range % 5 AS org, [range, 1] AS two FROM range({ROWS})"
+LATER, OVER = datetime.date(2026, 12, 31), datetime.date(2026, 11, 24)
+
+
+def policy(sql, head="-- policy: odd\n-- key: org, id, two\n-- message: {org} has {id}: {said}\n"):
+    """A policy with this query."""
+    flaws = Flaws()
+    found = policy_of(head + sql, "odd", "odd.sql", flaws)
+    flaws.raise_if_any()
+    assert found is not None
+    return found
+
+
+def judged(policies, waivers=(), before=None):
+    """What they find in the table `t`."""
+    return judge(policies, waivers, Task(statements=(MADE,)), before or {}, items=ROWS, at=AT)
+
+
+def waiver(expires=LATER, **key):
+    """A waiver of the policy for this key."""
+    return Waiver(policy="odd", key=key, reason="Soon.", by="ops", expires=expires)
+
+
+def test_of_many_messages_each_loses_its_own_secret():
+    """A message with a secret loses it, wherever in a batch it stands; the messages beside it stay as they are."""
+    secret = "ghp_" + "a1b2c3d4e5" * 4
+    sql = f"SELECT org, id, two, CASE WHEN id IN (7, 1_800) THEN 'token {secret}' ELSE 'nothing' END AS said FROM t"
+    found = {each.key["id"]: each.message for each in judged([policy(sql)]).violations}
+    assert len(found) == ROWS
+    assert [found[number] for number in (7, 1_800)] == ["org-2 has 7: token ***", "org-0 has 1800: token ***"]
+    assert {text.partition(": ")[2] for number, text in found.items() if number not in (7, 1_800)} == {"nothing"}
+
+
+@pytest.mark.parametrize(
+    ("given", "waived"),
+    [
+        ([waiver(org="org-1")], ROWS // 5),
+        ([waiver(id=number) for number in range(0, ROWS, 2)], ROWS // 2),
+        ([waiver(id=5.0), waiver(id="6"), waiver(two=[7, 1]), waiver(id=8, org="org-4")], 2),
+        ([waiver(OVER, org="org-1"), waiver(org="org-1", id=1)], 1),
+    ],
+)
+def test_a_waiver_is_for_what_has_its_values(given, waived):
+    """Some columns or all, numbers, texts and lists: as many are waived as have just these values."""
+    judgement = judged([policy("SELECT *, '' AS said FROM t")], given)
+    (result,) = judgement.policies
+    assert (result.waived, result.new) == (waived, ROWS - waived)
+    assert sum(each.status == WAIVED for each in judgement.violations) == waived
+
+
+def test_waivers_that_ended_or_fit_nothing_are_named():
+    """One that has ended is told, and one that nothing fits; one that fits is not."""
+    given = [waiver(OVER, org="org-1"), waiver(id=ROWS), waiver(id=2)]
+    ended, idle = judged([policy("SELECT *, '' AS said FROM t")], given).notes
+    assert ended == "The waiver of odd for org org-1 ended on 2026-11-24; ops gave it."
+    assert idle == f"The waiver of odd for id {ROWS} fits nothing, and may go."
+
+
+def test_each_policy_counts_its_own():
+    """Two policies over one table: each has its counts by status, since the night before as well."""
+    first = policy("SELECT *, '' AS said FROM t WHERE id < 3")
+    head = "-- policy: even\n-- key: id\n-- severity: warning\n-- fail_if: > 1_000\n".replace("1_000", "1000")
+    second = policy("SELECT id FROM t WHERE id % 2 = 0", head)
+    night = judged([first, second])
+    before = {each.fingerprint: each for each in night.violations}
+    fewer = policy("SELECT *, '' AS said FROM t WHERE id BETWEEN 2 AND 5")
+    odd, even = judged([fewer, second], before=before).policies
+    assert (odd.new, odd.known, odd.fixed, odd.is_failed) == (3, 1, 2, True)
+    assert (even.new, even.known, even.fixed, even.is_failed) == (0, ROWS // 2, 0, True)
+    assert {NEW, KNOWN, FIXED} == {each.status for each in judged([fewer, second], before=before).violations}
