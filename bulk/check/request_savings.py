@@ -48,12 +48,18 @@ def notes_on(jobs: Sequence[Job], checks: Sequence[JobCheck], repeats: Mapping[i
         first = f"item {later[1]:,} as item {earlier[1]:,}{where}"
         yield f"job {jobs[number].name}: {many} for the same as an earlier one (first: {first}, counted from 0)"
     for job, found in zip(jobs, checks, strict=True):
-        least = job.operation.least_requests
-        for count, what in (
-            (found.copies, "the same read as an earlier one and not sent; its outcome is that one's"),
-            (found.superseded, "superseded by a later one and not sent"),
-            (found.joined, "sent together with the one before"),
-        ):
-            if count:
-                many = "1 item is" if count == 1 else f"{count:,} items are"
-                yield f"job {job.name}: {many} {what}, which saves {count * least:,} of its requests"
+        yield from note_on_copies(job, found)
+        yield from _saved(job, found.superseded, "superseded by a later one and not sent")
+        yield from _saved(job, found.joined, "sent together with the one before")
+
+
+def note_on_copies(job: Job, found: JobCheck) -> Iterator[str]:
+    """Yield the sentence on equal reads, which is true where one process does the run; in a store each is sent."""
+    yield from _saved(job, found.copies, "the same read as an earlier one and not sent; its outcome is that one's")
+
+
+def _saved(job: Job, count: int, what: str) -> Iterator[str]:
+    if count:
+        many = "1 item is" if count == 1 else f"{count:,} items are"
+        saved = count * job.operation.least_requests
+        yield f"job {job.name}: {many} {what}, which saves {saved:,} of its requests"

@@ -62,7 +62,8 @@ class Beside:
 
 def folder_of(run_dir: Path) -> Path:
     """Return the folder beside a run directory; it need not be there."""
-    return run_dir.with_name(run_dir.name + END)
+    place = run_dir.resolve()
+    return place.with_name(place.name + END)
 
 
 def is_at_home(run_dir: Path) -> bool:

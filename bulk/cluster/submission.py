@@ -1,7 +1,7 @@
 """A manifest becomes a run in a store; whoever submitted it may wait for its end, and take it home as a directory."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,8 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from bulk.bundle.checked import Checked
+from bulk.check.request_savings import note_on_copies
 from bulk.clock import Clock, iso_utc
 from bulk.cluster.assignment import jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
@@ -78,7 +80,14 @@ async def submit_manifest(
             approve(prepared.checked)
         origin = Origin.of(manifest, overrides)
         name, is_new = await anyio.to_thread.run_sync(_submit, store, prepared, origin, workspace, alone_as, clock)
-    return Submitted(name, is_new, prepared.checked.notes)
+    return Submitted(name, is_new, tuple(_notes(prepared.checked)))
+
+
+def _notes(checked: Checked) -> Iterator[str]:
+    """Yield what the check has noted and what holds in a store, too."""
+    pairs = zip(checked.manifest.jobs, checked.jobs, strict=True)
+    of_one_process = {note for job, found in pairs for note in note_on_copies(job, found)}
+    yield from (note for note in checked.notes if note not in of_one_process)
 
 
 def _submit(

@@ -6,12 +6,13 @@ only to the platforms that are named there. Source: interface.md §4 (worker).
 
 import asyncio
 import contextlib
+import fcntl
 import logging
 import os
 import shutil
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +27,7 @@ from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.keeping import Keeper, ShardLedger
+from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
 from bulk.engine.execution import Prepared, credentials_of, prepare
 from bulk.engine.perform import perform
@@ -40,7 +42,7 @@ from bulk.exit_codes import ExitCode
 from bulk.platform.auth.app_credential import AnyCredential
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
-from bulk.storage.private_files import DIRECTORY_MODE
+from bulk.storage.private_files import DIRECTORY_MODE, open_private, stopped
 from bulk.store import bundles, runs
 from bulk.store.address import StoreAddress
 from bulk.store.connections import StoreConnection, connect
@@ -52,9 +54,6 @@ log = logging.getLogger("bulk.cluster")
 
 IDLE_S = 1.0
 """How often a worker without work asks for some (seconds); a notice of the store is sooner."""
-
-AGAIN_S = 30.0
-"""After a run that it could not work on, a worker leaves that one alone for so long (seconds)."""
 
 ALIVE_S = 3.0
 """How often a worker tells the store that it is there, whatever it does (seconds)."""
@@ -92,26 +91,29 @@ class Worker:
         self._keeper: Keeper | None = None
         self._is_ending = False
         self._noticed = anyio.Event()
-        self._left_alone: dict[int, float] = {}
+        self._left_alone = LeftAlone()
 
     def connection(self, purpose: str) -> StoreConnection:
         """Return a connection of its own."""
         return StoreConnection(self._settings.store, purpose)
 
-    async def run(self) -> None:
-        """Work until a signal comes.
+    async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Work until a signal comes; `on_ready` is called when it can begin.
 
         Raises:
             RunStopped: the store can't be reached at the start.
-            RunDirectoryError: it is of another version, or this user may not work on its runs.
+            RunDirectoryError: it is of another version, or this user may not work on its runs; or another worker has
+                this one's folder.
         """
         with ExitStack() as stack:
+            stack.enter_context(_held(self._settings.folder))
             store = stack.enter_context(self.connection("worker"))
             await anyio.to_thread.run_sync(refuse_other, store)
             leases = Leases(store, self.name, self._engine, self._clock.elapsed, ttl_s=self._settings.ttl_s)
             async with anyio.create_task_group() as group:
                 await group.start(self._watch_signals)
                 group.start_soon(self._listen, leases.worker)
+                on_ready()
                 await self._work(leases)
                 group.cancel_scope.cancel()
             with contextlib.suppress(BulkError):  # it is listed a little longer
@@ -175,7 +177,7 @@ class Worker:
             try:
                 await anyio.to_thread.run_sync(leases.tidy)
                 for run in await anyio.to_thread.run_sync(leases.claimable):
-                    if self._left_alone.get(run, 0.0) <= self._clock.monotonic() and not self._is_ending:
+                    if not self._left_alone.has(run, self._clock.monotonic()) and not self._is_ending:
                         await self._try(run, leases)
                         worked = True
             except RunStopped as away:
@@ -189,9 +191,13 @@ class Worker:
             await self._work_on(run, leases)
         except BulkError as flaw:
             log.warning("run %d: %s", run, flaw)
-            self._left_alone[run] = self._clock.monotonic() + (0.0 if isinstance(flaw, RunDirectoryError) else AGAIN_S)
+            if not isinstance(flaw, RunDirectoryError):  # that is another worker's turn
+                self._leave_alone(run, SOON_S if isinstance(flaw, RunStopped) else AGAIN_S)
         finally:
             self._run = self._keeper = None
+
+    def _leave_alone(self, run: int, first_s: float) -> None:
+        self._left_alone.leave(run, first_s, self._clock.monotonic())
 
     async def _work_on(self, number: int, leases: Leases) -> None:
         """Work on a run until there is nothing to do in it."""
@@ -261,7 +267,9 @@ class Worker:
         if ended.exit_code == ExitCode.CREDENTIAL_REFUSED:
             await keeper.stop(ended.why)
         elif not keeper.is_told_to_end and not self._is_ending:  # the platform is out of reach, say
-            self._left_alone[number] = self._clock.monotonic() + AGAIN_S
+            self._leave_alone(number, SOON_S)
+            return
+        self._left_alone.went(number)
 
     async def _prepared(
         self, store: StoreConnection, run: runs.StoredRun, workspace: Path
@@ -292,10 +300,31 @@ def _heard(connection: psycopg.Connection) -> set[str]:
     return {notice.channel for notice in connection.notifies(timeout=1.0, stop_after=1)}
 
 
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold the folder of a worker: what two of them keep in one they would take from each other."""
+    try:
+        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        lock = open_private(folder / "worker.lock", os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise RunDirectoryError(f"--dir: {error.filename or folder}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunDirectoryError(f"--dir: another worker has {folder}; give each a folder of its own") from None
+        yield
+    finally:
+        os.close(lock)
+
+
 def _download(store: StoreConnection, bundle: bytes, workspace: Path) -> None:
-    shutil.rmtree(workspace, ignore_errors=True)
-    workspace.mkdir(mode=DIRECTORY_MODE, parents=True)
-    bundles.download(store, bundle, workspace)
+    try:
+        shutil.rmtree(workspace, ignore_errors=True)
+        workspace.mkdir(mode=DIRECTORY_MODE, parents=True)
+        bundles.download(store, bundle, workspace)
+    except OSError as error:
+        raise stopped(error, workspace) from error
 
 
 def _numbered(store: StoreConnection, number: int) -> runs.StoredRun:

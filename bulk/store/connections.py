@@ -1,17 +1,21 @@
 """How a store is reached, and what it means that it can't be.
 
 A connection that was lost is made anew by the next call. What PostgreSQL says is said on, because it names the cause;
-no password is in it. Nothing here retries: who calls knows how long that makes sense.
+no password is in it. Nothing here retries: who calls knows how long that makes sense. Nothing waits without an end: a
+server that says nothing, behind a proxy that keeps its connections open say, is given up after a while, and so is a
+transaction whose owner has fallen silent, because others wait for its locks.
 """
 
 import contextlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, pq
 
+from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.redaction import redact
 from bulk.store.address import VERIFIED, StoreAddress, is_here
@@ -21,13 +25,27 @@ FENCED, GIVEN_UP, AT_WORK = "BU001", "BU002", "BU003"
 
 CONNECT_S = 10
 LOCK_S = 10
+
+SILENT_S = 20.0
+"""A server that has said nothing for so long, while it was asked for something, is given up (seconds); more than
+`LOCK_S`, after which it says why."""
+
+UNHURRIED_S = 1_800.0
+"""The same where one statement reads or writes a whole run (seconds)."""
+
+IDLE_S = 10
+"""So long after its last statement a transaction is ended that holds locks, because its process was stopped or its
+machine is gone (seconds)."""
+
 _SETTINGS = {
     "connect_timeout": CONNECT_S,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
-    "options": f"-c search_path=bulk,pg_temp -c lock_timeout={LOCK_S}s -c timezone=UTC -c client_encoding=UTF8",
+    "options": f"-c search_path=bulk,pg_temp -c lock_timeout={LOCK_S}s -c timezone=UTC -c client_encoding=UTF8 "
+    f"-c idle_in_transaction_session_timeout={IDLE_S}s "
+    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
 }
 _UNUSABLE = (errors.UndefinedTable, errors.InvalidSchemaName)
 _NO_SUCH = (
@@ -36,11 +54,46 @@ _NO_SUCH = (
     "authentication failed",
     "no pg_hba.conf",
     "is not permitted",
+    "definition of service",
 )
 """What PostgreSQL says of a user or database that it does not know: trying again would not help."""
 
 
-def connect(address: StoreAddress, purpose: str) -> psycopg.Connection:
+T = TypeVar("T")
+
+
+class Connection(psycopg.Connection):
+    """One that gives up a server that says nothing.
+
+    Attributes:
+        silent_s: after so long (seconds).
+    """
+
+    silent_s = SILENT_S
+
+    def wait(self, gen: Generator[Any, Any, T], *given: Any, **named: Any) -> T:
+        """See `psycopg.Connection`, which asks again every tenth of a second while nothing comes."""
+        return super().wait(self._while_it_talks(gen), *given, **named)
+
+    def _while_it_talks(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        now = Clock().monotonic
+        heard_at = now()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard_at = now()
+                elif now() >= heard_at + self.silent_s:
+                    self.pgconn.finish()  # nothing more is asked on it, no end of a transaction either
+                    raise errors.OperationalError(f"it has said nothing for {self.silent_s:.0f} s")
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def connect(address: StoreAddress, purpose: str) -> Connection:
     """Return a connection on which every statement is a transaction of its own, unless one is begun.
 
     Args:
@@ -51,7 +104,7 @@ def connect(address: StoreAddress, purpose: str) -> psycopg.Connection:
         UsageError: it is reached, and refuses this user, or is not encrypted as it must be.
     """
     try:
-        connection = psycopg.connect(
+        connection = Connection.connect(
             address.conninfo,
             autocommit=True,
             prepare_threshold=1,
@@ -126,7 +179,8 @@ class StoreConnection:
     def __init__(self, address: StoreAddress, purpose: str) -> None:
         self.address, self._purpose = address, purpose
         self.made = 0
-        self._connection: psycopg.Connection | None = None
+        self._connection: Connection | None = None
+        self._silent_s = SILENT_S
         self._lock = threading.RLock()
         self._is_closed = False
 
@@ -143,6 +197,7 @@ class StoreConnection:
                 raise ValueError("the connection to the store was closed")
             if self._connection is None or self._connection.closed:
                 self._connection = connect(self.address, self._purpose)
+                self._connection.silent_s = self._silent_s
                 self.made += 1
             try:
                 yield self._connection
@@ -150,6 +205,19 @@ class StoreConnection:
                 if self._connection.closed or self._connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
                     self._connection.close()
                 raise refusal(error, self.address) from error
+
+    @contextlib.contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """Wait up to `UNHURRIED_S` for each answer: a statement reads or writes a whole run, or many wait for it."""
+        before, self._silent_s = self._silent_s, UNHURRIED_S
+        try:
+            if self._connection is not None:
+                self._connection.silent_s = UNHURRIED_S
+            yield
+        finally:
+            self._silent_s = before
+            if self._connection is not None:
+                self._connection.silent_s = before
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:

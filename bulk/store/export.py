@@ -4,6 +4,9 @@ What is read is one moment of the run. The directory gets its name when it is co
 left behind goes with the next one. Lines stand in the order in which they were written, as in a run on one machine.
 """
 
+import contextlib
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +21,13 @@ import zstandard
 
 from bulk import exit_codes
 from bulk.errors import RunDirectoryError
+from bulk.ledger.directory import refusing
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import JobStatus, RunStatus
+from bulk.storage.private_files import DIRECTORY_MODE, open_directory
 from bulk.store import bundles, runs, statements
 from bulk.store.connections import StoreConnection
 from bulk.store.view import StoreView
@@ -53,20 +58,68 @@ def export(
         merged: makes one of the figures of a minute that several workers have told.
 
     Raises:
-        RunDirectoryError: it is there, or can't be written.
+        RunDirectoryError: it is there, can't be written, or another export writes it.
         RunStopped: the store can't be reached, or the disk is full.
     """
-    if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
-        raise RunDirectoryError(f"{run_dir} is there already; name another folder with --run-dir")
-    part = run_dir.with_name(run_dir.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    with refusing(run_dir), _part_of(run_dir) as part:
+        status = _write(store, run, part, merged)
+        part.rename(run_dir)
+    return status
+
+
+def refuse_taken(run_dir: Path) -> Path:
+    """Look whether a run can be exported there; returns the whole path.
+
+    Raises:
+        RunDirectoryError: it is there and not empty, or it is the current folder.
+    """
+    place = run_dir.resolve()
+    with refusing(run_dir):
+        if place == Path.cwd() or (place.exists() and not (place.is_dir() and not any(place.iterdir()))):
+            raise _taken(run_dir)
+    return place
+
+
+def _taken(run_dir: Path) -> RunDirectoryError:
+    return RunDirectoryError(f"{run_dir} is there already; name another folder with --run-dir")
+
+
+@contextlib.contextmanager
+def _part_of(run_dir: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes the run directory, and that no other export writes into.
+
+    Raises:
+        RunDirectoryError: the run directory is there, or another export writes it.
+    """
+    place = refuse_taken(run_dir)
+    part = place.with_name(place.name + ".part")
+    part.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    held = open_directory(part)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunDirectoryError(f"another command exports to {run_dir}; wait until it has ended") from None
+        if not (part.exists() and os.path.samestat(os.fstat(held), part.stat())):  # it got its name a moment ago
+            raise _taken(run_dir)
+        for left in part.iterdir():  # by an export that was killed
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        yield part
+    finally:
+        os.close(held)
+
+
+def _write(
+    store: StoreConnection, run: runs.StoredRun, part: Path, merged: Callable[[Sequence[Minute]], list[Minute]]
+) -> RunStatus:
     if run.bundle and _has_bundle(store, run.bundle):
         _bring_companions(store, run.bundle, part)
     with Ledger.open(part, run.identity, now=run.began_at) as ledger:
         ledger.bind_parts()
-        with store.transaction() as connection:
+        with store.unhurried(), store.transaction() as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # it waits for the disk, and nobody waits for it
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             _copy_planned(connection, run.id, ledger)
             _copy_lines(connection, run.id, ledger)
             intents = [intent_from_row(row) for row in connection.execute(_SQL["intents"], (run.id,))]
@@ -81,7 +134,6 @@ def export(
         outcomes = {kind.value: sum(job.outcomes.get(kind.value, 0) for job in status.jobs) for kind in OutcomeKind}
         code = exit_codes.of_run(outcomes, superseded, is_complete=is_complete, stopped_with=None)
         ledger.finish(code, status.why, status)
-    part.rename(run_dir)
     return status
 
 

@@ -33,6 +33,8 @@ _STEERING: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Verb -> the state that it makes, and the states that it may be said in."""
 
+_DONE = {"pause": "paused", "resume": "resumed", "cancel": "stopped"}
+
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """A run, as it is submitted.
@@ -138,7 +140,7 @@ def submit(store: StoreConnection, submission: Submission) -> tuple[str, bool]:
     """
     digest = identity_digest(submission.identity)
     try:
-        with store.transaction() as connection:
+        with store.unhurried(), store.transaction() as connection:
             found = _going_on(store, connection, submission.name, digest)
             if found is not None:
                 return found, False
@@ -243,7 +245,7 @@ def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str 
         connection.execute(_SQL["note_action"], (run.id, redact(who), verb, "{}", result))
         connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
     if not changed:
-        raise RunDirectoryError(f"{run.name} is {run.state}: it can't be given {verb}")
+        raise RunDirectoryError(f"{run.name} is {run.state}: it can't be {_DONE[verb]}")
     return state
 
 
@@ -289,7 +291,7 @@ def reopen(
         RunDirectoryError: workers are at work on the run.
         UsageError: results would come anew from which other jobs have their items.
     """
-    with store.transaction() as connection:
+    with store.unhurried(), store.transaction() as connection:
         if kinds & SUCCESSFUL and connection.execute(_SQL["is_made"], (run.id,)).fetchone():
             raise UsageError(
                 f"{run.name}: a job has its items from results of others: what succeeded can't be run again in a store"
@@ -311,5 +313,5 @@ def forget(store: StoreConnection, run: StoredRun) -> None:
     Raises:
         RunDirectoryError: workers are at work on the run.
     """
-    with store.using() as connection:
+    with store.unhurried(), store.using() as connection:
         connection.execute(_SQL["forget"], (run.id,))

@@ -88,7 +88,7 @@ def upgrade(store: StoreConnection) -> int:
 
 
 def _bring_up(store: StoreConnection, *, is_new: bool) -> int:
-    with store.transaction() as connection:
+    with store.unhurried(), store.transaction() as connection:
         _refuse_unfit(store, connection)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
         _refuse_others(store, connection)

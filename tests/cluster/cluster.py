@@ -16,9 +16,12 @@ LIMITS = {"settle": "1s", "concurrency": 8, "request_timeout": "2s"}
 
 @dataclass
 class Cluster:
-    """Attributes: home: where the manifest is. workers: that were started, in order."""
+    """Attributes: home: where the manifest is. workers: that were started, in order. direct: a way to the store for
+    the test itself.
+    """
 
     store: str
+    direct: str
     home: Home
     sandbox: Served
     stack: ExitStack
@@ -38,11 +41,20 @@ class Cluster:
         query = """
             SELECT w.name FROM bulk.shard s JOIN bulk.worker w ON w.id = s.owner
             WHERE NOT s.done AND s.kind LIKE %s ORDER BY s.no LIMIT 1"""
-        with psycopg.connect(self.store) as connection:
+        with psycopg.connect(self.direct) as connection:
             row = connection.execute(query, (kind,)).fetchone()
         assert row is not None, "nobody holds one"
         (found,) = [worker for worker in self.workers if row[0].endswith(f"-{worker.pid}")]
         return found
+
+    def shorten_grace(self) -> None:
+        """What a dead worker had is left alone for a request's time limit and one second, not five: here nothing that
+        it sent is under way for longer.
+        """
+        import psycopg
+
+        with psycopg.connect(self.direct) as connection:
+            connection.execute("UPDATE bulk.run SET grace_s = grace_s - 4.0")
 
     def effects(self) -> int:
         """How many the journal has (count)."""
@@ -57,7 +69,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(store: str, folder: Path, work: Work, *faults: str, workers: int = 2) -> Iterator[Cluster]:
+def cluster(
+    store: str, folder: Path, work: Work, *faults: str, workers: int = 2, direct: str = ""
+) -> Iterator[Cluster]:
     """Start it; `work` is the manifest, without what is saved, and with one job that needs two others."""
     home = Home(folder / "home")
     home.folder.mkdir(parents=True)
@@ -68,7 +82,7 @@ def cluster(store: str, folder: Path, work: Work, *faults: str, workers: int = 2
         del manifest["jobs"]["files"]["save"]
         manifest["jobs"]["snapshots"]["needs"] = ["files", "orgs"]
         home.write("manifest.yaml", json.dumps(manifest))
-        made = Cluster(store, home, sandbox, stack)
+        made = Cluster(store, direct or store, home, sandbox, stack)
         for _ in range(workers):
             made.worker()
         yield made

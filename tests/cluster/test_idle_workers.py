@@ -1,11 +1,13 @@
 """A worker that has nothing to do is known to be there, and one whose process has gone is known not to be."""
 
+import fcntl
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from bulk.cli.app import main
 from tests.e2e.support.platform import Home
 from tests.serve.conftest import Asker, asking
 from tests.store.places import comes_true
@@ -52,3 +54,19 @@ def test_a_worker_without_work_shows_that_it_lives(store: str, tmp_path: Path) -
             process.wait(20)
         make_old(store)
         assert comes_true(lambda: worker_of(asker)["state"] == "gone")
+
+
+@pytest.mark.parametrize("name", ["mine", "file", "file/below"])
+def test_each_worker_has_a_folder_of_its_own(
+    store: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One whose folder is another worker's, or can't be, ends before it works (exit 5)."""
+    (tmp_path / "file").touch()
+    (tmp_path / "mine").mkdir()
+    folder = str(tmp_path / name)
+    with open(tmp_path / "mine" / "worker.lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert main(["worker", "--store", store, "--base-url", "http://127.0.0.1:9/api/v3", "--dir", folder]) == 5
+    shown = capsys.readouterr().err
+    assert f"--dir: another worker has {folder}; give each" in shown or f"--dir: {folder}: " in shown
+    assert "waits for runs" not in shown

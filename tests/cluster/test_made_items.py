@@ -49,6 +49,7 @@ def test_who_takes_over_makes_the_same_items(store_text: str, tmp_path: Path) ->
         with made.home.running(*run_arguments(store_text)) as waiting:
             made.wait_for_effects(10)
             made.holder("make").kill()
+            made.shorten_grace()
             out, err = waiting.communicate(timeout=90.0)
             assert waiting.returncode == 0, out + err
         with psycopg.connect(store_text) as connection:

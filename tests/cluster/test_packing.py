@@ -3,15 +3,20 @@
 import shutil
 from pathlib import Path
 
+import anyio
 import pytest
 
 from bulk.bundle.checked import load_checked
 from bulk.check.checking import check
 from bulk.cluster import packing
 from bulk.cluster.packing import packed, refuse_what_stays_here, unpacked
+from bulk.cluster.submission import Submitted, submit_manifest
 from bulk.engine.origin import Origin
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.status import Silence
+from bulk.store import address
+from bulk.store.connections import StoreConnection
 
 MANIFEST = """
 version: 1
@@ -71,3 +76,20 @@ def test_needs_by_key_stay_here(tmp_path: Path) -> None:
             continue
         with pytest.raises(UsageError, match=words):
             refuse_what_stays_here(manifest)
+
+
+def test_equal_reads_are_noted_where_one_is_sent(shared_store: str, tmp_path: Path) -> None:
+    """In a store each of them is sent, and no note says otherwise."""
+    items = "[{owner: a, repo: b, id: '1'}, {owner: a, repo: b, id: '2'}]"
+    text = MANIFEST.partition("jobs:")[0] + f"jobs:\n  reads: {{operation: readme.get, items: {items}}}\n"
+    (tmp_path / "m.yaml").write_text(text)
+    (tmp_path / "check").mkdir()
+    (note,) = check(read_manifest(tmp_path / "m.yaml", Overrides(), {}), tmp_path / "check").notes
+    assert "the same read as an earlier one" in note
+
+    async def submitted() -> Submitted:
+        with StoreConnection(address.read(shared_store), "tests") as store:
+            path = tmp_path / "m.yaml"
+            return await submit_manifest(path, store, overrides=Overrides(), environ={}, display=Silence())
+
+    assert anyio.run(submitted).notes == ()

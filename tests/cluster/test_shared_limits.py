@@ -29,7 +29,7 @@ def test_workers_share_a_budget(store_text: str, tmp_path: Path) -> None:
     How much that is on a machine with nothing else to do, the tests in virtual time tell.
     """
     with cluster(store_text, tmp_path, READS, "--rate-limit", f"core={LIMIT}/{WINDOW_S}") as made:
-        reads(made.home, made.sandbox.base_url, 4 * LIMIT)
+        reads(made.home, made.sandbox.base_url, 7 * LIMIT // 2)
         ran = made.home.run(*run_arguments(store_text), timeout_s=90.0)
         assert ran.exit_code == 0, ran.err
         lines = made.sandbox.requests()
@@ -42,9 +42,9 @@ def test_workers_share_a_budget(store_text: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 def test_a_token_that_is_refused_stops_both(store_text: str, tmp_path: Path) -> None:
     """After the first 401 what is in flight is all that still comes; the run says so, and its exit code is 4."""
-    with cluster(store_text, tmp_path, READS, "--token", "short=octoadmin:10", "--latency", "50", workers=0) as made:
+    with cluster(store_text, tmp_path, READS, "--token", "short=octoadmin:6", "--latency", "50", workers=0) as made:
         made.home.token = "short"
-        reads(made.home, made.sandbox.base_url, 3_000)
+        reads(made.home, made.sandbox.base_url, 2_000)
         made.worker()
         made.worker()
         ran = made.home.run(*run_arguments(store_text), timeout_s=60.0)

@@ -164,3 +164,28 @@ def test_an_outcome_without_its_line_is_damage(place, tmp_path):
     with pytest.raises(RunDirectoryError, match="an outcome without its line"):
         list(place.opened(0).view().finished())
     assert not (tmp_path / "out").exists()
+
+
+def test_two_exports_do_not_mix(place, tmp_path):
+    """While one writes, another one to the same folder is refused, and leaves it alone."""
+    place.opened(0).commit([record(0)])
+
+    def meanwhile(minutes):
+        with pytest.raises(RunDirectoryError, match="another command exports to"):
+            exported(place, tmp_path / "out")
+        return merged(minutes)
+
+    with connection_to(place.text) as store:
+        export.export(store, runs.find(store, place.name), tmp_path / "out", meanwhile)
+    assert len(told(tmp_path / "out")[0]) == 1
+
+
+@pytest.mark.parametrize("name", [".", "file", "file/x", "/proc/none/x"])
+def test_a_place_that_can_not_be_is_refused(place, tmp_path, monkeypatch, name):
+    """The current folder, even if it is empty, a file, what is below one, and where nothing can be written."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path / "empty" if name == "." else tmp_path)
+    with pytest.raises(RunDirectoryError, match="--run-dir"):
+        exported(place, Path(name))
+    assert list((tmp_path / "empty").iterdir()) == []

@@ -212,7 +212,7 @@ def test_the_janitor_settles_what_nobody_else_does(place):
         two.tidy()
         run = runs.find(store, place.name)
         assert run.state == "stopped"
-        with pytest.raises(RunDirectoryError, match="is stopped: it can't be given pause"):
+        with pytest.raises(RunDirectoryError, match="is stopped: it can't be paused"):
             runs.steer(store, run, "pause", "me")
     verbs = place.sql("SELECT verb, result FROM action WHERE run = %s ORDER BY at", place.run)
     assert [verb for verb, _ in verbs] == ["pause", "resume", "cancel", "pause"]

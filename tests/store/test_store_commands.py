@@ -94,7 +94,9 @@ def test_runs_and_status_of_a_store(place, capsys):
     assert (told["shards"], told["shards_done"], told["workers"][0]["shards"]) == (2, 0, 1)
     place.let_lapse()
     assert main(["status", place.name, "--store", place.text]) == 0
-    assert "no worker is at work on it\n\nbulk worker --store" in capsys.readouterr().out
+    assert (
+        f"no worker is at work on it\n\nbulk worker --store {place.text} --base-url {place.identity.base_url}"
+    ) in capsys.readouterr().out.replace("'", "")
 
 
 def exit_shown(place, capsys):

@@ -174,7 +174,7 @@ class StoredRuns:
         if run.state == runs.COMPLETE:
             return f"bulk export {shlex.quote(run.name)} --store {store}"
         if run.state == runs.RUNNING and not run.workers:
-            return f"bulk worker --store {store}"
+            return f"bulk worker --store {store} --base-url {shlex.quote(run.identity.base_url)}"
         return f"bulk resume {shlex.quote(run.name)} --store {store}" if run.state != runs.RUNNING else ""
 
 

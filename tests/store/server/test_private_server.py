@@ -140,7 +140,9 @@ def test_what_is_kept_outlives_server_and_keeper(tmp_path):
     with shared_server(tmp_path / "m", KEPT) as place:
         assert value(place.store()) == (7,)
         first = postmaster(kept)
-        os.kill(parent_of(first), signal.SIGKILL)
+        keeper = parent_of(first)
+        os.kill(keeper, signal.SIGKILL)
+        assert comes_true(lambda: parent_of(first) != keeper), "it lives"
         assert value(place.store()) == (7,)
         with shared_server(tmp_path / "m", KEPT) as again:
             assert value(again.store()) == (7,)

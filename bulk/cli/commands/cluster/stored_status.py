@@ -127,7 +127,8 @@ def _next_command(run: StoredRun, store: StoreConnection) -> str:
     if run.state == "complete":
         return f"bulk export {shlex.quote(run.name)} --store {shlex.quote(str(store.address))}"
     if run.state == "running" and not run.workers:
-        return f"bulk worker --store {shlex.quote(str(store.address))}"
+        address, base_url = shlex.quote(str(store.address)), shlex.quote(run.identity.base_url)
+        return f"bulk worker --store {address} --base-url {base_url}"
     return ""
 
 

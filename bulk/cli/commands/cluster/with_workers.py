@@ -46,9 +46,11 @@ def run(
     from bulk.cluster import local_run
     from bulk.report import report_files
     from bulk.report.render import text
+    from bulk.store.export import refuse_taken
     from bulk.store.server.programs import binaries
 
     binaries()
+    refuse_taken(run_dir)
     try:
         with local_run.held(run_dir) as beside:
             report = _report(manifest, count, run_dir, beside, overrides, question, progress)

@@ -69,8 +69,7 @@ def worker(
         place = Path(own) if folder is None else folder
         settings = WorkerSettings(address.read(store), platforms, credentials, place, ttl_s=lease_s)
         one = Worker(settings)
-        output.say(f"worker {one.name} waits for runs in {store}")
-        event_loop.run(one.run)
+        event_loop.run(lambda: one.run(lambda: output.say(f"worker {one.name} waits for runs in {store}")))
     return 0
 
 

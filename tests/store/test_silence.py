@@ -1,0 +1,66 @@
+"""No wait for a store is without an end: a server that says nothing is given up, and so is who holds its locks."""
+
+import threading
+
+import pytest
+
+from bulk.clock import Clock
+from bulk.errors import RunStopped
+from bulk.store import address, connections
+from bulk.store.connections import IDLE_S, StoreConnection
+from tests.store.places import connection_to
+from tests.store.proxy import link_to
+
+SILENT_S = 0.4
+
+
+@pytest.fixture
+def far(shared_store, monkeypatch):
+    """A link to the store, and a connection through it that gives up after `SILENT_S`."""
+    monkeypatch.setattr(connections, "SILENT_S", SILENT_S)
+    with link_to(shared_store) as (link, text), StoreConnection(address.read(text), "tests") as store:
+        yield link, store
+
+
+def test_a_server_that_says_nothing_is_given_up(far):
+    """Within a transaction as well, whose end is not waited for again; the next call has a connection of its own
+    (failures.md row 91)."""
+    link, store = far
+    with store.using() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    link.part()
+    began = Clock().monotonic()
+    with pytest.raises(RunStopped, match="has said nothing for 0 s"), store.transaction() as connection:
+        connection.execute("SELECT 2")
+    assert SILENT_S <= Clock().monotonic() - began < 2.5 * SILENT_S + 1.0
+    link.heal()
+    with store.using() as connection:
+        assert connection.execute("SELECT 3").fetchone() == (3,)
+    assert store.made == 2
+
+
+def test_who_answers_late_is_waited_for_where_there_is_no_hurry(far):
+    """A statement over a whole run has its time, on a connection that is there and on one that is made for it."""
+    link, store = far
+    for _ in range(2):
+        link.part()
+        healing = threading.Timer(3 * SILENT_S, link.heal)
+        healing.start()
+        with store.unhurried(), store.using() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        healing.join()
+    assert store.made == 1
+    link.part()
+    with pytest.raises(RunStopped), store.using() as connection:
+        connection.execute("SELECT 2")
+    link.heal()
+
+
+def test_a_transaction_of_who_fell_silent_ends(shared_store):
+    """Whoever was stopped with locks in hand loses them: the server is told when it opens the connection."""
+    with connection_to(shared_store) as store, store.using() as connection:
+        for setting, value in (
+            ("idle_in_transaction_session_timeout", f"{IDLE_S}s"),
+            ("lock_timeout", f"{connections.LOCK_S}s"),
+        ):
+            assert connection.execute(f"SHOW {setting}".encode()).fetchone() == (value,)
