@@ -26,8 +26,6 @@ SCHEMA = Path(__file__).with_name("index.sql").read_text(encoding="utf-8")
 
 SUPERSEDED = -1
 """The lane of items that are not sent, because a later one takes their place: no hash is negative."""
-UNLANED = -2
-"""The lane of reads: they are in the index to be found again, and in none of its lanes."""
 
 _MOST_63 = 2**63 - 1
 _BATCH_ROWS = 5_000
@@ -120,6 +118,7 @@ class IndexBuilder:
         self._seen: set[int] = set()
         self._salt = os.urandom(16)
         self._are_lanes_found = False
+        self._places: dict[int, tuple[array[int], array[int]]] = {}
 
     def __enter__(self) -> "IndexBuilder":
         return self
@@ -129,14 +128,16 @@ class IndexBuilder:
         self._part.unlink(missing_ok=True)
 
     def add(self, job: Job, item: Item, number: int, at: int, size: int) -> int:
-        """Add the item of that index, whose JSON can be read again there (bytes); return its `payload_of`."""
+        """Add the item of that index, whose JSON can be read again there (bytes); return its `payload_of`; 0 where it
+        reads and waits for others by key: it is in no lane, and is only found again."""
         operation = job.operation
-        names = () if operation.is_read else operation.lanes(item)
-        lanes = [lane_key(operation.resource, name) for name in names]
         self._sequence += 1
         if job.by_key and operation.is_read:
-            lanes = [UNLANED]
-        elif not lanes:
+            self._add_place(job.number, at, size)
+            return 0
+        names = () if operation.is_read else operation.lanes(item)
+        lanes = [lane_key(operation.resource, name) for name in names]
+        if not lanes:
             lanes = [hash_63(b"#%d:%d" % (job.number, number))]
         elif len(lanes) > 1:
             self._join(lanes)
@@ -156,6 +157,13 @@ class IndexBuilder:
         if len(self._rows) >= _BATCH_ROWS:
             self._flush()
         return payload
+
+    def _add_place(self, number: int, at: int, size: int) -> None:
+        if number not in self._places:
+            self._places[number] = array("Q"), array("I")
+        offsets, sizes = self._places[number]
+        offsets.append(at)
+        sizes.append(size)
 
     def add_flaw(self, item: int, message: str, given: str) -> None:
         """Add an item that can't be used, of a job whose items are made while the run goes on."""
@@ -210,6 +218,9 @@ class IndexBuilder:
         """
         self._flush()
         database = self._database
+        database.executemany(
+            "INSERT INTO places VALUES (?, ?, ?)", ((number, *found) for number, found in self._places.items())
+        )
         self._flatten()
         database.execute(
             "UPDATE entries SET lane = (SELECT root FROM joined WHERE joined.lane = entries.lane) "

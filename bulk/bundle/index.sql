@@ -1,6 +1,6 @@
 -- The index of items that write, and of reads that wait for items of other jobs. Built in one go while they are checked, then only read; rebuilt rather than repaired.
 
--- One row for each item, in running order over all jobs: `sequence` is the order within a lane.
+-- One row for each item that writes, in running order over all jobs: `sequence` is the order within a lane.
 CREATE TABLE entries (
     sequence INTEGER PRIMARY KEY,
     lane INTEGER NOT NULL,      -- 63 bits of a hash of resource:folded name; below 0: it is in none
@@ -29,6 +29,9 @@ CREATE TABLE files (name TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID;
 
 -- Items of a job whose items are made while the run goes on, that can't be used, why, and what was made (JSON).
 CREATE TABLE flaws (item INTEGER PRIMARY KEY, message TEXT NOT NULL, given TEXT NOT NULL);
+
+-- Where the items of a job can be read again that reads and waits by key, in their order: offsets of 8 bytes and lengths of 4.
+CREATE TABLE places (job INTEGER PRIMARY KEY, at BLOB NOT NULL, size BLOB NOT NULL);
 
 -- What items wait for, for each need by key in running order: arrays of 4 bytes, see `links.py`.
 CREATE TABLE links (edge INTEGER PRIMARY KEY, key_of BLOB NOT NULL, starts BLOB NOT NULL, items BLOB NOT NULL);

@@ -8,6 +8,7 @@ import contextlib
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -69,23 +70,31 @@ def key_reader(job: Job, fields: Sequence[str]) -> Callable[[Item], str | None]:
     It raises ValueError, with the name of the field, where one is no text and no number.
     """
     names = {field.encode_name: field.name for field in msgspec.structs.fields(job.operation.Item)}
-    attributes = [(field, names[field]) for field in fields]
+    readers = [(field, attrgetter(names[field])) for field in fields]
 
     def key(item: Item) -> str | None:
         parts: list[str] = []
-        for field, attribute in attributes:
-            value = getattr(item, attribute)
-            if isinstance(value, str):
-                parts.append(value.casefold())
-            elif isinstance(value, int):
-                parts.append(str(value))
-            elif value is None or value is msgspec.UNSET:
+        for field, read in readers:
+            part = _part(field, read(item))
+            if part is None:
                 return None
-            else:
-                raise ValueError(field)
+            parts.append(part)
         return BETWEEN.join(parts)
 
-    return key
+    if len(readers) > 1:
+        return key
+    only, read_only = readers[0]
+    return lambda item: _part(only, read_only(item))
+
+
+def _part(field: str, value: object) -> str | None:
+    if isinstance(value, str):
+        return value.casefold()
+    if isinstance(value, int):
+        return str(value)
+    if value is None or value is msgspec.UNSET:
+        return None
+    raise ValueError(field)
 
 
 def load_links(jobs: Sequence[Job], workspace: Path) -> list[Links]:

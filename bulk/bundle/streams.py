@@ -5,6 +5,7 @@ A source that is no longer what was checked stops the run; it is never read as s
 """
 
 import bisect
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -152,6 +153,7 @@ class LaneIndex:
         self._first_ranks = self._ranks()
         self._short: dict[int, list[_Row]] = {}
         self._firsts: dict[int, int] = {}
+        self._known: dict[int, tuple[array[int], array[int]]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -248,9 +250,24 @@ class LaneIndex:
 
     def found(self, job: int, indexes: Sequence[int]) -> list[Entry]:
         """Return these items of the job with that number, which is indexed, in their order; `Raises` as `entries`."""
+        place = self._places.of(job)
+        if self._checked.manifest.jobs[job].operation.is_read:
+            at, sizes = self._places_in(job)
+            return [place.entry(index, at[index], sizes[index]) for index in sorted(indexes)]
         query = "SELECT item, at, size FROM entries WHERE sequence = ?"  # a list of them would be parsed anew each time
-        first, place, execute = self._first_of(job), self._places.of(job), self._database.execute
+        first, execute = self._first_of(job), self._database.execute
         return [place.entry(*execute(query, (first + index,)).fetchone()) for index in sorted(indexes)]
+
+    def _places_in(self, job: int) -> "tuple[array[int], array[int]]":
+        """Return the offset and the length of each item of a job that reads; in memory they are 12 bytes for each."""
+        if job not in self._known:
+            row = self._database.execute("SELECT at, size FROM places WHERE job = ?", (job,)).fetchone()
+            at, sizes = array("Q"), array("I")
+            if row is not None:
+                at.frombytes(row[0])
+                sizes.frombytes(row[1])
+            self._known[job] = at, sizes
+        return self._known[job]
 
     def lanes_of(self, job: int, indexes: Sequence[int]) -> list[Lane]:
         """Return the lanes in which these items of the job are; the index was made for that, see `add_links`."""

@@ -17,7 +17,7 @@ from bulk.manifest.manifest import Job
 from bulk.operation import Item
 from bulk.storage.temporary_rows import TemporaryRows
 
-_NEEDED, _WAITING = 0, 1
+_LOOKED_UP = "SELECT line, shown FROM keys WHERE rowid = {}"
 
 
 class Unmatched(NamedTuple):
@@ -29,13 +29,17 @@ class Unmatched(NamedTuple):
     message: str
 
 
-class _End(NamedTuple):
-    """One end of an edge at a job; `read` gives the key of its items."""
+class _Keys(NamedTuple):
+    """The keys of the items of a job by some of its fields, at one end of an edge or at several; `read` gives one.
 
-    edge: Edge
-    side: int
+    Attributes:
+        number: under which they are kept. waiting: edges by which its items wait.
+    """
+
+    number: int
     read: Callable[[Item], str | None]
     fields: tuple[str, ...]
+    waiting: list[Edge]
 
 
 class KeyFinder(TemporaryRows):
@@ -44,36 +48,44 @@ class KeyFinder(TemporaryRows):
     def __init__(self, jobs: Sequence[Job], limit: int | None) -> None:
         """Prepare the search; `limit`: of each job only so many items are read (count), which messages say."""
         super().__init__(
-            "CREATE TABLE keys (end INTEGER, key INTEGER, item INTEGER, line INTEGER, shown TEXT);",
+            "CREATE TABLE keys (number INTEGER, key INTEGER, item INTEGER, line INTEGER, shown TEXT);",
             "keys VALUES (?, ?, ?, ?, ?)",
         )
         self._jobs, self._limit = jobs, limit
-        self._ends: dict[int, list[_End]] = {}
+        self._keys: dict[int, dict[tuple[str, ...], _Keys]] = {}
         self.edges = edges_of(jobs)
+        self._ends: list[tuple[int, int]] = []
         for edge in self.edges:
-            for side, number in ((_NEEDED, edge.needed), (_WAITING, edge.waiting)):
-                fields = tuple(pair[1 - side] for pair in edge.need.fields)
-                end = _End(edge, side, key_reader(jobs[number], fields), fields)
-                self._ends.setdefault(number, []).append(end)
+            mine, its = zip(*edge.need.fields, strict=True)
+            waiting = self._keys_of(jobs[edge.waiting], mine)
+            waiting.waiting.append(edge)
+            self._ends.append((self._keys_of(jobs[edge.needed], its).number, waiting.number))
+
+    def _keys_of(self, job: Job, fields: tuple[str, ...]) -> _Keys:
+        known = self._keys.setdefault(job.number, {})
+        if fields not in known:
+            number = sum(map(len, self._keys.values()))
+            known[fields] = _Keys(number, key_reader(job, fields), fields, [])
+        return known[fields]
 
     def takes(self, job: Job) -> bool:
         """Return whether the items of `job` have keys."""
-        return job.number in self._ends
+        return job.number in self._keys
 
     def add(self, job: Job, item: Item, index: int, line: int) -> Iterator[tuple[str, str]]:
         """Note the keys of one item; yield (field, what is wrong) of those that can't be used."""
-        for edge, side, read, fields in self._ends[job.number]:
+        for number, read, fields, waiting in self._keys[job.number].values():
             try:
                 key = read(item)
             except ValueError as flaw:
                 yield str(flaw), "a key is made of texts and numbers"
                 continue
             if key is not None:
-                text = key if side == _WAITING else ""
-                self.keep((edge.number * 2 + side, short_63(key), index, line, text))
-            elif side == _WAITING and not job.is_free_unmatched:
-                needed = self._jobs[edge.needed].name
-                yield fields[0], f"is missing: the item waits for items of {needed} by {', '.join(fields)}"
+                self.keep((number, short_63(key), index, line, key if waiting else ""))
+            elif not job.is_free_unmatched:
+                for edge in waiting:
+                    needed = self._jobs[edge.needed].name
+                    yield fields[0], f"is missing: the item waits for items of {needed} by {', '.join(fields)}"
 
     def links(self, checks: Sequence[JobCheck], refuse: Callable[[Unmatched], None]) -> Iterator[Links]:
         """Yield what was found of each need, after all items.
@@ -82,22 +94,22 @@ class KeyFinder(TemporaryRows):
             refuse: called with each item that waits for something that is not there.
         """
         if self.edges:
-            self.select("CREATE INDEX keys_in_order ON keys (end, key, item)")
+            self.select("CREATE INDEX keys_in_order ON keys (number, key, item)")
         for edge in self.edges:
             yield self._links_of(edge, checks[edge.needed].items, refuse)
 
     def _links_of(self, edge: Edge, items: int, refuse: Callable[[Unmatched], None]) -> Links:
         found = Links(edge, array("i", [-1]) * items, array("I", [0]), array("I"))
-        needed = self._in_order(edge.number * 2 + _NEEDED)
+        needed, waiting = map(self._in_order, self._ends[edge.number])
         ahead = next(needed, None)
         is_free = self._jobs[edge.waiting].is_free_unmatched
-        for key, rows in groupby(self._in_order(edge.number * 2 + _WAITING), key=itemgetter(0)):
+        for key, rows in groupby(waiting, key=itemgetter(0)):
             while ahead is not None and ahead[0] < key:
                 ahead = next(needed, None)
             if ahead is None or ahead[0] != key:
                 if not is_free:
-                    for _, _, line, text in rows:
-                        refuse(self._unmatched(edge, line, text))
+                    for row in rows:
+                        refuse(self._unmatched(edge, *next(self.select(_LOOKED_UP.format(row[2])))))
                 continue
             while ahead is not None and ahead[0] == key:
                 found.key_of[ahead[1]] = found.keys
@@ -106,8 +118,9 @@ class KeyFinder(TemporaryRows):
             found.starts.append(len(found.items))
         return found
 
-    def _in_order(self, end: int) -> Iterator[tuple[int, int, int, str]]:
-        return self.select(f"SELECT key, item, line, shown FROM keys WHERE end = {end} ORDER BY key, item")
+    def _in_order(self, number: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (key, item, place in the table): all that the index has, in its order."""
+        return self.select(f"SELECT key, item, rowid FROM keys WHERE number = {number} ORDER BY key, item")
 
     def _unmatched(self, edge: Edge, line: int, text: str) -> Unmatched:
         mine, its = zip(*edge.need.fields, strict=True)

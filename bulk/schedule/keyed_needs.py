@@ -7,7 +7,7 @@ Nothing of this is kept: what has ended is in the ledger. Pure.
 
 from array import array
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from bulk.bundle.links import BETWEEN, Links, key_reader
 from bulk.flaws import shown
@@ -143,35 +143,41 @@ class KeyedNeeds:
         """Return whether others wait for items of this job."""
         return job in self._of
 
-    def ended(self, job: int, index: int, outcome: Outcome) -> Iterator[int]:
-        """Note that an item has an outcome; yield the numbers of jobs of which items have opened by it."""
-        is_good = outcome.kind in SUCCESSFUL or (
-            outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED
-        )
-        for count in self._of.get(job, ()):
+    def ended(self, job: int, index: int, outcome: Outcome) -> Sequence[int]:
+        """An item has an outcome; return the numbers of jobs of which items have opened by it."""
+        counts = self._of.get(job)
+        if counts is None:
+            return ()
+        found: Sequence[int] = ()
+        for count in counts:
             links = count.links
             key = links.key_of[index]
             if key < 0:
                 continue
-            count.left[key] -= 1
-            if not is_good and count.is_strict and not count.failed[key]:
+            left = count.left[key] - 1
+            count.left[key] = left
+            if count.is_strict and not count.failed[key] and not _is_good(outcome):
                 count.failed[key] = 1
                 self._doom(count, key, index)
-            if count.left[key] or count.failed[key]:
-                continue
-            if self._open(links, key):
-                yield links.edge.waiting
+            if not left and not count.failed[key] and self._open(links, key):
+                found = (*found, links.edge.waiting)
+        return found
 
     def _open(self, links: Links, key: int) -> bool:
         """Note that one need of the items behind this key is met; return whether any of them may begin now."""
         number = links.edge.waiting
-        waits, opened, before = self._waits[number], self.opened[number], len(self.opened[number])
-        for place in range(links.starts[key], links.starts[key + 1]):
-            index = links.items[place]
-            waits[index] -= 1
-            if not waits[index]:
-                opened.add(index)
-        return len(opened) > before
+        waits, is_open = self._waits[number], False
+        for index in links.items[links.starts[key] : links.starts[key + 1]]:
+            left = waits[index] - 1
+            waits[index] = left
+            if not left:
+                self.opened[number].add(index)
+                is_open = True
+        return is_open
+
+
+def _is_good(outcome: Outcome) -> bool:
+    return outcome.kind in SUCCESSFUL or (outcome.error is not None and outcome.error.code is ErrorCode.SUPERSEDED)
 
 
 def why_doomed(doomed: Doomed, jobs: Sequence[Job], item: Item) -> str:

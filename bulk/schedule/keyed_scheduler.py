@@ -142,16 +142,18 @@ class KeyedScheduler(Scheduler):
         """Offer what has opened of a job, once that has begun."""
         if self.states[number] is not JobState.RUNNING or self.is_skipped[number]:
             return
-        tier, items = self.tier_of[number], len(self.keyed.opened[number])
+        items = len(self.keyed.opened[number])
         if not items:
             return
+        tier, queue = self.tier_of[number], self._queue_of[number]
         if self._is_laned[number]:
             if not any(cursor.job == number and isinstance(cursor, OpenedCursor) for cursor in tier.cursors):
                 tier.cursors.append(OpenedCursor(number))
         elif (feed := self._fed.get(number)) is None or feed.is_at_end:
             feed = self._fed[number] = Feed(number, OpenedStream(number, self), self.progress[number].next_left)
             tier.add(feed)
-        self._queue_of[number].wake(items)
+        if queue.idle:
+            queue.wake(items)
 
     def _is_offered(self, entry: Entry) -> bool:
         """Return whether its turn has come. Of a job that waits as a whole nobody knows yet: it may be skipped."""
@@ -167,9 +169,10 @@ class KeyedScheduler(Scheduler):
     def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
         """Count an outcome, and open what has waited for that item alone."""
         super().mark_ended(job, index, outcome)
-        for number in self.keyed.ended(job, index, outcome):
+        keyed = self.keyed
+        for number in keyed.ended(job, index, outcome):
             self._open(number)
-        if self.keyed.doomed:
+        if keyed.doomed:
             self._skip_doomed()
 
     def _skip_doomed(self) -> None:
