@@ -21,7 +21,7 @@ class LeftAlone:
         self._until[run] = now + self._last_s[run]
 
     def went(self, run: int) -> None:
-        """It could be worked on."""
+        """Note that it could be worked on."""
         self._last_s.pop(run, None)
         self._until.pop(run, None)
 

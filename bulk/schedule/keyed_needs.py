@@ -144,7 +144,7 @@ class KeyedNeeds:
         return job in self._of
 
     def ended(self, job: int, index: int, outcome: Outcome) -> Sequence[int]:
-        """An item has an outcome; return the numbers of jobs of which items have opened by it."""
+        """Note that an item has an outcome; return the numbers of jobs of which items have opened by it."""
         counts = self._of.get(job)
         if counts is None:
             return ()
