@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 # not compiled: what is never imported would take half of the time of an installation
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
+# What one process of the tests has compiled serves the others, whatever the user's wish: it is a third of their start.
+unexport PYTHONDONTWRITEBYTECODE
+
 # New examples of the properties, more of them: `make test` takes the same ones each time.
 PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/ledger tests/items tests/schedule
 
