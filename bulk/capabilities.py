@@ -159,6 +159,31 @@ class TakesFiles(Operation[ItemT]):
         return 0
 
 
+class ConvertsFiles(TakesFiles[ItemT]):
+    """What it sends of a file is made from it, and that takes long where the file is large."""
+
+    @classmethod
+    def converted(cls, field: str, data: bytes) -> bytes:
+        """Return what is made of the file that `field` names. It depends on nothing else: another process may do it.
+
+        Raises:
+            FileError: `data` is not what this field may hold.
+        """
+        raise FileError(f"{cls.name} takes no file of {len(data):,} bytes in {field}")
+
+    def with_converted(self, item: ItemT, field: str, data: bytes) -> ItemT:
+        """`item` with what was made of the file that `field` names put in its inline field.
+
+        Raises:
+            FileError: it does not fit this item.
+        """
+        raise TypeError(f"{type(self).__name__} converts files and lacks with_converted()")
+
+    def with_file(self, item: ItemT, field: str, data: bytes) -> ItemT:
+        """As it says: the file is converted first."""
+        return self.with_converted(item, field, self.converted(field, data))
+
+
 class HoldsSecrets(Operation[ItemT]):
     """An operation whose items hold secrets, which are read when an item is sent and never written anywhere.
 

@@ -13,7 +13,8 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-from bulk.capabilities import FileError, TakesFiles
+from bulk.bundle.conversion import CONVERTER, Content
+from bulk.capabilities import ConvertsFiles, FileError, TakesFiles
 from bulk.flaws import shown
 from bulk.items.sources import near_names
 from bulk.manifest.manifest import Entry
@@ -44,12 +45,31 @@ def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Ite
         name = getattr(item, field)
         if name is None:
             continue
-        data = read_inside(manifest_dir, name)
+        content = _content(manifest_dir, operation, field, name)
         digest = entry.file_digests.get(field)
-        if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+        if digest is not None and content.digest.hex() != digest:
             raise FileError(f"{field}: {shown(name)} has changed since it was checked")
-        item = operation.with_file(item, field, data)
+        item = _filled(operation, item, field, content)
     return item
+
+
+def _content(folder: Path, operation: TakesFiles[Any], field: str, name: str) -> Content:
+    found = CONVERTER.content(folder, operation, field, name) if isinstance(operation, ConvertsFiles) else None
+    if found is None:
+        data = read_inside(folder, name)
+        found = Content(hashlib.sha256(data).digest(), data)
+    return found
+
+
+def _filled(operation: TakesFiles[Any], item: Item, field: str, content: Content) -> Item:
+    if content.flaw:
+        raise FileError(content.flaw)
+    filled: Item
+    if content.is_converted and isinstance(operation, ConvertsFiles):
+        filled = operation.with_converted(item, field, content.data)
+    else:
+        filled = operation.with_file(item, field, content.data)
+    return filled
 
 
 def read_inside(folder: Path, name: str) -> bytes:
@@ -124,9 +144,9 @@ class FileCheck:
     def _look(self, item: Item, field: str, name: str) -> str:
         flaw = ""
         try:
-            data = read_inside(self._folder, name)
-            self.new[name] = hashlib.sha256(data).digest()
-            size = self._operation.sent_bytes(self._operation.with_file(item, field, data))
+            content = _content(self._folder, self._operation, field, name)
+            self.new[name] = content.digest
+            size = self._operation.sent_bytes(_filled(self._operation, item, field, content))
             if size:
                 self._sizes.append(size)
         except FileError as error:

@@ -15,7 +15,7 @@ import orjson
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import Conflict, DecidesState, FileError, Returns, SkipsUnchanged, TakesFiles
+from bulk.capabilities import Conflict, ConvertsFiles, DecidesState, FileError, Returns, SkipsUnchanged
 from bulk.model import Effect, ErrorCode, Lost, Request, Undecided, failed, succeeded
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
@@ -135,7 +135,7 @@ class SnapshotItem(Item, frozen=True, kw_only=True):
 
 
 class CreateSnapshot(
-    DecidesState[SnapshotItem], TakesFiles[SnapshotItem], SkipsUnchanged[SnapshotItem], Returns[Snapshot]
+    DecidesState[SnapshotItem], ConvertsFiles[SnapshotItem], SkipsUnchanged[SnapshotItem], Returns[Snapshot]
 ):
     """Submit the dependencies of one commit of a repository.
 
@@ -222,11 +222,12 @@ class CreateSnapshot(
         )
         return Conflict(message, may_insist=True)
 
-    def with_file(self, item: SnapshotItem, field: str, data: bytes) -> SnapshotItem:
-        if field not in self.file_fields:
-            return super().with_file(item, field, data)
+    @classmethod
+    def converted(cls, field: str, data: bytes) -> bytes:
+        if field not in cls.file_fields:
+            return super().converted(field, data)
         if field == "sbom_file":
-            return _with_bill(item, data)
+            return _of_bill(data)
         try:
             manifests = msgspec.json.decode(data, type=Manifests)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as flaw:
@@ -236,7 +237,17 @@ class CreateSnapshot(
             shown = [f"{flaw.field}: {flaw.message}" for flaw in flaws[:SHOWN_FLAWS]]
             more = [f"and {len(flaws) - SHOWN_FLAWS:,} more"] if len(flaws) > SHOWN_FLAWS else []
             raise FileError("; ".join(shown + more))
-        return _with_manifests(item, msgspec.json.encode(manifests), manifest_file=None)
+        return msgspec.json.encode(manifests)
+
+    def with_converted(self, item: SnapshotItem, field: str, data: bytes) -> SnapshotItem:
+        if field == "manifest_file":
+            return _with_manifests(item, data, manifest_file=None)
+        end = data.index(b"\n")
+        scanned = item.scanned or orjson.loads(data[:end])
+        flaw = names.flaw_of_timestamp(scanned) if scanned else "is missing in the bill of materials; give it"
+        if flaw:
+            raise FileError(f"scanned: {flaw}")
+        return _with_manifests(item, data[end + 1 :], scanned=scanned)
 
     def sent_bytes(self, item: SnapshotItem) -> int:
         return len(orjson.dumps(item.manifests)) if item.sbom_file is not None else 0
@@ -271,7 +282,9 @@ class CreateSnapshot(
         parts = [item.ref, item.job.correlator, msgspec.to_builtins(item.detector), item.metadata]
         if self.skip_unchanged != "content":
             parts.append(item.sha)
-        return hashlib.sha256(msgspec.json.encode(parts) + text).digest()
+        digest = hashlib.sha256(msgspec.json.encode(parts))
+        digest.update(text)  # apart: several megabytes are not copied once more
+        return digest.digest()
 
     def settle(self, item: SnapshotItem, lost: Lost) -> Settling:
         yield from ()
@@ -291,7 +304,8 @@ def _source(item: SnapshotItem) -> object:
     )
 
 
-def _with_bill(item: SnapshotItem, data: bytes) -> SnapshotItem:
+def _of_bill(data: bytes) -> bytes:
+    """Return what is made of a bill: a line with its own time, as JSON, and behind it the manifests."""
     try:
         bill = read_bill(data)
         manifests = manifests_of(bill)
@@ -302,11 +316,7 @@ def _with_bill(item: SnapshotItem, data: bytes) -> SnapshotItem:
     if flaws:
         more = [f"and {len(flaws) - SHOWN_FLAWS:,} more"] if len(flaws) > SHOWN_FLAWS else []
         raise FileError("; ".join(flaws[:SHOWN_FLAWS] + more))
-    scanned = item.scanned or bill.created
-    flaw = names.flaw_of_timestamp(scanned) if scanned else "is missing in the bill of materials; give it"
-    if flaw:
-        raise FileError(f"scanned: {flaw}")
-    return msgspec.structs.replace(_with_manifests(item, orjson.dumps(manifests)), scanned=scanned)
+    return orjson.dumps(bill.created) + b"\n" + orjson.dumps(manifests)
 
 
 def _with_manifests(item: SnapshotItem, text: bytes, **changes: Any) -> SnapshotItem:

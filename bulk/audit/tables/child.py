@@ -5,20 +5,17 @@ line, and at the end of each task `done` or `error`. Queries of users run only a
 can be read, none can be written, no setting changed back. Started by `processes.py` with
 `python -m bulk.audit.tables.child`.
 
-It ends with whoever started it, in the middle of a task as well: what is begun again then writes the same files. Ctrl-C
-is for that one to judge.
+It ends with whoever started it, in the middle of a task as well: what is begun again then writes the same files.
 """
 
-import os
-import queue
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import orjson
+
+from bulk.storage.child_process import Lines
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,20 +70,12 @@ class Refused(Exception):
 
 def main(source: BinaryIO, target: BinaryIO) -> None:
     """Do tasks until `source` ends, which ends this process at once; each begins with nothing of the one before."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given = queue.SimpleQueue[bytes]()
-    threading.Thread(target=_take, args=(source, given), daemon=True).start()
+    given = Lines(source)
     import duckdb  # noqa: F401 - while the first task is still put together
 
-    while True:
-        do(msgspec.json.decode(given.get(), type=Task), target)
+    while (line := given.next()) is not None:
+        do(msgspec.json.decode(line, type=Task), target)
         target.flush()
-
-
-def _take(source: BinaryIO, given: "queue.SimpleQueue[bytes]") -> None:
-    for line in source:
-        given.put(line)
-    os._exit(0)
 
 
 def do(task: Task, target: BinaryIO) -> None:

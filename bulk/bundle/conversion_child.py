@@ -1,0 +1,57 @@
+"""The process that converts files. It takes a line of JSON for each, and answers with one: the digest of the file, and
+how many bytes follow of what was made of it. Started by `conversion.py` with `python -m bulk.bundle.conversion_child`.
+
+It ends with whoever started it, and where nobody has asked for long: it begins anew within a third of a second.
+"""
+
+import hashlib
+import importlib
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from bulk.bundle.item_files import read_inside
+from bulk.capabilities import FileError
+from bulk.storage.child_process import Lines
+from bulk.storage.disk_threads import NICENESS
+
+IDLE_S = 30.0
+"""So long after its last file it ends (seconds)."""
+
+
+def main(source: BinaryIO, target: BinaryIO) -> None:
+    """Convert files until `source` ends, or nothing has come for long."""
+    with suppress(OSError):  # forbidden: it goes on as urgent as all else
+        os.nice(NICENESS)
+    given = Lines(source)
+    while (line := given.next(IDLE_S)) is not None:
+        target.writelines(_answer(**orjson.loads(line)))
+        target.flush()
+
+
+def _answer(folder: str, name: str, field: str, module: str, kind: str) -> tuple[bytes, bytes]:
+    try:
+        data = read_inside(Path(folder), name)
+    except FileError as error:
+        return _head(unread=str(error)), b""
+    digest, flaw, made = hashlib.sha256(data).hexdigest(), "", b""
+    operation: Any = importlib.import_module(module)
+    for part in kind.split("."):
+        operation = getattr(operation, part)
+    try:
+        made = operation.converted(field, data)
+    except FileError as error:
+        flaw = str(error)
+    return _head(digest=digest, size=len(made), flaw=flaw), made
+
+
+def _head(**fields: str | int) -> bytes:
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+
+if __name__ == "__main__":
+    main(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,105 @@
+"""A process of our own beside this one, for work that would hold the event loop or need memory that must not stay.
+
+It is asked by lines on its standard input, one after the other, and ends when that ends: with whoever started it,
+however that one ends, and in the middle of its work as well.
+"""
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from typing import BinaryIO
+
+END_S = 30.0
+"""So long one that was killed is waited for; the system can't end what waits for a disk (seconds)."""
+
+_INHERITED = frozenset(
+    ("PATH", "HOME", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "SYSTEMROOT")
+)
+_INHERITED_BEGINNINGS = ("PYTHON", "LC_", "COVERAGE")
+
+
+class ChildProcess:
+    """One process, which runs `module` as a program; it gets no variable that could hold a secret.
+
+    Raises:
+        OSError: it can't be started.
+    """
+
+    def __init__(self, module: str) -> None:
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module], stdin=pipe, stdout=pipe, stderr=pipe, env=_environ()
+        )
+        self._owner = os.getpid()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it waits for work of this process, not of one that this one was forked from."""
+        return self.is_own and self._process.poll() is None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has started it."""
+        return self._owner == os.getpid()
+
+    def tell(self, line: bytes) -> BinaryIO:
+        """Give it a line, which has no line break, and return where its answer can be read.
+
+        Raises:
+            BrokenPipeError: it has ended.
+        """
+        given, said = self._process.stdin, self._process.stdout
+        assert given is not None
+        assert said is not None
+        given.write(line + b"\n")
+        given.flush()
+        return said  # type: ignore[return-value]
+
+    def kill(self) -> None:
+        """End it, whatever it does; what it said can still be read."""
+        self._process.kill()
+
+    def end(self) -> tuple[int, str]:
+        """End it, and return its exit code and the last line of its standard error."""
+        self._process.kill()
+        try:
+            _, said = self._process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL, f"it was killed, and still runs {END_S:.0f} s later"
+        lines = said.decode("utf-8", "replace").strip().splitlines()
+        return self._process.returncode, lines[-1] if lines else "no message"
+
+
+def _environ() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _INHERITED or name.startswith(_INHERITED_BEGINNINGS)
+    }
+
+
+class Lines:
+    """In such a process: the lines that its owner gives it. The process ends where they end, whatever it does then.
+
+    Ctrl-C is for its owner to judge.
+    """
+
+    def __init__(self, source: BinaryIO) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._given = queue.SimpleQueue[bytes]()
+        threading.Thread(target=self._take, args=(source,), daemon=True).start()
+
+    def next(self, most_s: float | None = None) -> bytes | None:
+        """Return the next line; wait for it, `most_s` at most (seconds), and return None where none came."""
+        with contextlib.suppress(queue.Empty):
+            return self._given.get(timeout=most_s)
+        return None
+
+    def _take(self, source: BinaryIO) -> None:
+        for line in source:
+            self._given.put(line)
+        os._exit(0)
