@@ -3,11 +3,14 @@
 import contextlib
 import gzip
 import json
+import os
+import signal
 import sqlite3
+import subprocess
 
 import pytest
 
-from tests.e2e.support.platform import Home, served
+from tests.e2e.support.platform import Home, served, wait_for
 from tests.jobs.shared.sboms.bills import cyclonedx_json, graph, spdx_json
 
 ITEM = {
@@ -96,3 +99,33 @@ def test_what_is_wrong_is_told_offline(home):
     jobs = {"r": {"operation": "readme.get", "items": [], "skip_unchanged": "exact"}}
     home.manifest("https://code.example.com/api/v3", jobs, "r.yaml")
     assert "readme.get does not remember what it sent; snapshot.create does" in home.run("check", "r.yaml").err
+
+
+def test_a_killed_conversion_loses_and_doubles_nothing(home):
+    """The process that converts is killed again and again while a run sends: each bill arrives once, all are taken."""
+    count = 24
+    for number in range(count):
+        home.write(f"sboms/large-{number}.json", cyclonedx_json(graph(1_500, number)))
+    jobs = [item(0, sbom_file=f"sboms/large-{number}.json") for number in range(count)]
+    for number, each in enumerate(jobs):
+        each["job"] = {"id": "run-1", "correlator": f"large {number}"}
+    with served(home.folder / "sandbox", "--latency", "100") as sandbox:
+        home.manifest(sandbox.base_url, {"sboms": {"operation": "snapshot.create", "items": jobs}}, "sboms.yaml")
+        process = home.start("run", "sboms.yaml", "--run-dir", "run", "--concurrency", "2", "--yes")
+        killed = set[int]()
+        for least in range(0, 18, 3):
+            wait_for(lambda least=least: len(sandbox.requests(path="snapshots")) >= least, process)
+            for pid in children(process.pid):
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+        _, said = process.communicate(timeout=50)
+        assert (process.returncode, len(killed) > 1) == (0, True), said
+        assert len(sandbox.requests(path="snapshots")) == count
+    lines = [json.loads(line) for line in (home.folder / "run/results.jsonl").read_text().splitlines()]
+    assert sorted((line["index"], line["outcome"]) for line in lines) == [(n, "succeeded") for n in range(count)]
+
+
+def children(pid):
+    """The processes that it has started."""
+    told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(each) for each in told.stdout.split()]
