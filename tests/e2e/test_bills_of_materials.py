@@ -1,6 +1,7 @@
 """`sbom_file` as a user meets it: checked offline, sent once, and not again while nothing changed."""
 
 import contextlib
+import functools
 import gzip
 import json
 import os
@@ -114,7 +115,7 @@ def test_a_killed_conversion_loses_and_doubles_nothing(home):
         process = home.start("run", "sboms.yaml", "--run-dir", "run", "--concurrency", "2", "--yes")
         killed = set[int]()
         for least in range(0, 18, 3):
-            wait_for(lambda least=least: len(sandbox.requests(path="snapshots")) >= least, process)
+            wait_for(functools.partial(has_sent, sandbox, least), process)
             for pid in children(process.pid):
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
@@ -123,6 +124,11 @@ def test_a_killed_conversion_loses_and_doubles_nothing(home):
         assert len(sandbox.requests(path="snapshots")) == count
     lines = [json.loads(line) for line in (home.folder / "run/results.jsonl").read_text().splitlines()]
     assert sorted((line["index"], line["outcome"]) for line in lines) == [(n, "succeeded") for n in range(count)]
+
+
+def has_sent(sandbox, least):
+    """Whether so many snapshots have arrived."""
+    return len(sandbox.requests(path="snapshots")) >= least
 
 
 def children(pid):
