@@ -62,8 +62,6 @@ def _why_not(job: Job) -> str:
         return "which files its items name is known only when they are made, so that no worker would have them"
     if job.by_key:
         return "needs by key hold within one process; need whole jobs (needs: [JOB])"
-    if job.save is not None:
-        return "what is saved would lie on many machines"
     if isinstance(job.operation, HoldsSecrets):
         return "its items hold secrets, which must not stand in a store"
     return ""

@@ -30,6 +30,7 @@ from bulk.status import JobStatus, RunStatus
 from bulk.storage.private_files import DIRECTORY_MODE, open_directory
 from bulk.store import bundles, runs, statements
 from bulk.store.connections import StoreConnection
+from bulk.store.saved import bring
 from bulk.store.view import StoreView
 
 _SQL = statements.load("export")
@@ -120,6 +121,7 @@ def _write(
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             # it waits for the disk, and nobody waits for it
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            bring(connection, run.id, part, _damaged("a file that is not whole"))
             _copy_planned(connection, run.id, ledger)
             _copy_lines(connection, run.id, ledger)
             intents = [intent_from_row(row) for row in connection.execute(_SQL["intents"], (run.id,))]
@@ -183,7 +185,11 @@ def _text_of(chunk: int, texts: Iterator[Any]) -> bytes:
     for number, data in texts:
         if number == chunk:
             return zstandard.decompress(data)
-    raise RunDirectoryError("the store is damaged: it has an outcome without its line; restore it from a copy")
+    raise _damaged("an outcome without its line")
+
+
+def _damaged(what: str) -> RunDirectoryError:
+    return RunDirectoryError(f"the store is damaged: it has {what}; restore it from a copy")
 
 
 def _actions(connection: psycopg.Connection, run: int) -> list[Action]:

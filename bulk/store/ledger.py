@@ -6,7 +6,6 @@ was kept is not written twice. The class has no clock and makes no decision; cal
 thread at a time.
 """
 
-import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,16 +17,16 @@ import orjson
 import psycopg
 
 from bulk.errors import RunDirectoryError
-from bulk.ledger import rows, saved_files
+from bulk.ledger import rows
 from bulk.ledger.records import Action, Entry, Intent, Minute, Record, StoredTally
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
 from bulk.status import RunStatus
-from bulk.storage.private_files import open_directory, stopped
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
 from bulk.store.groups import Group, array
 from bulk.store.holding import Holding
+from bulk.store.saved import Keeping
 from bulk.store.view import StoreView
 
 _SQL = statements.load("ledger")
@@ -47,7 +46,7 @@ class StoreLedger:
 
         Args:
             store: a connection of its own.
-            run_dir: where this process keeps its files of the run; what items save goes below it.
+            run_dir: where this process keeps its files of the run; what items save goes into the store.
 
         Raises:
             RunStopped: the store can't be reached.
@@ -60,7 +59,7 @@ class StoreLedger:
         self._asked: bytes | None = None
         self._kept: set[bytes] = set()
         self._open: set[tuple[int, int]] = set()
-        self._moved: set[str] = set()
+        self._keeping = Keeping(store, run, holding, run_dir)
         self._made_until: dict[int, list[int]] = {}
         with store.using() as connection:
             found = connection.execute(_SQL["began"], (run,)).fetchone()
@@ -89,7 +88,7 @@ class StoreLedger:
         """Make a group durable in one round trip. Tallies are not kept: who exports the run makes them anew."""
         group = Group(batch, actions, self.holding.shard_of, self._words, self._open)
         with self._lock:
-            self._save([entry for entry in batch if type(entry) is Record])
+            self._keeping.keep([entry for entry in batch if type(entry) is Record])
             with self._store.using() as connection:
                 self._ensure_link(connection)
                 if group.digest not in self._kept:
@@ -99,7 +98,6 @@ class StoreLedger:
                 self._kept.discard(group.digest)
                 self._open.update(group.opened)
                 self._open.difference_update(group.closed)
-                self._moved.clear()
 
     def _send(self, connection: psycopg.Connection, group: Group, more: tuple[Any, ...]) -> None:
         self._asked = group.digest if group.entries else None  # a status may well be written twice
@@ -255,19 +253,6 @@ class StoreLedger:
             connection.execute(_SQL["add_words"], (missing,))
             words = dict(connection.execute(_SQL["words"]).fetchall())
         return words
-
-    def _save(self, records: Sequence[Record]) -> None:
-        files = [record.save for record in records if record.save is not None]
-        if not files:
-            return
-        try:
-            folder = open_directory(self.run_dir)
-            try:
-                saved_files.save(folder, files, self._moved)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise stopped(error, self.run_dir / saved_files.SAVED / (error.filename or "")) from error
 
 
 def _more(status: RunStatus | None, minute: Minute | None, actions: Sequence[Action]) -> tuple[Any, ...]:

@@ -72,14 +72,13 @@ class Cluster:
 def cluster(
     store: str, folder: Path, work: Work, *faults: str, workers: int = 2, direct: str = ""
 ) -> Iterator[Cluster]:
-    """Start it; `work` is the manifest, without what is saved, and with one job that needs two others."""
+    """Start it; `work` is the manifest, with one job that needs two others."""
     home = Home(folder / "home")
     home.folder.mkdir(parents=True)
     with ExitStack() as stack:
         sandbox = stack.enter_context(served(folder / "sandbox", *faults, seed=work.fleet))
         work.write(home, sandbox.base_url, LIMITS)
         manifest = json.loads((home.folder / "manifest.yaml").read_text())
-        del manifest["jobs"]["files"]["save"]
         manifest["jobs"]["snapshots"]["needs"] = ["files", "orgs"]
         home.write("manifest.yaml", json.dumps(manifest))
         made = Cluster(store, direct or store, home, sandbox, stack)

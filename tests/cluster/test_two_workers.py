@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import LEASE_S, Cluster, cluster, run_arguments
-from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
+from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported, saved_files_are_whole
 from tests.e2e.support.platform import Process, has_ended
 from tests.store.postgres import new_store, search_for_secrets
 
@@ -27,6 +27,7 @@ def judged(made: Cluster, waiting: Process) -> None:
     lines = made.sandbox.journal()
     nothing_lost_or_doubled(WORK, lines, made.sandbox.folder / "state")
     nothing_misreported(WORK, made.home, made.sandbox)
+    saved_files_are_whole(WORK, made.home.folder / "run")
 
 
 @pytest.mark.timeout(150)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster, cluster
-from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
+from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported, saved_files_are_whole
 from tests.e2e.support.platform import Process, wait_for
 
 WORK = Work(files=90, organizations=12, snapshots=12, refused=4)
@@ -87,6 +87,7 @@ def test_whatever_is_killed_the_same_command_goes_on(tmp_path: Path) -> None:
             assert code in (1, 6), err
         nothing_lost_or_doubled(WORK, made.sandbox.journal(), made.sandbox.folder / "state")
         nothing_misreported(WORK, made.home, made.sandbox)
+        saved_files_are_whole(WORK, made.home.folder / "run")
         assert not any(processes(made).values())
         assert not (made.home.folder / "run.store").exists()
 

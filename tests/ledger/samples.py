@@ -107,6 +107,10 @@ class DirectoryPlace:
         self.run_dir = as_killed(self.run_dir, self._folder / str(self._lives))
         return opened(self.run_dir)
 
+    def run_directory(self) -> Path:
+        """Where the run is."""
+        return self.run_dir
+
     def close(self) -> None:
         """Nothing is left open."""
 

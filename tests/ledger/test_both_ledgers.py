@@ -197,10 +197,11 @@ def test_values_that_databases_hate_are_kept(ledger):
     assert sent.before == {"n": "a\0b", "s": "\ufffd"}
 
 
-def test_saved_files_come_with_their_outcome(ledger):
-    """`save` puts the bytes below `saved/` of the run directory, whatever the name says, before the outcome is kept."""
+def test_saved_files_come_with_their_outcome(place, ledger):
+    """`save` puts the bytes below `saved/` of the run directory, whatever the name says, before the outcome is kept; of
+    a store it is that of the exported run."""
     ledger.commit([record(0, save=("acme/api.md", b"# api")), record(1, save=("../../escape", b"x"))])
-    saved = ledger.run_dir / "saved"
+    saved = place.run_directory() / "saved"
     assert (saved / "acme" / "api.md").read_bytes() == b"# api"
     assert (saved / "%2E%2E" / "%2E%2E" / "escape").read_bytes() == b"x"
 

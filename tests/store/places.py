@@ -12,8 +12,10 @@ from bulk.clock import Clock
 from bulk.cluster.stored_limits import as_submitted
 from bulk.ledger.records import RunIdentity
 from bulk.manifest.manifest import Limits
+from bulk.report.timeline import merged
 from bulk.store import address, runs
 from bulk.store.connections import StoreConnection
+from bulk.store.export import export
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Kind, Lease, Leases, Shard
 from bulk.store.ledger import StoreLedger
@@ -115,6 +117,12 @@ class StorePlace:
     def taken_over(self) -> StoreLedger:
         """The ledger of another worker, whatever the one before does now."""
         return self.opened()
+
+    def run_directory(self) -> Path:
+        """Where the run is, exported."""
+        with connection_to(self.text) as store:
+            export(store, runs.find(store, self.name), self.folder / "exported", merged)
+        return self.folder / "exported"
 
     def close(self) -> None:
         """Close what was opened."""

@@ -99,6 +99,44 @@ def test_runs_and_status_of_a_store(place, capsys):
     ) in capsys.readouterr().out.replace("'", "")
 
 
+def test_what_is_paused_or_stopped_without_workers_is_so_at_once(shared_store, tmp_path, capsys):
+    """Nobody has to come and say so: whoever waits for such a run is told, and it goes on when it is resumed."""
+    made = StorePlace(shared_store, tmp_path)
+    told = (made.name, "--store", made.text)
+    for verb, state in (("pause", "paused"), ("stop", "stopped")):
+        assert main([verb, *told]) == 0
+        assert main(["watch", *told, "--progress", "none"]) == 3
+        assert f"{made.name} is {state}: it was {state} by `bulk {verb}`" in capsys.readouterr().err
+        assert main(["resume", *told]) == 0
+    made.opened().commit([record(0)])
+    assert main(["stop", *told]) == 0
+    assert main(["status", *told]) == 0
+    assert f"{made.name} stopping" in capsys.readouterr().out, "a worker holds a part of it"
+    made.let_lapse()
+    assert main(["status", *told]) == 0
+    assert f"{made.name} stopped" in capsys.readouterr().out
+    made.close()
+
+
+def test_a_manifest_that_was_submitted_before_says_so(shared_store, tmp_path, capsys):
+    """Its name comes on standard output as ever; beside it how the run stands, and that its limits stay."""
+    manifest = tmp_path / "m.yaml"
+    platform = "platform: {base_url: 'https://code.example.com/api/v3'}"
+    jobs = "jobs: {reads: {operation: readme.get, items: [{owner: a, repo: submitted-before}]}}"
+    manifest.write_text(f"version: 1\n{platform}\n{jobs}\n")
+    submit = ("submit", str(manifest), "--store", shared_store)
+    assert main([*submit]) == 0
+    first = capsys.readouterr()
+    assert first.err == ""
+    assert main([*submit, "--concurrency", "3"]) == 0
+    again = capsys.readouterr()
+    assert again.out == first.out
+    assert "was submitted before and is running, with the limits that it has there" in again.err
+    assert main(["stop", first.out.strip(), "--store", shared_store]) == 0
+    assert main([*submit]) == 0
+    assert f"bulk resume {first.out.strip()} --store" in capsys.readouterr().err
+
+
 def exit_shown(place, capsys):
     """What `bulk runs` says of its exit code, to programs and to people."""
     assert main(["runs", "--store", place.text, "--json"]) == 0

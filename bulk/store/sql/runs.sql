@@ -37,7 +37,11 @@ UPDATE run r SET state = 'complete', ended_at = clock_timestamp()
 WHERE r.id = %s AND NOT EXISTS (SELECT FROM shard s WHERE s.run = r.id AND NOT s.done)
 
 -- name: about
-SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits, r.state, r.why,
+SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits,
+    CASE WHEN r.state NOT IN ('pausing', 'stopping')  -- where nobody is at work, no worker will say that it is over
+            OR EXISTS (SELECT FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp()) THEN r.state
+        WHEN r.state = 'pausing' THEN 'paused' ELSE 'stopped' END,
+    r.why,
     extract(epoch FROM r.began_at)::float8, extract(epoch FROM r.ended_at)::float8,
     (SELECT count(*) FROM shard s WHERE s.run = r.id),
     (SELECT count(*) FROM shard s WHERE s.run = r.id AND s.done),

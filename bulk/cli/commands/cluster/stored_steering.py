@@ -9,6 +9,7 @@ from bulk.cli.commands.cluster import stored
 
 if TYPE_CHECKING:
     from bulk.engine.again import Again
+    from bulk.store.connections import StoreConnection
     from bulk.store.runs import StoredRun
 
 _VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
@@ -67,6 +68,16 @@ def watch(run: str, address: str, progress: str) -> int:
             output.say(f"detached from {run}, which goes on")
             return 0
         return said(found, address)
+
+
+def say_of_earlier(name: str, store: "StoreConnection") -> None:
+    """Say how a run stands that was submitted before."""
+    from bulk.store import runs
+
+    run = runs.find(store, name)
+    output.say(f"{name} was submitted before and is {run.state}, with the limits that it has there")
+    if not run.is_live:
+        output.say(f"bulk resume {name} --store {store.address}")
 
 
 def said(run: "StoredRun", address: str) -> int:

@@ -47,6 +47,8 @@ def submit(*, manifest: Path, store: str, is_yes: bool, as_json: bool, overrides
                 approve=question,
             )
         )
+        if not submitted.is_new:
+            stored_steering.say_of_earlier(submitted.name, connection)
     output.out(submitted_json(submitted).decode() if as_json else submitted.name)
     return 0
 
@@ -78,7 +80,8 @@ def run_in_store(
             submitted = await submission.submit_manifest(
                 manifest, connection, overrides=overrides, environ=os.environ, display=shown, approve=question
             )
-            shown.note(f"{submitted.name} {'submitted' if submitted.is_new else 'goes on'} in {store}")
+            how = "submitted to" if submitted.is_new else "goes on, with the limits that it has there, in"
+            shown.note(f"{submitted.name} {how} {store}")
             return submitted, await submission.followed(submitted.name, connection, shown)
 
         try:
