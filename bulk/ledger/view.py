@@ -130,6 +130,12 @@ class LedgerView:
         with open_reader(self._path) as connection:
             return dict(connection.execute(query, (job, start, stop)).fetchall())
 
+    def errors_of(self, job: int) -> list[tuple[int, str]]:
+        """Return (index, error code) of the items of the job with that number that ended with one."""
+        query = "SELECT o.idx, w.word FROM outcomes o JOIN words w ON w.number = o.code WHERE o.job = ? AND o.code != 0"
+        with open_reader(self._path) as connection:
+            return connection.execute(query, (job,)).fetchall()
+
     def open_items(self, job: int) -> list[int]:
         """Return the items of the job with that number whose write may have been sent, and that have no outcome."""
         with open_reader(self._path) as connection:

@@ -5,15 +5,18 @@ come, so that a wave that is over one stops at once; what was counted before a k
 """
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 import msgspec
 
+from bulk.bundle.links import load_links
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
@@ -22,6 +25,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import Outcome
 from bulk.quantities import Share
+from bulk.schedule.inherited_waves import inheriting, wave_numbers
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.waves import NEVER, Wave, Waves
 from bulk.storage.private_files import replacing
@@ -104,6 +108,48 @@ class ClosedGate(msgspec.Struct, frozen=True, kw_only=True):
     is_over: bool
 
 
+def cut(
+    jobs: Sequence[Job], sizes: tuple[Share, ...], progress: Sequence[JobProgress], opened: int = NEVER
+) -> frozenset[int]:
+    """Cut the jobs that write into waves of these sizes; return the numbers of those that go in the waves of what they
+    need by key, which are not cut. `opened`: the last wave that may begin (number)."""
+    inherit = inheriting(jobs) if sizes else frozenset[int]()
+    for job, standing in zip(jobs, progress, strict=True):
+        if job.number not in inherit:
+            standing.waves = Waves(sizes if not job.operation.is_read else (), opened)
+            standing.cut()
+    return inherit
+
+
+def first_wave(numbers: "array[int]", standing: JobProgress) -> int:
+    """Return the first wave of which an item has no outcome, of a job whose items are in these waves; 0: all have."""
+    return min((number for index, number in enumerate(numbers) if not standing.is_done(index)), default=0)
+
+
+def hold_back(
+    jobs: Sequence[Job], progress: Sequence[JobProgress], inherited: "Mapping[int, array[int]]"
+) -> dict[int, int]:
+    """Offer no wave of a job as long as items that go in an earlier one, with those that they need, have not ended.
+
+    Returns:
+        The wave to which each job is held back that others need by key (numbers).
+    """
+    numbers = {job.name: job.number for job in jobs}
+    held = dict[int, int]()
+    for job in reversed(jobs):
+        if job.number in inherited:
+            firsts = (first_wave(inherited[job.number], progress[job.number]), held.get(job.number, 0))
+            first = min((each for each in firsts if each), default=0)
+            for need in job.by_key if first else ():
+                needed = numbers[need.job]
+                held[needed] = min(first, held.get(needed, first))
+        elif (waves := progress[job.number].waves) is not None and job.number in held:
+            ends = waves.ends(progress[job.number].items)
+            until = ends[min(held[job.number], len(ends)) - 1]
+            progress[job.number].offered_until = min(progress[job.number].offered_until, until)
+    return held
+
+
 _CLOSED = re.compile(r"wave (\d{1,3}) of (\d{1,3}) of (\S+) (waits to be opened|stopped): ")
 
 
@@ -116,21 +162,31 @@ def closed_gate(why: str) -> ClosedGate | None:
     return ClosedGate(wave=int(wave), of=int(of), job=job, is_over=what == "stopped")
 
 
+class Judged(NamedTuple):
+    """The wave of a job that is judged now: which one (number, from 1) of how many, and its items (count)."""
+
+    number: int
+    of: int
+    items: int
+
+
 @dataclass(slots=True)
 class WaveBudgets:
     """Counts the errors of the waves under way, and says when one is over its budget.
 
     Attributes:
         waves, counts: the wave that each job is in, and its errors by code. reason: why none may go on.
+        inherited: of jobs whose items go in the waves of what they need, the wave of each item.
     """
 
     jobs: Sequence[Job]
     limits: Limits
     gates: Gates
     run_dir: Path
-    waves: dict[int, Wave] = field(default_factory=dict)
+    waves: dict[int, Judged] = field(default_factory=dict)
     counts: dict[int, Counter[str]] = field(default_factory=dict)
     reason: BulkError | None = None
+    inherited: "dict[int, array[int]] | None" = None
 
     @property
     def is_wanted(self) -> bool:
@@ -143,18 +199,60 @@ class WaveBudgets:
         self.waves.clear()
         self.counts.clear()
         self.reason = None
+        inherit = cut(self.jobs, self.limits.waves, progress, opened)
+        held = dict[int, int]()
+        if self.inherited is None:
+            # a process that was killed: what stands before a next wave is not in the progress of one job alone
+            self.inherited = self._inherited(inherit, progress)
+            held = hold_back(self.jobs, progress, self.inherited)
         for job, standing in zip(self.jobs, progress, strict=True):
-            sizes = self.limits.waves if not job.operation.is_read else ()
-            waves = standing.waves = Waves(sizes, opened)
-            standing.cut()
             if not standing.is_known:
                 continue
             # those before too: one that was over its budget is so after a resume
-            for wave in waves.until(standing.items, standing.next_left(0)):
-                self.waves[job.number] = wave
-                self.counts[job.number] = Counter(view.error_counts_of(job.number, wave.start, wave.end))
-                over = (self._over(job, code) for code in self.counts[job.number])
-                self.reason = self.reason or next((reason for reason in over if reason is not None), None)
+            if job.number in inherit:
+                self._judge(job, self._counted(job, standing, view))
+                continue
+            waves = standing.waves or Waves(())
+            self._judge(
+                job,
+                (
+                    (Judged(wave.number, wave.of, wave.end - wave.start), Counter(counts))
+                    for wave in waves.until(standing.items, standing.next_left(0))
+                    if wave.number <= held.get(job.number, wave.number)
+                    for counts in (view.error_counts_of(job.number, wave.start, wave.end),)
+                ),
+            )
+
+    def _judge(self, job: Job, waves: Iterable[tuple[Judged, Counter[str]]]) -> None:
+        for wave, counts in waves:
+            self.waves[job.number], self.counts[job.number] = wave, counts
+            over = (self._over(job, code) for code in counts)
+            self.reason = self.reason or next((reason for reason in over if reason is not None), None)
+
+    def _inherited(self, inherit: AbstractSet[int], progress: Sequence[JobProgress]) -> "dict[int, array[int]]":
+        if not inherit:
+            return {}
+        items = {job.number: standing.items for job, standing in zip(self.jobs, progress, strict=True)}
+        ends = {
+            job.number: standing.waves.ends(standing.items)
+            for job, standing in zip(self.jobs, progress, strict=True)
+            if standing.waves is not None and standing.is_known
+        }
+        return wave_numbers(load_links(self.jobs, self.run_dir), inherit, ends, items)
+
+    def _counted(self, job: Job, standing: JobProgress, view: LedgerView) -> Iterator[tuple[Judged, Counter[str]]]:
+        """Yield the waves that have begun of a job whose items go in those of what they need."""
+        numbers = (self.inherited or {}).get(job.number)
+        if not numbers:
+            return
+        sizes = Counter(numbers)
+        now = first_wave(numbers, standing) or max(sizes)
+        counts = {number: Counter[str]() for number in sizes}
+        for index, code in view.errors_of(job.number):
+            counts[numbers[index]][code] += 1
+        for number in sorted(sizes):
+            if number <= now:
+                yield Judged(number, max(sizes), sizes[number]), counts[number]
 
     def note(self, job: Job, outcome: Outcome) -> BulkError | None:
         """Count how an item ended; return why the run has to stop."""
@@ -170,7 +268,7 @@ class WaveBudgets:
         wave = self.waves.get(job.number)
         if allowed is None or wave is None or wave.number in self.gates.accepted:
             return None
-        items, count = wave.end - wave.start, self.counts[job.number][code]
+        items, count = wave.items, self.counts[job.number][code]
         most = allowed.of(items) if allowed.fraction is None else int(items * allowed.fraction)
         if count <= most:
             return None

@@ -18,6 +18,7 @@ import msgspec
 from bulk.bundle.checked import Checked
 from bulk.check.checking import check
 from bulk.engine.execution import credentials_of
+from bulk.engine.migrations.gates import cut
 from bulk.engine.rehearsal.measured import Measured
 from bulk.engine.rehearsal.model_platform import Model, ModelBudget, ModelWire
 from bulk.engine.rehearsal.shaped_operations import pending, shaped
@@ -31,7 +32,6 @@ from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.ledger.records import Entry, Record
 from bulk.manifest.manifest import Job, Manifest
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.waves import Waves
 from bulk.status import Silence
 
 TOKEN = "rehearsal-" + "0" * 20
@@ -200,7 +200,7 @@ async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Co
     untyped: Any = ledger
     while True:
         left = [standing.left for standing in progress]
-        _cut(manifest, progress)
+        cut(manifest.jobs, manifest.limits.waves, progress)  # gates that people open are open
         run = Run(checked, untyped, state, credentials, Silence(), around)
         ended = await run.execute()
         if not limits.waves or not run.has_run_dry or left == [standing.left for standing in progress]:
@@ -208,13 +208,6 @@ async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Co
         await clock.sleep(limits.gate_after_s)
     ends_s = max(ledger.last.values(), default=clock.monotonic())
     return _course(checked, ledger, wire, ends_s, ended.exit_code, ended.why)
-
-
-def _cut(manifest: Manifest, progress: Sequence[JobProgress]) -> None:
-    """Cut the jobs that write into their waves; gates that people open are open."""
-    for job, standing in zip(manifest.jobs, progress, strict=True):
-        standing.waves = Waves(manifest.limits.waves) if not job.operation.is_read else None
-        standing.cut()
 
 
 def _course(checked: Checked, ledger: _NoLedger, wire: ModelWire, ends_s: float, exit_code: int, why: str) -> Course:

@@ -1,6 +1,7 @@
 """Needs by key against a real sandbox: what is ready goes on, a failure stops its own key alone, and kills change
 nothing of that."""
 
+import itertools
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.judging import Line, answered, arrived, effects
-from tests.e2e.support.platform import Home, Served, served, wait_for
+from tests.e2e.support.platform import Home, Ran, Served, served, wait_for
 
 ORGS = tuple(f"org-{number:02d}" for number in range(24))
 RUN = ("run", "manifest.yaml", "--run-dir", "run", "--progress", "none")
@@ -149,17 +150,82 @@ def test_a_key_that_nothing_has_is_refused(tmp_path: Path, home: Home) -> None:
     assert "hooks.jsonl:1: org: none of the items of orgs has login 'org-00'" in ran.err
 
 
-def test_waves_and_a_resume_with_a_gate(tmp_path: Path, home: Home) -> None:
-    """Each job is cut by itself: what waits for items of a later wave begins when they have ended."""
+def said(ran: Ran) -> str:
+    """What a command printed, on one line."""
+    return " ".join((ran.out + ran.err).split())
+
+
+def counts(sandbox: Served) -> dict[str, int]:
+    """How many effects each organization has seen, itself included."""
+    return {org: len(lines) for org, lines in steps(sandbox).items()}
+
+
+def test_a_wave_is_whole(tmp_path: Path, home: Home) -> None:
+    """What waits by key goes in the wave of what it needs: behind each gate the organizations that were opened have all
+    of theirs, and no other one is there."""
     with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
         limits = {"waves": [2, "25%", "rest"], "gate": "manual"}
         home.manifest(sandbox.base_url, jobs(home), limits=limits)
-        for wave in (2, 3):
-            assert home.run(*RUN).exit_code == 3
+        for wave, orgs in ((2, 2), (3, 2 + len(ORGS) // 4)):
+            for _ in range(2):
+                ran = home.run(*RUN)
+                assert (ran.exit_code, f"wave {wave} of 3 of orgs waits to be opened" in said(ran)) == (3, True), ran
+                assert counts(sandbox) == dict.fromkeys(ORGS[:orgs], 5)
             assert home.run("approve", "run", "--wave", str(wave)).exit_code == 0
         ran = home.run(*RUN)
         assert ran.exit_code == 0, ran.err
         assert (len(home.results("run")), list(too_early(sandbox))) == (7 * len(ORGS), [])
+        assert counts(sandbox) == dict.fromkeys(ORGS, 5)
+
+
+def test_shares_are_of_the_items_in_a_wave(tmp_path: Path, home: Home) -> None:
+    """One of six hooks that two organizations bring is wrong: that is more than 5% of this wave, though not of all
+    hooks; it stops there, also when it is given again, and goes on where that is accepted."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        limits = {"waves": [2, "rest"], "errors": {"conflict": "5%"}}
+        wanted = jobs(home)
+        hooks = [{"org": org, "config": hook(org, n)} for n in range(3) for org in reversed(ORGS)]
+        hooks[-1]["config"] = hooks[-2 - len(ORGS)]["config"] = hook(ORGS[0], 9)  # there is one like it by then
+        hooks[-2 - len(ORGS)]["org"] = ORGS[0]
+        home.lines("hooks.jsonl", hooks)
+        home.manifest(sandbox.base_url, {name: wanted[name] for name in ("orgs", "hooks")}, limits=limits)
+        for _ in range(2):
+            ran = home.run(*RUN)
+            assert ran.exit_code == 3, ran.err
+            assert "wave 1 of 2 of hooks stopped: 1 conflict of 6 items, 0 allowed" in said(ran), ran
+            assert set(steps(sandbox)) == set(ORGS[:2])
+        ran = home.run(*RUN, "--accept-wave", "1")
+        assert (ran.exit_code, len(home.results("run"))) == (1, 4 * len(ORGS)), ran.err
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kills", [pytest.param(6), pytest.param(50, marks=pytest.mark.soak)])
+def test_kills_in_waves(tmp_path: Path, home: Home, kills: int) -> None:
+    """Killed at any moment in any wave: each start goes on in the wave it was in, nothing of a later one has left
+    before all of the wave before has ended, and every effect is there once (failures.md row 90)."""
+    dice = random.Random(kills)
+    orgs = [f"org-{number:03d}" for number in range(kills * 4)]
+    faults = ("--fault", "drop-after=3%")
+    with served(tmp_path / "sandbox", "--rate-limit", "off", "--latency", "10", *faults) as sandbox:
+        limits = {"concurrency": 8, "settle": "1s", "waves": [2, "25%", "25%", "rest"]}
+        home.manifest(sandbox.base_url, jobs(home, orgs), limits=limits)
+        killed = 0
+        while killed < kills:
+            before, more = len(sandbox.requests()), dice.randrange(1, 30)
+            with home.running(*RUN) as process:
+                wait_for(lambda: len(sandbox.requests()) >= before + more, process)  # noqa: B023 - within the loop
+            killed += 1
+        ran = home.run(*RUN, timeout_s=300)
+        assert ran.exit_code == 0, ran.err
+        assert Counter(line["outcome"] for line in home.results("run")) == {"succeeded": 7 * len(orgs)}
+        made = Counter(effects(sandbox.journal()))
+        assert (len(made), set(made.values()), list(too_early(sandbox))) == (5 * len(orgs), {1}, [])
+        ends = [0, *itertools.accumulate([2, len(orgs) // 4, len(orgs) // 4]), len(orgs)]
+        found = steps(sandbox)
+        waves = [[line for org in orgs[a:b] for _, line in found[org]] for a, b in itertools.pairwise(ends)]
+        for first, second in itertools.pairwise(waves):
+            assert max(map(answered, first)) < min(map(arrived, second))
+        assert home.run("verify", "run").exit_code == 0
 
 
 @pytest.mark.timeout(300)
