@@ -97,6 +97,15 @@ class ComparesState(DecidesState[ItemT]):
         return None
 
 
+class LooksFirst(Operation[ItemT]):
+    """Some of its writes name what they replace, so that they need no read before; who only looks does need it."""
+
+    def steps_to_look(self, item: ItemT) -> Steps:
+        """As `steps`, with reads that show what is there before the first write. What is as the item wants it is
+        unchanged, also where the write would be refused because it is."""
+        return self.steps(item)
+
+
 class CreatesNames(Operation[ItemT]):
     """Its items bring things into the world, which may not be seen at once."""
 

@@ -1,7 +1,7 @@
 """What an item would do, seen without doing it: its operation's own steps, driven to their first write.
 
-There is no second way through an operation, and no flag that it could forget: here nothing but reads is sent, whatever
-an operation asks for. What it read is asked for again when the plan is run.
+There is no flag that an operation could forget: here nothing but reads is sent, whatever it asks for. One whose writes
+may begin without a read says what shows the same (`LooksFirst`). What it read is asked for again when the plan is run.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bulk.capabilities import LooksFirst
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
@@ -63,7 +64,7 @@ def digest_of(before: Any) -> bytes:
 
 async def look(sender: RequestSender, operation: AnyOperation, item: Item, context: RequestContext) -> Outcome:
     """Return what an item would do, as the result of an outcome that succeeded: `verdict`, `before` and `why`."""
-    steps = operation.steps(item)
+    steps = operation.steps_to_look(item) if isinstance(operation, LooksFirst) else operation.steps(item)
     has_looked = False
     try:
         request = advance(steps, None, Outcome)

@@ -110,9 +110,15 @@ async def look_in(
 
 
 def _to_look_at(manifest: Manifest) -> Manifest:
-    """Return the jobs that write and whose items are known, in their order and without what they wait for."""
+    """Return the jobs that write and whose items are known, in their order and without what they wait for.
+
+    One that writes over what another leaves may do so because it needs that one.
+    """
     jobs = [job for job in manifest.jobs if not job.operation.is_read and job.derivation is None]
-    bare = [replace(job, number=number, needs=(), by_key=(), save=None) for number, job in enumerate(jobs)]
+    bare = [
+        replace(job, number=number, needs=(), by_key=(), save=None, allow_overwrites=True)
+        for number, job in enumerate(jobs)
+    ]
     limits = replace(manifest.limits, failures=None, confirm="auto", waves=(), gate="auto", errors={})
     return replace(manifest, jobs=tuple(bare), limits=limits)
 

@@ -7,6 +7,7 @@ of a digest. Whoever approves it agrees to its digest. A byte of it that was cha
 import base64
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,8 @@ from bulk.storage.private_files import replacing
 VALID_S: Final = 24 * 3600.0
 """So long a plan may be begun after it was made (seconds)."""
 
-_MARK = b'{\n "bulk_plan": '
+_MARK = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"bulk_plan"\s*:')
+_MARK_BYTES = 64
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,10 +98,10 @@ def write_plan(plan: PlanFile, path: Path) -> None:
 
 
 def is_plan(path: Path) -> bool:
-    """Return whether a file begins as a live plan does."""
+    """Return whether a file begins as a live plan does, also where an editor has laid it out otherwise."""
     try:
         with path.open("rb") as file:
-            return file.read(len(_MARK)) == _MARK
+            return _MARK.match(file.read(_MARK_BYTES)) is not None
     except OSError:
         return False
 

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from bulk.capabilities import ComparesState, Conflict, Irreversible, Undo, Undoable
+from bulk.capabilities import ComparesState, Conflict, Irreversible, LooksFirst, Undo, Undoable
 from bulk.model import SUCCESSFUL, Outcome
-from bulk.operation import ItemT
+from bulk.operation import ItemT, Steps
 from bulk_jobs import accesses
 from bulk_jobs.shared.files import file_undo
+from bulk_jobs.shared.files.file_looks import look_first
 
 
-class OneFile(ComparesState[ItemT], Undoable[ItemT]):
+class OneFile(ComparesState[ItemT], LooksFirst[ItemT], Undoable[ItemT]):
     """A write of one file. Items have owner, repo, path and branch."""
 
     access = accesses.CONTENTS_WRITE
@@ -36,6 +37,10 @@ class OneFile(ComparesState[ItemT], Undoable[ItemT]):
             return ""
         sha = outcome.result.get("sha") if isinstance(outcome.result, dict) else None
         return sha.lower() if isinstance(sha, str) else None
+
+    def steps_to_look(self, item: Any) -> Steps:
+        is_blind = item.sha is not None or getattr(item, "mode", "ensure") != "ensure"
+        return look_first(item, self.steps(item)) if is_blind else self.steps(item)
 
     def undo(self, item: Any, before: Any, result: Any) -> Undo | Irreversible:
         is_write = hasattr(item, "content")

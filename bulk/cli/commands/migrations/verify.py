@@ -1,6 +1,7 @@
 """`bulk verify`: whether a run directory is what the run has written, and the platform as it left it."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,9 @@ def verify(
     if as_json:
         output.out_json(found if live is None else _with(found, live))
     else:
-        lines = _lines(found, is_all=is_all) + ([] if live is None else _live_lines(live, is_all=is_all))
+        lines = _lines(found, run_dir, is_all=is_all) + (
+            [] if live is None else _live_lines(live, run_dir, is_all=is_all)
+        )
         output.out("\n".join(lines))
     if found.flaws:
         return ExitCode.RUN_DIRECTORY
@@ -73,7 +76,7 @@ def _with(found: "Verification", live: "Live") -> "Verified":
     return Verified(**{name: getattr(found, name) for name in found.__struct_fields__}, live=live)
 
 
-def _live_lines(live: "Live", *, is_all: bool) -> list[str]:
+def _live_lines(live: "Live", run_dir: Path, *, is_all: bool) -> list[str]:
     from bulk.report.render.formatting import count, counted
     from bulk.report.render.terminal import safe
 
@@ -86,7 +89,8 @@ def _live_lines(live: "Live", *, is_all: bool) -> list[str]:
         why = f": {safe(each.why, 200)}" if each.why else ""
         lines.append(f"  {safe(each.job, 60)} #{each.index} {safe(each.label, 120)}: {each.verdict}{why}")
     if len(live.moved) > len(shown):
-        lines.append(f"  and {count(len(live.moved) - len(shown))} more: bulk verify --live --all")
+        whole = shlex.join(["bulk", "verify", str(run_dir), "--live", "--all"])
+        lines.append(f"  and {count(len(live.moved) - len(shown))} more: {whole}")
     return lines
 
 
@@ -97,13 +101,14 @@ def _head(text: str) -> str:
     return digits
 
 
-def _lines(found: "Verification", *, is_all: bool) -> list[str]:
+def _lines(found: "Verification", run_dir: Path, *, is_all: bool) -> list[str]:
     from bulk.report.render.formatting import counted
     from bulk.report.render.terminal import safe
 
     sums = f"{counted(found.outcomes, 'outcome')}, {counted(found.links, 'commit')}, head {found.head or 'unknown'}"
     if not found.flaws:
-        report = "; report and files agree" if found.is_ended else "; the run has not ended, its files may change"
+        missing = "; there is no digests.json, which a run gets when it ends: its files were not compared"
+        report = "; report and files agree" if found.is_ended else missing
         lines = [f"intact: {sums}{report}"]
     else:
         lines = [f"not intact: {counted(len(found.flaws), 'flaw')}; {sums}"]
@@ -114,5 +119,7 @@ def _lines(found: "Verification", *, is_all: bool) -> list[str]:
         item = "" if flaw.job is None else f" {safe(flaw.job, 60)} #{flaw.index}:"
         lines.append(f"  {safe(flaw.file, 80)}:{item} {safe(flaw.message, 300)}")
     if len(found.flaws) > len(shown):
-        lines.append(f"  and {len(found.flaws) - len(shown):,} more: bulk verify --all")
+        lines.append(
+            f"  and {len(found.flaws) - len(shown):,} more: {shlex.join(['bulk', 'verify', str(run_dir), '--all'])}"
+        )
     return lines

@@ -11,7 +11,12 @@ import socket
 from collections.abc import Iterable
 
 import aiohttp
+import anyio
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+LOOKUPS = 4
+"""Names that are looked up at once (count). A lookup that has begun can't be stopped, and the server's end waits for
+it: hundreds of them, where the names of a rehearsal lead nowhere, would take long."""
 
 
 class AddressRefused(Exception):
@@ -26,10 +31,14 @@ class Addresses:
 
     Args:
         allowed: names or IP addresses besides loopback, in any case.
+
+    Attributes:
+        lookups: is held while a name is looked up, by all deliveries together.
     """
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self._allowed = frozenset(_plain(host) for host in allowed)
+        self.lookups = anyio.Semaphore(LOOKUPS)
 
     def check(self, host: str) -> None:
         """Refuse a host that is an address, and not an allowed one; names are judged when they are looked up.
@@ -59,7 +68,8 @@ class LoopbackResolver(AbstractResolver):
         Raises:
             AddressRefused: it has others only.
         """
-        found = await self._inner.resolve(host, port, family)
+        async with self._addresses.lookups:
+            found = await self._inner.resolve(host, port, family)
         if self._addresses.allows(host):
             return found
         kept = [one for one in found if is_loopback(one["host"])]
