@@ -1,16 +1,17 @@
 """Finds secrets that are known, as they are, in hex and in Base64 at any offset, in a text that is written plainly.
 
-A few are searched for one by one. Where there are more, the text is cut into blocks of equal size, and one look tells
-whether any block is a piece of any secret: that costs the same for two secrets and for ten thousand. Adding a secret
-costs some tens of microseconds, whenever that is.
+For long needles the text is cut into blocks of equal size, and one look tells whether any block is a piece of any
+secret: that costs the same for two secrets and for ten thousand, and so does a secret inside of two encodings. A few
+short needles are searched for one by one.
 """
 
-import base64
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from bulk.redaction.encodings import encoded, encoded_keys, nested, nested_keys
 from bulk.redaction.spellings import meant
 
 MASK = "***"
@@ -19,13 +20,16 @@ SHORTEST_CHARS = 4
 WORD_CHARS = 8
 """A secret shorter than this is taken out where it stands as a word of its own, and not as a part of another one."""
 
+LONG_CHARS = 31
+"""Needles from this length on are always searched for by their pieces."""
 FEW = 24
-"""So many needles are searched for one by one (count)."""
-MOST_STRIDE = 4
+"""So many shorter ones are searched for one by one (count)."""
+MOST_STRIDE = 3
 """Of the blocks of a text every so many is looked at, where the secrets are long enough (count)."""
 
 _WORD = rb"[0-9A-Za-z_]"
 _ENDS = re.compile(rb"[0-9A-Za-z+/=_-]{0,4}")
+_ALL = re.compile(rb"[0-9A-Za-z+/=_-]*")
 
 
 class Blocks:
@@ -39,25 +43,28 @@ class Blocks:
         self._size = size
         self._code: Literal["I", "Q"] = code
         self._stride = MOST_STRIDE
-        self._needles: dict[int, list[bytes]] = {}
+        self._needles: dict[int, bytes | list[bytes]] = {}
+        self._all: set[int] = set()  # its keys: a set is looked through in three quarters of the time
 
     def add(self, needle: bytes) -> None:
         """Find it from now on."""
         self._stride = max(1, min(self._stride, (len(needle) - self._size + 1) // self._size))
         for piece in self._pieces(needle):
-            known = self._needles.setdefault(piece, [])
-            if needle not in known:
-                known.append(needle)
+            known = self._needles.setdefault(piece, needle)
+            if known is not needle and needle not in _listed(known):
+                self._needles[piece] = [*_listed(known), needle]
+            self._all.add(piece)
 
     def remove(self, needle: bytes) -> None:
         """Find it no more from now on."""
         for piece in self._pieces(needle):
             # whoever searches may hold the former list
-            rest = [other for other in self._needles.get(piece, ()) if other != needle]
+            rest = [other for other in _listed(self._needles.get(piece, [])) if other != needle]
             if rest:
                 self._needles[piece] = rest
             else:
                 self._needles.pop(piece, None)
+                self._all.discard(piece)
 
     def _pieces(self, needle: bytes) -> Iterator[int]:
         size = self._size
@@ -65,13 +72,17 @@ class Blocks:
             yield int.from_bytes(needle[at : at + size], sys.byteorder)
 
     def may_be_in(self, text: bytes | bytearray) -> Iterable[bytes]:
-        """Yield the needles of which a piece is in `text`: all that are in it, and few others."""
-        if not self._needles:
+        """Needles of which a piece is in `text`: all that are in it, and few others."""
+        blocks = memoryview(text)[: len(text) // self._size * self._size].cast(self._code)[:: self._stride].tolist()
+        if self._all.isdisjoint(blocks):
             return ()
-        blocks = memoryview(text)[: len(text) // self._size * self._size].cast(self._code)[:: self._stride]
-        if self._needles.keys().isdisjoint(blocks):
-            return ()
-        return {needle for piece in self._needles.keys() & set(blocks) for needle in self._needles.get(piece, ())}
+        pieces = self._all.intersection(blocks)
+        return {needle for piece in pieces for needle in _listed(self._needles.get(piece, []))}
+
+
+def _listed(needles: bytes | list[bytes]) -> list[bytes]:
+    """Nearly every piece is of one needle alone, for which no list is kept."""
+    return [needles] if isinstance(needles, bytes) else needles
 
 
 class Known:
@@ -79,6 +90,8 @@ class Known:
 
     Args:
         without: letters that are left out of every needle, as they are of the texts that are searched.
+
+    The words around a private key in Base64 are found as well, but are no secret: where they stand, `shapes.py` looks.
 
     Attributes:
         is_complete: without those letters, each needle is still long enough to be searched for.
@@ -92,44 +105,61 @@ class Known:
         self._searched = 0
         self._words: list[bytes] = []
         self._encoded: set[bytes] = set()
+        self._nested = Counter(map(self._needle, nested_keys()))
+        self._beginnings = frozenset(self._nested)
+        self._signs = frozenset(map(self._needle, encoded_keys()))
+        for needle in (*self._nested, *self._signs):
+            self._search(needle)
 
-    def add(self, text: str) -> None:
-        """Find `text` from now on, which is no shorter than `SHORTEST_CHARS`."""
+    def add(self, text: str, *, is_deep: bool = False) -> None:
+        """From now on `text` is found, which is no shorter than `SHORTEST_CHARS`; `is_deep`: inside of two encodings,
+        too, which takes five times the memory."""
         plain, others = _forms(text)
         for form in plain:
             if len(form) >= WORD_CHARS:
-                self._search(form)
+                self._search(self._needle(form))
             elif len(form) >= SHORTEST_CHARS:
                 self._words.append(form)
-        for form in others:
-            self._encoded.add(form)
-            self._search(form)
+        for needle in map(self._needle, others):
+            self._encoded.add(needle)
+            self._search(needle)
+        for needle in map(self._needle, nested(text)) if is_deep else ():
+            self._nested[needle] += 1  # a piece of one secret may be one of another
+            if self._nested[needle] == 1:
+                self._search(needle)
 
-    def remove(self, text: str) -> None:
-        """Find `text`, which was added once, no more from now on."""
+    def remove(self, text: str, *, is_deep: bool = False) -> None:
+        """From now on `text`, which was added once and so, is not found any more."""
         plain, others = _forms(text)
         self._words = [word for word in self._words if word not in plain]
-        self._encoded.difference_update(others)
-        needles = {form.translate(None, self._without) if self._without else form for form in (*plain, *others)}
-        needles = {needle for needle in needles if len(needle) >= WORD_CHARS}
+        self._encoded.difference_update(map(self._needle, others))
+        needles = set(map(self._needle, (*plain, *others)))
+        for needle in map(self._needle, nested(text)) if is_deep else ():
+            self._nested[needle] -= 1
+            if not self._nested[needle]:
+                del self._nested[needle]
+                needles.add(needle)
         for needle in needles:
-            self._blocks_of(needle).remove(needle)
+            if len(needle) >= WORD_CHARS:
+                self._blocks_of(needle).remove(needle)
         self._one_by_one = [needle for needle in self._one_by_one if needle not in needles]
 
+    def _needle(self, form: bytes) -> bytes:
+        return form.translate(None, self._without) if self._without else form
+
     def _search(self, needle: bytes) -> None:
-        if self._without:
-            needle = needle.translate(None, self._without)
-            if len(needle) < WORD_CHARS:
-                self.is_complete = False
-                return
+        if len(needle) < WORD_CHARS:
+            self.is_complete = False
+            return
         # all are in the blocks, so that they are complete when there are more than a few
         self._blocks_of(needle).add(needle)
-        self._searched += 1
-        if self._searched <= FEW:
-            self._one_by_one.append(needle)
+        if len(needle) < LONG_CHARS:
+            self._searched += 1
+            if self._searched <= FEW:
+                self._one_by_one.append(needle)
 
     def _blocks_of(self, needle: bytes) -> Blocks:
-        return self._long if len(needle) >= 15 else self._middle
+        return self._long if len(needle) >= LONG_CHARS else self._middle
 
     def is_in(self, text: bytes | bytearray) -> bool:
         """Return whether any secret stands in `text`, which is read as it is."""
@@ -144,23 +174,29 @@ class Known:
 
     def encoded_is_in(self, text: bytes | bytearray) -> bool:
         """Return whether one stands there in hex or Base64."""
-        return any(needle in text for needle in self._candidates(text) if needle in self._encoded)
+        return any(needle in text for needle in self._candidates(text) if self._is_encoded(needle))
+
+    def _is_encoded(self, needle: bytes) -> bool:
+        return needle in self._encoded or needle in self._nested or needle in self._signs
 
     def spans(self, text: bytes, with_words: bool) -> Iterator[tuple[int, int]]:
         """Yield where secrets stand in `text`; of Base64 with the letters around it, which hold some bits of the
-        secret.
+        secret; inside of two encodings with all of what was encoded.
 
         Args:
             with_words: short ones too.
         """
         for needle in self._candidates(text):
-            for at in places(text, needle):
+            for at in places(text, needle) if needle not in self._signs else ():
                 end = at + len(needle)
-                if needle in self._encoded:
-                    before = text[max(0, at - 4) : at][::-1]
-                    inside = _ENDS.match(before)
-                    after = _ENDS.match(text, end)
-                    yield at - (inside.end() if inside else 0), after.end() if after else end
+                if self._is_encoded(needle):
+                    is_deep = needle in self._nested
+                    behind = (_ALL if is_deep else _ENDS).match(text, end)
+                    if is_deep and needle not in self._beginnings:
+                        before = _ALL.match(text[:at][::-1])
+                    else:
+                        before = _ENDS.match(text[max(0, at - 4) : at][::-1])
+                    yield at - (before.end() if before else 0), behind.end() if behind else end
                 else:
                     yield at, end
         for word in self._words if with_words else ():
@@ -169,7 +205,7 @@ class Known:
 
     def _candidates(self, text: bytes | bytearray) -> Iterable[bytes]:
         if self._searched <= FEW:
-            return self._one_by_one
+            return [*self._one_by_one, *self._long.may_be_in(text)]
         return {*self._long.may_be_in(text), *self._middle.may_be_in(text)}
 
 
@@ -177,7 +213,7 @@ def _forms(text: str) -> tuple[list[bytes], list[bytes]]:
     """Return a secret as it may be written plainly, and in hex and Base64 where that is long enough."""
     raw = text.encode("utf-8", "surrogatepass")
     plain = sorted({raw, meant(raw), raw.replace(b" ", b"+")})
-    return plain, [form for form in encoded(raw) if len(form) >= WORD_CHARS]
+    return plain, [form for form in dict.fromkeys(encoded(raw)) if len(form) >= WORD_CHARS]
 
 
 def places(text: bytes, needle: bytes) -> Iterator[int]:
@@ -186,20 +222,6 @@ def places(text: bytes, needle: bytes) -> Iterator[int]:
     while at >= 0:
         yield at
         at = text.find(needle, at + 1)
-
-
-def encoded(raw: bytes) -> Iterator[bytes]:
-    """Yield `raw` in hex and within Base64: the letters that hold only its bits, when 0, 1 or 2 bytes stand
-    before it.
-    """
-    yield raw.hex().encode()
-    yield raw.hex().upper().encode()
-    for offset in range(3):
-        whole = base64.b64encode(b"\0" * offset + raw)
-        core = whole[-(-offset * 8 // 6) : (offset + len(raw)) * 8 // 6]
-        yield core
-        if b"+" in core or b"/" in core:
-            yield core.replace(b"+", b"-").replace(b"/", b"_")
 
 
 def _word(word: bytes) -> re.Pattern[bytes]:

@@ -34,25 +34,30 @@ class Registry:
     """Secrets, and the search for them. One of them serves the whole process; any thread may use it."""
 
     def __init__(self) -> None:
-        self._texts: set[str] = set()
+        self._texts: dict[str, bool] = {}
         self._known, self._known_between_breaks = Known(), Known(without=_ESCAPED_BREAK)
         self._has_escapes = False
 
-    def add(self, text: str) -> None:
-        """Take `text` for a secret from now on, unless it is shorter than `SHORTEST_CHARS`."""
+    def add(self, text: str, *, is_deep: bool = False) -> None:
+        """From now on `text` is a secret, unless it is shorter than `SHORTEST_CHARS`.
+
+        Args:
+            is_deep: it is looked for inside of two encodings as well, as JSON that holds Base64 of Base64: for tokens,
+                because this takes memory for each.
+        """
         if len(text) >= SHORTEST_CHARS and text not in self._texts:
-            self._texts.add(text)
+            self._texts[text] = is_deep
             self._has_escapes = self._has_escapes or len(text) < WORD_CHARS or any(char in _ESCAPED for char in text)
-            self._known.add(text)
-            self._known_between_breaks.add(text)
+            self._known.add(text, is_deep=is_deep)
+            self._known_between_breaks.add(text, is_deep=is_deep)
             self._has_escapes = self._has_escapes or not self._known_between_breaks.is_complete
 
     def forget(self, text: str) -> None:
-        """Take `text` for a secret no more: a token that has ended long ago. What looks like one is still taken out."""
-        if text in self._texts:
-            self._texts.discard(text)
-            self._known.remove(text)
-            self._known_between_breaks.remove(text)
+        """`text` is no secret any more: a token that has ended long ago. What looks like one is still taken out."""
+        is_deep = self._texts.pop(text, None)
+        if is_deep is not None:
+            self._known.remove(text, is_deep=is_deep)
+            self._known_between_breaks.remove(text, is_deep=is_deep)
 
     def holds(self, text: str) -> bool:
         """Return whether exactly `text` is one."""
@@ -212,12 +217,21 @@ class Registry:
         """
         if self._has_escapes:  # such a secret may hold the quote at which a content is thought to end
             return self.is_in(lines, is_json=True)
-        before, *behind = lines.split(_CONTENT)
-        parts = [text.partition(b'"') for text in behind]
-        texts = b'"'.join([before, *[rest for _, _, rest in parts]])
-        contents = [content for content, _, _ in parts]
+        texts: list[bytes] = []
+        contents: list[bytes] = []
+        at, start = 0, lines.find(_CONTENT)
+        while start >= 0:  # what is in a content is passed over at once, and not searched for where one begins
+            start += len(_CONTENT)
+            end = lines.find(b'"', start)
+            end = len(lines) if end < 0 else end
+            texts.append(lines[at:start])
+            contents.append(lines[start:end])
+            at, start = end, lines.find(_CONTENT, end)
+        texts.append(lines[at:])
         is_file = not any(content.startswith(_KEYS) for content in contents)
-        return self.is_in(texts, is_json=True) or self.is_in(b'"'.join(contents), is_json=True, is_content=is_file)
+        return self.is_in(b"".join(texts), is_json=True) or self.is_in(
+            b'"'.join(contents), is_json=True, is_content=is_file
+        )
 
     def _changed(self, lines: memoryview, first: int, lengths: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Yield lines that hold a secret, without it, by their number from `first` on."""

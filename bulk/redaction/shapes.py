@@ -48,6 +48,9 @@ _ENCODED = (
 """What an RSA key has in Base64 and in hex: of its PEM the words before the key, at each of three offsets; of its DER
 (PKCS #1 and #8) the bytes before the modulus."""
 
+_RARE = 64
+"""A byte that is found so often is not rare (count)."""
+
 _NAMES = (
     rb"(?:[0-9A-Za-z]+[_-])*token|sig|signature|x-amz-(?:signature|credential)|x-goog-(?:signature|credential)"
     rb"|(?:client_)?secret|password|passwd|api_?key"
@@ -105,19 +108,32 @@ _BASIC = re.compile(rb"\bBasic[\s+]+([0-9A-Za-z+/]{6,}={0,2})")
 def is_in(text: bytes | bytearray) -> bool:
     """Return whether `text` may hold one: quick, and sometimes wrong where it says yes."""
     for byte, words, pattern in _QUICK:
-        if byte in text and words in text and (pattern is None or pattern.search(text)):
+        if byte in text and words in text and (pattern is None or _stands_in(pattern, byte, text)):
             return True
     return False
+
+
+def _stands_in(pattern: re.Pattern[bytes], byte: bytes, text: bytes | bytearray) -> bool:
+    """Return whether `pattern`, which begins with `byte`, is found. Where that byte is rare, as at the ends of Base64,
+    it alone is searched for, which takes a fifth of the time."""
+    at = -1
+    for _ in range(_RARE if byte == b"=" else 0):
+        at = text.find(byte, at + 1)
+        if at < 0:
+            return False
+        if pattern.match(text, at):
+            return True
+    return pattern.search(text, at + 1) is not None
 
 
 def is_encoded_in(text: bytes | bytearray, *, is_content: bool = False) -> bool:
     """Return whether `text`, which has no breaks of lines any more, may hold a private key in Base64 or hex.
 
     Args:
-        is_content: it is a file in Base64 that does not begin as a key does: only a PEM is looked for, which takes
-            less time.
+        is_content: it is a file in Base64 that does not begin as a key does: only a PEM is looked for, which `known.py`
+            has done by the words around it.
     """
-    return any(words in text for words in (_ENCODED_PEM if is_content else _ENCODED))
+    return not is_content and any(words in text for words in _ENCODED)
 
 
 def has_key_in(text: bytes, whole: bytes) -> bool:

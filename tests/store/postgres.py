@@ -5,6 +5,8 @@ of ours is about a machine that loses power. In the end every row of every store
 """
 
 import os
+import re
+import subprocess
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -51,6 +53,17 @@ def everything_in(text: str) -> bytes:
             for row in connection.execute(f"SELECT * FROM bulk.{table}".encode()):
                 parts += [unpacked(value) for value in row]
     return b"\n".join(parts)
+
+
+def dumped(text: str) -> bytes:
+    """What `pg_dump` writes of a whole store, by the program that comes with the server; behind it all that is in it as
+    hexadecimal numbers, unpacked."""
+    from bulk.store.server.programs import binaries
+
+    command = [str(binaries() / "pg_dump"), "--no-password", "--inserts", text]
+    whole = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    packed = re.findall(rb"\\x([0-9a-f]+)'", whole)
+    return b"\n".join([whole, *(unpacked(bytes.fromhex(each.decode())) for each in packed)])
 
 
 def unpacked(value: object) -> bytes:

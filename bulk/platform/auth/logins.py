@@ -50,7 +50,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for token in (self.access_token, self.refresh_token):
             if token is not None:
-                remember(token)
+                remember(token, is_deep=True)
 
     def __repr__(self) -> str:
         return f"Login({MASK})"

@@ -26,7 +26,7 @@ class Secret:
     def __init__(self, text: str, *, parts: Sequence[str] = ()) -> None:
         self.__text, self.__parts = text, tuple(parts)
         for each in (text, *self.__parts):
-            remember(each)
+            remember(each, is_deep=True)
 
     def reveal(self) -> str:
         """Return the text itself, for the one place that sends it."""

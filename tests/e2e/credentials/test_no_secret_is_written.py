@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.canaries import JWT_HEAD, forms, keys_in, spellings_of, watched
 from tests.cluster.cluster import run_arguments
 from tests.e2e.support.platform import Home, served
-from tests.store.postgres import everything_in
+from tests.store.postgres import dumped, everything_in
 
 MEMBER = "pool-member+4d1f/77a0e9c3b52"
 """The token of a member of a pool."""
+ENCODED = base64.b64encode(MEMBER.encode()).decode()
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +31,22 @@ def key() -> rsa.RSAPrivateKey:
 
 def echoes(key: rsa.RSAPrivateKey, media: str = "raw") -> dict[str, str]:
     """What READMEs hold: the App's own key and the member's token, in every spelling. As JSON, the platform puts them
-    into Base64: asked for so are those that are written plainly, or whose lines end otherwise."""
+    into Base64: asked for so are those that are written plainly or in Base64, or whose lines end otherwise."""
     raw = MEMBER.encode()
     told = [text.decode() for text in spellings_of(key).values()]
     told += [
         MEMBER,
         raw.hex(),
-        base64.b64encode(raw).decode(),
         quote(MEMBER),
         "".join(f"\\u{ord(c):04x}" for c in MEMBER),
+        ENCODED,
+        base64.b64encode(json.dumps({"token": MEMBER}).encode()).decode(),
+        base64.b64encode(ENCODED.encode()).decode(),
+        base64.b64encode(quote(MEMBER, safe="").encode()).decode(),
     ]
     readmes = {f"echo-{number}": f"before {text} behind" for number, text in enumerate(told)}
-    return {name: text for name, text in readmes.items() if media == "raw" or "PRIVATE KEY" in text or MEMBER in text}
+    plain = ("PRIVATE KEY", MEMBER, ENCODED)
+    return {name: text for name, text in readmes.items() if media == "raw" or any(each in text for each in plain)}
 
 
 def seed(key: rsa.RSAPrivateKey, folder: Path) -> dict[str, Any]:
@@ -85,7 +90,14 @@ def jobs_of(home: Home, key: rsa.RSAPrivateKey) -> tuple[dict[str, Any], dict[st
 
 def found_in(data: bytes, key: rsa.RSAPrivateKey) -> list[str]:
     """What is in it of the key, the member's token, a JSON web token, or a token of an installation."""
-    marks = [*forms(MEMBER), JWT_HEAD.encode(), b"ghs_", b"PRIVATE KEY"]
+    marks = [
+        *forms(MEMBER),
+        *forms(ENCODED),
+        *forms(quote(MEMBER, safe="")),
+        JWT_HEAD.encode(),
+        b"ghs_",
+        b"PRIVATE KEY",
+    ]
     return [*(repr(mark) for mark in marks if mark in data), *keys_in(data, [key])]
 
 
@@ -110,8 +122,8 @@ def test_neither_a_run_directory_nor_a_log_has_them(tmp_path: Path, key: rsa.RSA
 
 @pytest.mark.timeout(90)
 def test_no_store_has_them(store_text: str, tmp_path: Path, key: rsa.RSAPrivateKey) -> None:
-    """Every value of every table of the store, and what is exported of it, after a run of two workers as App and as
-    pool (failures.md rows 62, 63)."""
+    """Every value of every table of the store, a dump of it, and what is exported of it, after a run of two workers as
+    App and as pool (failures.md rows 62, 63)."""
     home = Home(tmp_path / "home")
     with served(tmp_path / "platform", "--vendor", "github", seed=seed(key, tmp_path / "platform")) as platform:
         credentials, jobs = jobs_of(home, key)
@@ -127,5 +139,8 @@ def test_no_store_has_them(store_text: str, tmp_path: Path, key: rsa.RSAPrivateK
     stored = everything_in(store_text)
     assert b"echo-0" in stored, "the dump has the items"
     assert found_in(stored, key) == []
+    dump = dumped(store_text)
+    assert b"echo-0" in dump
+    assert found_in(dump, key) == []
     exported = [path for path in (home.folder / "run").rglob("*") if path.is_file()]
     assert {str(path): found for path in exported if (found := found_in(path.read_bytes(), key))} == {}
