@@ -43,6 +43,9 @@ MIGRATIONS: Mapping[int, str] = MappingProxyType(
 )
 """Version -> the SQL that makes the next version of it. Run in one transaction each, before anything is read."""
 
+MOST_NUMBER = 2**62
+"""No job has a higher number, and no item a higher index."""
+
 BUSY_MS = 10_000
 """How long a lock of another connection (a reader, a backup) is waited for (milliseconds)."""
 
@@ -282,3 +285,17 @@ def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> Bu
         way_out = "free some space" if code == sqlite3.SQLITE_FULL else "correct that"
         return RunStopped(f"{path}: {error}; {way_out}, then give the same command again: nothing recorded is lost")
     return RunDirectoryError(f"{path} can't be used: {error}; correct that, or name another --run-dir")
+
+
+def behind(
+    connection: sqlite3.Connection, after: tuple[int, int], until: tuple[int, int] | None, job: str
+) -> tuple[list[str], list[int]]:
+    """Return the condition that an item stands behind `after`, not behind `until`, and in that job (empty: any).
+
+    Of one job its number is no condition of its own: SQLite would then go through all items of the job each time.
+    """
+    last = until or (MOST_NUMBER, MOST_NUMBER)
+    if job:
+        (number,) = connection.execute("SELECT number FROM jobs WHERE name = ?", (job,)).fetchone() or (-1,)
+        after, last = max(after, (number, -1)), min(last, (number, MOST_NUMBER))
+    return ["(job, idx) > (?, ?)", "(job, idx) <= (?, ?)"], [*after, *last]

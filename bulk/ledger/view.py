@@ -18,7 +18,7 @@ import orjson
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger.chunks import refuse_edited
-from bulk.ledger.database import LEDGER, has_table, open_reader, refuse_foreign
+from bulk.ledger.database import LEDGER, behind, has_table, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, is_held, read_holder
 from bulk.ledger.records import Action, Epoch, Minute, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at, rewritten_path
@@ -300,26 +300,38 @@ class LedgerView:
                     return Appended(found, start, data[:whole], end)
                 size *= 2
 
-    def page(self, after: tuple[int, int], most: int, *, job: str = "", outcome: str = "", code: str = "") -> list[Cut]:
+    def page(
+        self,
+        after: tuple[int, int],
+        most: int,
+        *,
+        job: str = "",
+        outcome: str = "",
+        code: str = "",
+        until: tuple[int, int] | None = None,
+    ) -> list[Cut]:
         """Return up to `most` items that have ended, in the order of jobs and items.
 
         Args:
-            after: job number and index of the item that they come after.
+            after: job number and index of the item that they come after. until: of the last one that is looked at.
             job, outcome, code: only items of that job, that ended so, with that code of an error; empty: any.
         """
         with open_reader(self._path) as connection:
             words = read_words(connection)
-            wheres, values = ["(job, idx) > (?, ?)"], [*after]
-            if job:
-                number = connection.execute("SELECT number FROM jobs WHERE name = ?", (job,)).fetchone()
-                wheres.append("job = ?")
-                values.append(-1 if number is None else number[0])
+            wheres, values = behind(connection, after, until, job)
             for column, word in (("outcome", outcome), ("code", code)):
                 if word:
                     wheres.append(f"{column} = ?")
                     values.append(words.get(word, -1))
             query = f"{_PLACES} WHERE {' AND '.join(wheres)} ORDER BY job, idx LIMIT ?"
             return self._cut(connection, connection.execute(query, (*values, most)).fetchall())
+
+    def place_behind(self, after: tuple[int, int], items: int) -> tuple[int, int] | None:
+        """Return job number and index of the item that has ended and is so many behind; None where so many are not
+        there."""
+        query = "SELECT job, idx FROM outcomes WHERE (job, idx) > (?, ?) ORDER BY job, idx LIMIT 1 OFFSET ?"
+        with open_reader(self._path) as connection:
+            return connection.execute(query, (*after, items - 1)).fetchone()  # type: ignore[no-any-return]
 
     def current(self, places: Iterable[tuple[int, int, int]]) -> list[Cut]:
         """Return items by their job number, index and the place of their line; one that has another line now is left
@@ -344,13 +356,9 @@ class LedgerView:
         self, after: tuple[int, int], kinds: AbstractSet[OutcomeKind] | None, job: str | None
     ) -> tuple[int, list[tuple[int, int, int, int]]]:
         """Return the generation of results.jsonl, and job, index, position and length of the next lines."""
-        wheres, values = ["(job, idx) > (?, ?)"], [*after]
         with open_reader(self._path) as connection:
             (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
-            if job is not None:
-                number = connection.execute("SELECT number FROM jobs WHERE name = ?", (job,)).fetchone()
-                wheres.append("job = ?")
-                values.append(-1 if number is None else number[0])
+            wheres, values = behind(connection, after, None, job or "")
             if kinds is not None:
                 words = read_words(connection)
                 numbers = [words[kind] for kind in kinds if kind in words]

@@ -20,7 +20,7 @@ from bulk.clock import Clock
 from bulk.ledger.view import CUT_BYTES, Cut, LedgerView
 from bulk.report.tally import label_of_redacted
 from bulk.report.tally_rows import LineError
-from bulk.serve.run_data import RunData
+from bulk.serve.run_data import Place, RunData
 from bulk.serve.search_index import SearchIndex, Wanted, place_of, searched_text
 from bulk.storage.private_files import open_private
 
@@ -31,6 +31,8 @@ MOST_ITEM_BYTES = 1024 * 1024
 GROW_S, FIND_S = 0.1, 0.1
 """How long one answer takes in what is new, and searches (seconds); the page asks again for the rest."""
 MOST_LOOKS = 20
+LOOKED_AT, MOST_LOOKED_AT = 2_000, 128_000
+"""Items of which a filter looks at the outcomes in one go, at first and at most (count)."""
 SCANNED = 2_000
 """Items that are looked at in one go where there is no index (count)."""
 _RESULT = b',"result":'
@@ -129,12 +131,29 @@ class Items:
                 return self._searched(view, wanted, int(after or 0), names)
             return self._scanned(view, wanted, _key(after), names)
         count = _count(view, wanted, names)
+        at = _key(after)
+        if wanted.job in names:
+            at = max(at, (names.index(wanted.job), -1))
+        found, more = self._filtered(view, wanted, at) if count else ([], None)
+        rows = [_row(each, names) for each in found]
+        return ItemsPage(rows=rows, next=f"{more[0]}:{more[1]}" if more else "", indexed=None, count=count)
+
+    def _filtered(self, view: RunData, wanted: Filter, after: Place) -> tuple[list[Cut], Place | None]:
+        """Return a page and what the next one comes after. No index knows outcomes: where few items fit, an answer
+        looks at as many as there is time for, and the next one goes on behind them."""
         found: list[Cut] = []
-        if count:
-            found = view.page(_key(after), PAGE + 1, job=wanted.job, outcome=wanted.outcome, code=wanted.code)
-        rows = [_row(each, names) for each in found[:PAGE]]
-        more = f"{found[PAGE - 1].job}:{found[PAGE - 1].place}" if len(found) > PAGE else ""
-        return ItemsPage(rows=rows, next=more, indexed=None, count=count)
+        is_every = not (wanted.outcome or wanted.code)
+        stops_at, looked_at = self._clock.monotonic() + FIND_S, LOOKED_AT
+        while True:
+            until = None if is_every else view.place_behind(after, looked_at)
+            most = PAGE + 1 - len(found)
+            found += view.page(after, most, job=wanted.job, outcome=wanted.outcome, code=wanted.code, until=until)
+            if len(found) > PAGE:
+                return found[:PAGE], (found[PAGE - 1].job, found[PAGE - 1].place)
+            is_over = until is None or (wanted.job and until[0] > after[0])
+            if is_over or self._clock.monotonic() > stops_at:
+                return found, None if is_over else until
+            after, looked_at = until or after, min(MOST_LOOKED_AT, 2 * looked_at)
 
     def _searched(self, view: LedgerView, wanted: Filter, after: int, names: list[str]) -> ItemsPage:
         index, lock = self._index(view)

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from bulk.ledger.records import Action, Minute, RunIdentity
 from bulk.ledger.view import Cut
+
+Place: TypeAlias = tuple[int, int]
+"""Number of a job, and index of an item."""
 
 
 class RunData(Protocol):
@@ -36,8 +39,20 @@ class RunData(Protocol):
     def tallies(self) -> Mapping[int, Any] | None:
         """Return what was kept of each job for the report; None where nothing was."""
 
-    def page(self, after: tuple[int, int], most: int, *, job: str = "", outcome: str = "", code: str = "") -> list[Cut]:
-        """Return items behind a job number and an index, at most so many, in that order."""
+    def page(
+        self,
+        after: Place,
+        most: int,
+        *,
+        job: str = "",
+        outcome: str = "",
+        code: str = "",
+        until: Place | None = None,
+    ) -> list[Cut]:
+        """Return items behind a job number and an index, at most so many, in that order; `until`: none behind that."""
+
+    def place_behind(self, after: Place, items: int) -> Place | None:
+        """Return job number and index of the item that is so many behind; None where there are not so many."""
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
         """Return whole lines."""

@@ -13,6 +13,7 @@ import anyio.from_thread
 import pytest
 
 from bulk.clock import Clock
+from bulk.ledger.database import open_reader
 from bulk.serve.server import Served, Settings, serving
 from tests.browser.runs import write_hostile, write_small
 
@@ -102,3 +103,19 @@ def asker(fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask
     """Who asks a server of that folder."""
     with asking(fleet, cache=tmp_path_factory.mktemp("cache")) as asker:
         yield asker
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """An entry for every ten steps of SQLite within the block."""
+    steps = list[int]()
+
+    @contextmanager
+    def counting(path: Path) -> Iterator[Any]:
+        with open_reader(path) as connection:
+            connection.set_progress_handler(lambda: steps.append(1), 10)
+            yield connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bulk.ledger.view.open_reader", counting)
+        yield steps

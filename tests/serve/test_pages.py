@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import bulk.serve.items
 from bulk.clock import Clock
 from bulk.finished import Finished
 from bulk.ledger.view import LedgerView
@@ -15,7 +16,7 @@ from bulk.serve.items import PAGE, Filter, Items
 from bulk.serve.search_index import SearchIndex, Wanted
 from tests.browser.runs import FAILED, HOSTILE
 from tests.report.ledgers import START, Run, finished, status
-from tests.serve.conftest import Asker, asking
+from tests.serve.conftest import Asker, asking, counted
 
 WORDS = ("Acme", "Straße", "API", "web", "Ünïcode", "x", "über", "r1", "not_found", "#7")
 OUTCOMES = ("succeeded", "failed", "unknown", "skipped", "unchanged")
@@ -115,6 +116,39 @@ def test_filter_and_search_find_exactly_what_is_there(items: Items, tmp_path: Pa
                 if not text:
                     assert found == expected, "pages come in the order of jobs and items"
     assert checked > 3_000
+
+
+def test_a_rare_filter_is_answered_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few items fit, an answer looks at a bounded number of them and says where the next one goes on; all that
+    fit are found, once and in order, and where many fit a page is full at once."""
+    monkeypatch.setattr(bulk.serve.items, "LOOKED_AT", 50)
+    monkeypatch.setattr(bulk.serve.items, "FIND_S", 0.0)
+    run, rare = Run(tmp_path / "run", readmes=900, codeowners=300), {700, 701, 899}
+    with run.open() as ledger:
+        for job in ("readmes", "codeowners"):
+            made = [finished(at, "failed" if at in rare else "succeeded", job) for at in range(run.jobs[job])]
+            ledger.commit([run.record(each) for each in made])
+    pages, view = Items(tmp_path / "cache", Clock()), run.view
+    try:
+        for wanted, numbers, least in (
+            (Filter(outcome="failed"), sorted(rare), 20),
+            (Filter(outcome="failed", job="readmes", code="not_found"), sorted(rare), 18),
+            (Filter(outcome="succeeded", job="codeowners"), list(range(300)), 3),
+        ):
+            found, after, answers = list[int](), "", 0
+            while True:
+                with counted() as steps:
+                    page = pages.page(view, wanted, after)
+                answers += 1
+                found += [row.index for row in page.rows]
+                assert len(steps) < 400, "an answer goes through the whole run"
+                after = page.next
+                if not after:
+                    break
+            assert (found, page.count) == (numbers, len(numbers))
+            assert answers >= least
+    finally:
+        pages.close()
 
 
 def test_the_index_is_found_again_and_made_anew_where_the_results_were(tmp_path: Path) -> None:

@@ -53,14 +53,15 @@ function pill(state, code = null) {
   return h("span", {class: `pill ${tones[state] ?? "doubt"}`}, state);
 }
 
+const KINDS = ["succeeded", "unchanged", "failed", "skipped", "unknown"];
+
 // things: what is counted, where it is no items.
 function bar(outcomes, items, things = "") {
-  const kinds = ["succeeded", "unchanged", "failed", "skipped", "unknown"];
-  const done = kinds.reduce((sum, kind) => sum + (outcomes[kind] ?? 0), 0), whole = Math.max(1, items ?? done);
-  const says = things ? `${count(outcomes.succeeded)} of ${count(items)} ${things}` : kinds.filter(kind => outcomes[kind]).map(kind => `${count(outcomes[kind])} ${kind}`).join(", ") || "none has ended";
+  const done = KINDS.reduce((sum, kind) => sum + (outcomes[kind] ?? 0), 0), whole = Math.max(1, items ?? done);
+  const says = things ? `${count(outcomes.succeeded)} of ${count(items)} ${things}` : KINDS.filter(kind => outcomes[kind]).map(kind => `${count(outcomes[kind])} ${kind}`).join(", ") || "none has ended";
   const svg = shape("svg", {class: "bar", viewBox: "0 0 1000 8", preserveAspectRatio: "none", role: "img", "aria-label": says});
   let x = 0;
-  for (const kind of kinds) {
+  for (const kind of KINDS) {
     if (!outcomes[kind]) continue;
     const width = Math.max(4, 1000 * outcomes[kind] / whole);
     svg.append(shape("rect", {class: `f-${kind}`, x: Math.min(x, 1000 - width).toFixed(1), y: 0, width: width.toFixed(1), height: 8}));

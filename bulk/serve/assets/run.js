@@ -6,7 +6,8 @@ function command(words) {
 
 function facts(page) {
   const {run} = page, status = run.status, isLive = status && ["running", "pausing", "paused", "draining"].includes(run.state);
-  const found = [`${count(doneOf(run.outcomes))}${run.items === null ? "" : ` of ${count(run.items)}`} items`];
+  const found = [`${count(doneOf(run.outcomes))}${run.items === null ? "" : ` of ${count(run.items)}`} items`, ...KINDS.filter(kind => run.outcomes[kind]).map(kind => [h("span", {class: kind}, `${count(run.outcomes[kind])} ${kind}`)])];
+  if (run.items !== null && run.items > doneOf(run.outcomes)) found.push(`${count(run.items - doneOf(run.outcomes))} left`);
   if (isLive) {
     found.push(rate(status.per_second), `${count(status.in_flight)} of ${count(status.concurrency)} in flight`);
     if (status.finish_at) found.push(["ends about ", clock(status.finish_at)]);

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from bulk.ledger.records import Action, Minute, RunIdentity
 from bulk.ledger.view import CUT_BYTES, Cut
 from bulk.report.timeline import read_minutes
+from bulk.serve.run_data import Place
 from bulk.serve.stored.together import together
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
@@ -20,6 +22,8 @@ _SQL = statements.load("overview")
 
 MOST_BYTES = 64 * 1024 * 1024
 """Lines of one page that are in memory at most."""
+MOST_NUMBER = 2**31 - 1
+"""No job has a higher number, and no item a higher index."""
 
 
 class StoredView:
@@ -76,8 +80,17 @@ class StoredView:
         """Return nothing: a store keeps none."""
         return None
 
-    def page(self, after: tuple[int, int], most: int, *, job: str = "", outcome: str = "", code: str = "") -> list[Cut]:
-        """Return items behind a job number and an index, at most so many, in that order."""
+    def page(
+        self,
+        after: Place,
+        most: int,
+        *,
+        job: str = "",
+        outcome: str = "",
+        code: str = "",
+        until: Place | None = None,
+    ) -> list[Cut]:
+        """Return items behind a job number and an index, at most so many, in that order; `until`: none behind that."""
         names = [each[0] for each in self._run.identity.jobs]
         if job and job not in names:
             return []
@@ -89,10 +102,18 @@ class StoredView:
             "outcome": outcome,
             "code": code,
             "most": most,
+            "until_job": MOST_NUMBER if until is None else until[0],
+            "until": MOST_NUMBER if until is None else until[1],
         }
         with self._store.using() as connection:
             found = connection.execute(_SQL["page"], values).fetchall()
         return list(self._cut(found))
+
+    def place_behind(self, after: Place, items: int) -> Place | None:
+        """Return job number and index of the item that is so many behind; None where there are not so many."""
+        values = {"run": self._run.id, "after_job": after[0], "after": after[1], "before": items - 1}
+        with self._store.using() as connection:
+            return cast("Place | None", connection.execute(_SQL["place_behind"], values).fetchone())
 
     def _cut(self, found: Sequence[tuple[int, int]]) -> Iterator[Cut]:
         for job, rows in groupby(found, itemgetter(0)):

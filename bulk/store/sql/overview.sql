@@ -12,10 +12,15 @@ SELECT at, who, verb, args, result FROM action WHERE run = %s ORDER BY at
 -- name: page
 SELECT o.job, o.idx FROM outcome o
 WHERE o.run = %(run)s AND (o.job, o.idx) > (%(after_job)s, %(after)s)
+    AND (o.job, o.idx) <= (%(until_job)s, %(until)s)
     AND (%(job)s::int IS NULL OR o.job = %(job)s)
     AND (%(outcome)s = '' OR o.outcome = (SELECT number FROM word WHERE word = %(outcome)s))
     AND (%(code)s = '' OR o.code = (SELECT number FROM word WHERE word = %(code)s))
 ORDER BY o.job, o.idx LIMIT %(most)s
+
+-- name: place_behind
+SELECT o.job, o.idx FROM outcome o WHERE o.run = %(run)s AND (o.job, o.idx) > (%(after_job)s, %(after)s)
+ORDER BY o.job, o.idx LIMIT 1 OFFSET %(before)s
 
 -- name: shards
 SELECT r.name, r.state, r.engine, count(*), count(*) FILTER (WHERE s.done),
