@@ -101,8 +101,8 @@ class LooksFirst(Operation[ItemT]):
     """Some of its writes name what they replace, so that they need no read before; who only looks does need it."""
 
     def steps_to_look(self, item: ItemT) -> Steps:
-        """As `steps`, with reads that show what is there before the first write. What is as the item wants it is
-        unchanged, also where the write would be refused because it is."""
+        """Do what `steps` does, with reads that show what is there before the first write. What is as the item wants
+        it is unchanged, also where the write would be refused because it is."""
         return self.steps(item)
 
 
@@ -181,7 +181,7 @@ class ConvertsFiles(TakesFiles[ItemT]):
         raise FileError(f"{cls.name} takes no file of {len(data):,} bytes in {field}")
 
     def with_converted(self, item: ItemT, field: str, data: bytes) -> ItemT:
-        """`item` with what was made of the file that `field` names put in its inline field.
+        """Return `item` with what was made of the file that `field` names put in its inline field.
 
         Raises:
             FileError: it does not fit this item.
@@ -189,7 +189,7 @@ class ConvertsFiles(TakesFiles[ItemT]):
         raise TypeError(f"{type(self).__name__} converts files and lacks with_converted()")
 
     def with_file(self, item: ItemT, field: str, data: bytes) -> ItemT:
-        """As it says: the file is converted first."""
+        """Return `item` with the file put in, converted first."""
         return self.with_converted(item, field, self.converted(field, data))
 
 

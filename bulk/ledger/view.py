@@ -327,15 +327,13 @@ class LedgerView:
             return self._cut(connection, connection.execute(query, (*values, most)).fetchall())
 
     def place_behind(self, after: tuple[int, int], items: int) -> tuple[int, int] | None:
-        """Return job number and index of the item that has ended and is so many behind; None where so many are not
-        there."""
+        """Return job number and index of the ended item that is so many behind; None where there are not so many."""
         query = "SELECT job, idx FROM outcomes WHERE (job, idx) > (?, ?) ORDER BY job, idx LIMIT 1 OFFSET ?"
         with open_reader(self._path) as connection:
             return connection.execute(query, (*after, items - 1)).fetchone()  # type: ignore[no-any-return]
 
     def current(self, places: Iterable[tuple[int, int, int]]) -> list[Cut]:
-        """Return items by their job number, index and the place of their line; one that has another line now is left
-        out."""
+        """Return items by job number, index and place of their line; what has another line now is left out."""
         query = f"{_PLACES} WHERE job = ? AND idx = ? AND position = ?"
         with open_reader(self._path) as connection:
             rows = [row for place in places for row in connection.execute(query, place)]

@@ -27,7 +27,7 @@ _DER = b"IBADANBgkqhkiG9w0BAQEFAASC"
 
 
 def encoded(raw: bytes) -> Iterator[bytes]:
-    """`raw` in hex and within Base64: the letters that hold only its bits, when 0, 1 or 2 bytes stand before it."""
+    """Yield `raw` in hex and in Base64: the letters that hold only its bits, with 0, 1 or 2 bytes before it."""
     yield raw.hex().encode()
     yield raw.hex().upper().encode()
     yield from _base64(raw)
@@ -43,7 +43,7 @@ def _base64(raw: bytes) -> Iterator[bytes]:
 
 
 def nested(text: str) -> set[bytes]:
-    """`text` inside of two encodings, of which the outer one is Base64 or hex."""
+    """Return `text` inside of two encodings, of which the outer one is Base64 or hex."""
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw) < NESTED_CHARS:
         return set()
@@ -53,7 +53,7 @@ def nested(text: str) -> set[bytes]:
 
 
 def _escaped(text: str) -> Iterator[bytes]:
-    """`text` as addresses, JSON, HTML and UTF-16 have it."""
+    """Yield `text` as addresses, JSON, HTML and UTF-16 have it."""
     raw = text.encode("utf-8", "surrogatepass")
     quoted = quote(raw, safe="")
     for form in (quoted, quote(raw), quote_plus(raw), json.dumps(text)[1:-1]):
@@ -65,19 +65,19 @@ def _escaped(text: str) -> Iterator[bytes]:
 
 
 def _pieces(form: bytes) -> tuple[bytes, bytes]:
-    """Two pieces of the end: tokens of one kind often begin with the same letters."""
+    """Return two pieces of the end: tokens of one kind often begin with the same letters."""
     before = form[-2 * PIECE_CHARS : -PIECE_CHARS]
     return form[-PIECE_CHARS:], before if len(before) == PIECE_CHARS else form[:PIECE_CHARS]
 
 
 def encoded_keys() -> Iterator[bytes]:
-    """The words around a private key of any kind in Base64."""
+    """Yield the words around a private key of any kind in Base64."""
     for title in _titles("BEGIN", "END"):
         yield from _base64(title)
 
 
 def nested_keys() -> Iterator[bytes]:
-    """How a private key of any kind begins inside of two encodings."""
+    """Yield how a private key of any kind begins inside of two encodings."""
     for form in encoded(b"PRIVATE KEY-----"):
         yield from (needle for needle in encoded(form) if len(needle) >= LEAST_CHARS)
     for title in _titles("BEGIN"):

@@ -112,8 +112,8 @@ class Known:
             self._search(needle)
 
     def add(self, text: str, *, is_deep: bool = False) -> None:
-        """From now on `text` is found, which is no shorter than `SHORTEST_CHARS`; `is_deep`: inside of two encodings,
-        too, which takes five times the memory."""
+        """Find `text` from now on, which is no shorter than `SHORTEST_CHARS`; `is_deep`: inside of two encodings, too,
+        which takes five times the memory."""
         plain, others = _forms(text)
         for form in plain:
             if len(form) >= WORD_CHARS:
@@ -129,7 +129,7 @@ class Known:
                 self._search(needle)
 
     def remove(self, text: str, *, is_deep: bool = False) -> None:
-        """From now on `text`, which was added once and so, is not found any more."""
+        """Find `text`, which was added once and so, no more from now on."""
         plain, others = _forms(text)
         self._words = [word for word in self._words if word not in plain]
         self._encoded.difference_update(map(self._needle, others))

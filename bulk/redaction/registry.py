@@ -39,7 +39,7 @@ class Registry:
         self._has_escapes = False
 
     def add(self, text: str, *, is_deep: bool = False) -> None:
-        """From now on `text` is a secret, unless it is shorter than `SHORTEST_CHARS`.
+        """Take `text` for a secret from now on, unless it is shorter than `SHORTEST_CHARS`.
 
         Args:
             is_deep: it is looked for inside of two encodings as well, as JSON that holds Base64 of Base64: for tokens,
@@ -53,7 +53,7 @@ class Registry:
             self._has_escapes = self._has_escapes or not self._known_between_breaks.is_complete
 
     def forget(self, text: str) -> None:
-        """`text` is no secret any more: a token that has ended long ago. What looks like one is still taken out."""
+        """Take `text` for a secret no more: a token that has ended long ago. What looks like one is still taken out."""
         is_deep = self._texts.pop(text, None)
         if is_deep is not None:
             self._known.remove(text, is_deep=is_deep)
