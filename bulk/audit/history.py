@@ -115,7 +115,7 @@ class History:
                     path.mkdir(mode=DIRECTORY_MODE)
                     return path
         except OSError as error:
-            raise unusable(self.path, error) from error
+            raise unusable(self.path, error, "--history") from error
         raise RunDirectoryError(f"{self.path / RUNS}: ten thousand runs began in one second")
 
     def place(self, kind: str, run: str, suffix: str) -> Path:
@@ -194,7 +194,7 @@ def holding(path: Path, *, waits: bool = False) -> Iterator[bool]:
         path.mkdir(parents=True, exist_ok=True)
         descriptor = open_private(path / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise unusable(path, error) from error
+        raise unusable(path, error, "--history") from error
     try:
         yield _locked(descriptor, waits=waits)
     finally:

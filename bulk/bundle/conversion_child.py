@@ -7,7 +7,6 @@ It ends with whoever started it, and where nobody has asked for long: it begins 
 import hashlib
 import importlib
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +15,7 @@ import orjson
 
 from bulk.bundle.item_files import read_inside
 from bulk.capabilities import FileError
-from bulk.storage.child_process import Lines
+from bulk.storage.child_process import Lines, work
 from bulk.storage.disk_threads import NICENESS
 
 IDLE_S = 30.0
@@ -54,4 +53,4 @@ def _head(**fields: str | int) -> bytes:
 
 
 if __name__ == "__main__":
-    main(sys.stdin.buffer, sys.stdout.buffer)
+    work(main)

@@ -143,15 +143,15 @@ def refusing(path: Path) -> Iterator[None]:
         raise unusable(path, error) from error
 
 
-def unusable(path: Path, error: OSError) -> BulkError:
-    """Return what to raise when the run directory can't be opened or made."""
+def unusable(path: Path, error: OSError, option: str = "--run-dir") -> BulkError:
+    """Return what to raise when the run directory, or another that `option` names, can't be opened or made."""
     reason = error.strerror or str(error)
     if error.errno in FULL:
         return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
     if error.errno == errno.ELOOP:
         reason = "there is a symbolic link where a file of the run belongs; remove the link"
     return RunDirectoryError(
-        f"{error.filename or path} can't be used: {reason}; correct that, or name another --run-dir"
+        f"{error.filename or path} can't be used: {reason}; correct that, or name another {option}"
     )
 
 

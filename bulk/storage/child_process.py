@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import BinaryIO
+import traceback
+from collections.abc import Callable
+from typing import BinaryIO, NoReturn
 
 END_S = 30.0
 """So long one that was killed is waited for; the system can't end what waits for a disk (seconds)."""
@@ -80,6 +82,24 @@ def _environ() -> dict[str, str]:
         for name, value in os.environ.items()
         if name in _INHERITED or name.startswith(_INHERITED_BEGINNINGS)
     }
+
+
+def work(main: Callable[[BinaryIO, BinaryIO], None]) -> NoReturn:
+    """Be such a process: run `main` with its input and output, and end; an error is told on standard error.
+
+    Python must not end by itself here: the thread that waits for the owner would be found in the middle of its read,
+    which aborts the process and hides the error.
+    """
+    code = 1
+    try:
+        main(sys.stdin.buffer, sys.stdout.buffer)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 class Lines:

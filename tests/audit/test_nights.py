@@ -238,6 +238,17 @@ def test_a_list_that_was_cut_short_is_refused(nights):
     assert (ran.exit_code, "an audit only reads" in ran.err) == (2, True)
 
 
+def test_places_that_can_not_be_written_are_refused_before_a_night_is_spent(nights):
+    """`--out` into nowhere is exit 2, a history in a file exit 5, each with its own option; nothing is sent."""
+    for out in ("nowhere/out.json", "audits"):
+        (nights.folder / "audits").mkdir(exist_ok=True)
+        ran = nights.audit("--format", "json", "--out", out)
+        assert (ran.exit_code, f"--out {out}: " in ran.err) == (2, True), ran.err
+    ran = nights.audit("--history", "files.yaml")
+    assert (ran.exit_code, "name another --history" in ran.err) == (5, True), ran.err
+    assert nights.sandbox.requests() == []
+
+
 def test_old_nights_go(nights):
     """Run directories beyond `keep.runs` go, their tables stay; the last good night is never removed."""
     nights.write(keep={"runs": 1, "tables": "400d"})

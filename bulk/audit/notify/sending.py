@@ -3,10 +3,12 @@
 A process that is killed in between leaves `sending`: nobody knows whether it was sent, so it is not sent again.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +19,7 @@ from bulk.audit.history import NOTIFIED, PAGES, History
 from bulk.audit.notify.message import Message, again, events_of, message_of
 from bulk.audit.result import AuditResult
 from bulk.manifest.audit_section import Target
+from bulk.platform.auth.credentials import child_environ
 from bulk.redaction import remember
 from bulk.storage.private_files import open_private, replacing, sync_directory
 
@@ -46,7 +49,7 @@ def notify(
     """Tell every target that wants to know, and yield a warning for each that could not be told.
 
     Args:
-        folder: the manifest's, where commands run.
+        folder: the manifest's, where commands run and files are looked for.
         now: UTC epoch seconds.
         is_again: somebody asks for it: also what was sent or begun before.
     """
@@ -89,28 +92,38 @@ def unsettled(history: History, run: str) -> list[str]:
 
 def _send(target: Target, message: Message, environ: Mapping[str, str], folder: Path) -> str:
     """Return why it could not be sent; empty where it was."""
-    return _run(target.command, message, folder) if target.command else _post(target.source, message, environ)
+    if target.command:
+        return _run(target.command, message, environ, folder)
+    return _post(target.source, message, environ, folder)
 
 
-def _run(command: tuple[str, ...], message: Message, folder: Path) -> str:
+def _run(command: tuple[str, ...], message: Message, environ: Mapping[str, str], folder: Path) -> str:
+    """Start a command; what it prints is for nobody, and may be endless."""
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             command,
-            input=msgspec.json.encode(message) + b"\n",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=child_environ(environ),
             cwd=folder,
-            capture_output=True,
-            timeout=COMMAND_S,
-            check=False,
+            start_new_session=True,
         )
-    except OSError as error:
-        return f"{command[0]} can't be started: {error.strerror}"
-    except subprocess.TimeoutExpired:
-        return f"{command[0]} took longer than {COMMAND_S:.0f} s, and was ended"
-    return f"{command[0]} ended with {done.returncode}" if done.returncode else ""
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its name or an argument can't be used"
+        return f"{command[0]} can't be started: {why}"
+    with child:
+        try:
+            child.communicate(msgspec.json.encode(message) + b"\n", COMMAND_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(OSError):
+                os.killpg(child.pid, signal.SIGKILL)  # what it has started as well
+            return f"{command[0]} took longer than {COMMAND_S:.0f} s, and was ended"
+    return f"{command[0]} ended with {child.returncode}" if child.returncode else ""
 
 
-def _post(source: str, message: Message, environ: Mapping[str, str]) -> str:
-    url, why = _url(source, environ)
+def _post(source: str, message: Message, environ: Mapping[str, str], folder: Path) -> str:
+    url, why = _url(source, environ, folder)
     if why:
         return why
     scheme = url.partition("://")[0]
@@ -129,11 +142,11 @@ def _post(source: str, message: Message, environ: Mapping[str, str]) -> str:
     return "" if is_sent else f"{scheme}://… did not take it"
 
 
-def _url(source: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the address in a source, and why there is none."""
+def _url(source: str, environ: Mapping[str, str], folder: Path) -> tuple[str, str]:
+    """Return the address in a source, and why there is none; a file is seen from `folder`."""
     kind, _, rest = source.partition(":")
     try:
-        url = environ.get(rest, "") if kind == "env" else Path(rest).read_text(encoding="utf-8")
+        url = environ.get(rest, "") if kind == "env" else (folder / rest).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return "", f"{source} can't be read: {type(error).__name__}"
     url = url.strip()

@@ -8,20 +8,22 @@ can be read, none can be written, no setting changed back. Started by `processes
 It ends with whoever started it, in the middle of a task as well: what is begun again then writes the same files.
 """
 
-import sys
+import datetime
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import orjson
 
-from bulk.storage.child_process import Lines
+from bulk.storage.child_process import Lines, work
 
 if TYPE_CHECKING:
     import duckdb
 
 BATCH, BATCH_BYTES = 1_000, 256 * 1024
 """Rows that are fetched at once (count), and the size from which on a line of them is written (bytes)."""
+
+_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -130,11 +132,34 @@ def _lines(rows: list[tuple[Any, ...]]) -> Iterator[bytes]:
     """Yield lines that hold these rows; no line is much longer than its longest row."""
     texts, size = list[bytes](), 0
     for number, row in enumerate(rows, 1):
-        texts.append(orjson.dumps(row, _plain, orjson.OPT_NON_STR_KEYS))
+        texts.append(_encoded(row))
         size += len(texts[-1])
         if size >= BATCH_BYTES or number == len(rows):
             yield b'{"rows":[' + b",".join(texts) + b"]}\n"
             texts, size = [], 0
+
+
+def _encoded(row: tuple[Any, ...]) -> bytes:
+    try:
+        return orjson.dumps(row, _plain, _OPTIONS)
+    except orjson.JSONEncodeError:  # a number of more than 64 bits, or a text that is no UTF-8: both as texts
+        return orjson.dumps(_told(row), _plain, _OPTIONS)
+
+
+def _told(value: Any) -> Any:
+    match value:
+        case bool() | None:
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**64 else str(value)
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case list() | tuple():
+            return [_told(each) for each in value]
+        case dict():
+            return {str(_told(key)): _told(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 def _single_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str:
@@ -151,13 +176,18 @@ def _single_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "isoformat"):
-        text = value.isoformat(timespec="milliseconds") if hasattr(value, "hour") else value.isoformat()
-        return text if not hasattr(value, "hour") or value.tzinfo else f"{text}Z"
-    if isinstance(value, bytes | bytearray):
-        return value.hex()
-    return str(value)
+    """Return what JSON has for a value: moments are RFC 3339 in UTC with milliseconds, as everywhere."""
+    match value:
+        case datetime.datetime():
+            moment = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
+            return f"{moment.isoformat(timespec='milliseconds')}Z"
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case bytes() | bytearray():
+            return value.hex()
+        case _:
+            return str(value)
 
 
 if __name__ == "__main__":
-    main(sys.stdin.buffer, sys.stdout.buffer)
+    work(main)

@@ -62,6 +62,28 @@ def test_a_process_that_ended_or_failed_is_not_used_again():
         assert other is not process
 
 
+def test_values_that_json_does_not_have_are_answered():
+    """Numbers beyond 64 bits, not-a-number, dates, bytes, maps: each has an answer, and none ends the process."""
+    huge = 170141183460469231731687303715884105727
+    sql = (
+        f"SELECT {huge}::HUGEINT, [{huge}::HUGEINT], {{'a': {huge}::HUGEINT}}, 'nan'::DOUBLE, 1.50::DECIMAL(5,2), "
+        "INTERVAL 1 DAY, DATE '2026-11-25', TIMESTAMP '2026-11-25 08:00:00', TIMESTAMPTZ '2026-11-25 10:00:00+02', "
+        "TIME '10:30:00', '\\xAA'::BLOB, MAP {1: 'x'}, NULL, true"
+    )
+    told = str(huge)
+    moment = "2026-11-25T08:00:00.000Z"
+    dates = ["1 day, 0:00:00", "2026-11-25", moment, moment, "10:30:00"]
+    assert rows(sql) == [[told, [told], {"a": told}, None, "1.50", *dates, "aa", {"1": "x"}, None, True]]
+
+
+def test_a_process_that_fails_says_why():
+    """What it could not do is the last line on its standard error, and it ends with 1 instead of being aborted."""
+    process = processes.TableProcess()
+    assert process.tell(b"no task").read() == b""
+    code, said = process.end()
+    assert (code, said.startswith("msgspec.DecodeError")) == (1, True), said
+
+
 def test_a_process_ends_with_its_owner_in_the_middle_of_a_task(tmp_path):
     """The owner is killed: nothing holds the file any more that it was writing, and the same can be begun again."""
     place = tmp_path / "tables.duckdb"

@@ -116,6 +116,12 @@ def test_a_table_and_csv_are_for_people_and_sheets(home):
     ]
 
 
+def test_two_forms_at_once_are_refused(home):
+    """`--json` and `--csv` together are exit 2."""
+    ran = home.run("sql", "night", "SELECT 1", "--json", "--csv")
+    assert (ran.exit_code, "name one of them" in ran.err) == (2, True)
+
+
 def test_a_path_that_is_a_pattern_is_refused(home):
     """A folder whose name DuckDB would take for a pattern is refused before anything is made."""
     ran = home.run("tables", "night", "--to", "parquet", "--out", "a[1]")

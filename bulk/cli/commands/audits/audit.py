@@ -94,6 +94,7 @@ def night(
         within_s = quantities.duration_s(resume_within)
     except ValueError as error:
         raise UsageError(f"--resume-within: {error}") from None
+    _refuse(out)
     now = Clock().now()
     read = read_manifest(manifest, overrides, os.environ)
     prepared = audits.prepare(read, now)
@@ -131,6 +132,7 @@ def test(*, manifest: Path, run: Path, kind: str, out: Path | None, overrides: "
     from bulk.clock import Clock
     from bulk.manifest.reading import read_manifest
 
+    _refuse(out)
     now = Clock().now()
     prepared = audits.prepare(read_manifest(manifest, overrides, os.environ), now)
     result = audits.judge_run(prepared, run, now)
@@ -186,6 +188,17 @@ def _overlapped(folder: Path, overlap: str) -> int:
         raise RunDirectoryError(f"{folder}: another audit runs there; --overlap skip passes it by, wait waits for it")
     output.say(f"{folder}: another audit runs there; this one is skipped")
     return 0
+
+
+def _refuse(out: Path | None) -> None:
+    """Refuse a file that can't be written, before a night is spent on it."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise UsageError(f"--out {out}: is a folder; name a file")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        is_there = out.parent.is_dir()
+        raise UsageError(f"--out {out}: {out.parent} {'can not be written' if is_there else 'is no folder'}")
 
 
 def _print(result: "AuditResult", kind: str, out: Path | None) -> None:

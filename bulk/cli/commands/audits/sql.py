@@ -12,6 +12,7 @@ import click
 from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import RunDirectory, as_json
+from bulk.errors import UsageError
 
 
 @click.command(cls=Command)
@@ -26,6 +27,8 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
     """
     from bulk.audit.answering import answering
 
+    if as_json and as_csv:
+        raise UsageError("--json and --csv: name one of them")
     with answering(place, query) as lines:
         head = next(lines)
         rows = (row for line in lines for row in line["rows"])

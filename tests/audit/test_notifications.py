@@ -1,0 +1,65 @@
+"""Commands that are told of a night: whatever they do, the night counts, and they learn no secret."""
+
+import time
+
+import pytest
+
+from bulk.audit.history import History, Night
+from bulk.audit.notify import sending
+from bulk.audit.result import AuditResult
+from bulk.manifest.audit_section import Target
+from bulk.redaction import forget, remember
+
+SECRET = "told-to-the-receiver"
+
+
+@pytest.fixture
+def told(tmp_path):
+    """Tells a command of a night with a violation, and returns the warnings."""
+    night = Night(run="run", at="2026-11-25T02:00:00.000Z", exit_code=7, drift=1, verdict=("drift",))
+    result = AuditResult(name="fleet", history=str(tmp_path), night=night, exit_code=7, run_exit_code=0)
+    history = History(tmp_path / "history", "fleet")
+    environ = {"PATH": "/usr/bin:/bin", "BULK_TOKEN": SECRET, "OTHER_NAME": SECRET, "PLAIN": "seen"}
+
+    def tell(*command):
+        target = Target(source="", command=command, on=("drift",))
+        return list(sending.notify((target,), result, history, environ, tmp_path, now=1_795_000_000.0))
+
+    remember(SECRET)
+    yield tell
+    forget(SECRET)
+
+
+def test_a_command_inherits_no_secret(told, tmp_path):
+    """Variables that hold a secret, whatever they are called, are not in its environment; others are."""
+    assert told("sh", "-c", "env > env.txt; cat > message.json") == []
+    names = {line.partition("=")[0] for line in (tmp_path / "env.txt").read_text().splitlines()}
+    assert "PLAIN" in names
+    assert not names & {"BULK_TOKEN", "OTHER_NAME"}
+    assert (tmp_path / "message.json").read_text().startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("no-such-program",), "no-such-program can't be started: No such file or directory"),
+        (("sh\0",), "can't be started: its name or an argument can't be used"),
+        (("sh", "-c", "exit 3"), "sh ended with 3"),
+        (("sh", "-c", "sleep 60"), "sh took longer than 0 s, and was ended"),
+        (("sh", "-c", "sleep 60 & wait"), "sh took longer than 0 s, and was ended"),
+        (("yes",), "yes took longer than 0 s, and was ended"),
+    ],
+)
+def test_a_command_that_fails_hangs_or_talks_without_end_is_a_warning(told, monkeypatch, command, says):
+    """Each is told in one line, within its time, and nothing of what it prints is kept."""
+    monkeypatch.setattr(sending, "COMMAND_S", 0.4)
+    began = time.monotonic()
+    (warning,) = told(*command)
+    assert warning.endswith(says)
+    assert time.monotonic() - began < 20
+
+
+def test_what_a_command_leaves_behind_is_not_waited_for(told, tmp_path):
+    """A command that starts something in the background has told when it ends itself."""
+    assert told("sh", "-c", "sleep 60 & echo $! > pid") == []
+    assert told("sh", "-c", "kill $(cat pid)") == []
