@@ -62,7 +62,8 @@ class Flaw:
 
 
 class ManifestError(BulkError):
-    """The manifest can't be run. Nothing has been sent when this is raised.
+    """The manifest can't be run. Nothing has been sent when this is raised, unless it is about a policy that fails over
+    what an audit has read.
 
     Attributes:
         flaws: up to 50 of them, in the order of the files.

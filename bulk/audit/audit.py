@@ -31,7 +31,7 @@ from bulk.audit.tables.writing import tables_of
 from bulk.bundle.checked import Checked
 from bulk.clock import iso_utc
 from bulk.engine.approval import Approve
-from bulk.errors import RunDirectoryError, RunStopped, UsageError
+from bulk.errors import Flaw, ManifestError, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import COMPLETE, of_audit
 from bulk.ledger.database import LEDGER
 from bulk.ledger.view import LedgerView
@@ -107,6 +107,8 @@ def one_night(prepared: Prepared, history: History, run: DoRun, now: float, resu
         return _judged(prepared, history, run_dir, report)
     except OSError as error:
         raise RunDirectoryError(f"{history.path}: {error.strerror}; {GOES_ON}") from error
+    except ManifestError as error:  # a policy fails over these rows
+        raise ManifestError((*error.flaws, Flaw(str(history.path), 0, "", GOES_ON)), error.more) from error
     except (RunDirectoryError, RunStopped) as error:
         raise type(error)(f"{error}; {GOES_ON}") from error
 

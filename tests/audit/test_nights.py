@@ -249,6 +249,21 @@ def test_places_that_can_not_be_written_are_refused_before_a_night_is_spent(nigh
     assert nights.sandbox.requests() == []
 
 
+def test_a_policy_that_fails_over_the_rows_costs_no_night(nights):
+    """It is exit 2 with its line, after everything was read; corrected, the same night is judged and nothing asked."""
+    head = "-- policy: sizes\n-- key: path\n"
+    nights.home.write("policies/sizes.sql", f"{head}SELECT path FROM contents_get WHERE CAST(path AS INTEGER) > 1")
+    nights.write(policies=["policies/*.sql"])
+    assert nights.home.run("check", "files.yaml").exit_code == 0
+    ran = nights.audit()
+    assert (ran.exit_code, "sizes.sql:3: Conversion Error" in ran.err) == (2, True), ran.err
+    assert "everything was read, and the same command goes on with this night" in ran.err
+    asked = len(nights.sandbox.requests())
+    nights.home.write("policies/sizes.sql", f"{head}SELECT path FROM contents_get WHERE result.size < 0")
+    assert nights.audit().exit_code == 0
+    assert (len(nights.sandbox.requests()), len(nights.history().nights)) == (asked, 1)
+
+
 def test_old_nights_go(nights):
     """Run directories beyond `keep.runs` go, their tables stay; the last good night is never removed."""
     nights.write(keep={"runs": 1, "tables": "400d"})
