@@ -28,7 +28,7 @@ from bulk.store.connections import StoreConnection
 
 _SQL = statements.load("budgets")
 
-POLLER_S = 10.0
+POLLER_S = 5.0
 """A poller that has asked nothing for so long is no poller any more (seconds)."""
 
 MOST_ACCOUNTS = 1 << 20
@@ -135,9 +135,12 @@ class StorePeers:
         with self._store.transaction() as connection:
             row = (*self._row(connection, account), category)
             found = connection.execute(_SQL["lock_bucket"], row).fetchone()
-            if found is None:
+            shared, at = (None, 0.0) if found is None else (decoded(found[0]), found[1])
+            if shared is not None and wish.is_unlimited and now >= shared.bucket.reset_at:
+                connection.execute(_SQL["drop_bucket"], row)  # limits were turned off: nobody knows of a later window
+                shared = None
+            if shared is None:
                 return (unlimited(wish) if wish.is_unlimited else Lease()), None
-            shared, at = decoded(found[0]), found[1]
             shared.write_off(at, self._patience_s)
             if category == ASKED_IN:
                 shared.spend(self._unleased.pop(row[1], 0))

@@ -202,8 +202,9 @@ class LeasedTokens:
             queue.wake()
         elif is_wanting:
             self._wait_for_more(lease, after)
-        if queue.bucket is not None and queue.bucket.available <= 0:
-            queue.account.wake()  # its watcher may have to ask what is left
+        is_over = is_wanting and self._time.latest(after) >= lease.ends_at
+        if queue.bucket is not None and (queue.bucket.available <= 0 or is_over):
+            queue.account.wake()  # its watcher may have to ask what is left, or whether the next window has begun
 
     def _wish(self, *, is_wanting: bool) -> Wish:
         """Return what is wanted now; what is over is told with it."""

@@ -9,8 +9,8 @@ from tests.cluster.cluster import Cluster, cluster, run_arguments
 from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
 from tests.e2e.support.judging import windows
 
-WORK = Work(files=36, organizations=6, snapshots=6, refused=2)
-LIMIT, WINDOW_S = 40, 3
+WORK = Work(files=24, organizations=5, snapshots=5, refused=2)
+LIMIT, WINDOW_S = 40, 2
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "30")
 SHIFTED = """
 import time
@@ -46,7 +46,7 @@ def test_workers_whose_clocks_are_wrong_by_an_hour(store_text: str, tmp_path: Pa
         shifted_worker(made, tmp_path / "fast", 3_600.0)
         shifted_worker(made, tmp_path / "slow", -3_600.0)
         with made.home.running(*run_arguments(store_text)) as waiting:
-            made.wait_for_effects(12)
+            made.wait_for_effects(8)
             assert most_claims(store_text) == 1
             made.holder().kill()
             made.shorten_grace()

@@ -39,7 +39,7 @@ def hot_lane(made: Cluster, half: int) -> tuple[Lines, Lines]:
 def test_a_hot_lane_holds_up_nobody(store_text: str, tmp_path: Path, workers: int) -> None:
     """It begins at once, one item at a time, and the others are done long before it is."""
     with cluster(store_text, tmp_path, FLEET, "--latency", "30", workers=workers) as made:
-        hot, others = hot_lane(made, 60)
+        hot, others = hot_lane(made, 40)
         assert list(overlaps(hot)) == []
         began, ended = min(map(arrived, hot)), max(map(arrived, hot))
         assert sum(arrived(line) < began for line in others) < 0.1 * len(others)

@@ -45,9 +45,9 @@ def manifest(made: Cluster, reads: int, **more: Any) -> None:
 def test_who_takes_over_makes_the_same_items(store_text: str, tmp_path: Path) -> None:
     """The worker that writes them is killed: every item ends once, with its effect, and what comes after has them."""
     with cluster(store_text, tmp_path, FLEET, *FAULTS) as made:
-        manifest(made, 40)
+        manifest(made, 26)
         with made.home.running(*run_arguments(store_text)) as waiting:
-            made.wait_for_effects(10)
+            made.wait_for_effects(6)
             made.holder("make").kill()
             made.shorten_grace()
             out, err = waiting.communicate(timeout=90.0)
@@ -57,12 +57,12 @@ def test_who_takes_over_makes_the_same_items(store_text: str, tmp_path: Path) ->
             assert connection.execute(taken_over).fetchone() == (2,)
         results = made.home.results("run")
         assert Counter((line["job"], line["index"]) for line in results) == Counter(
-            (job, index) for job in ("readmes", "files", "kept") for index in range(40)
+            (job, index) for job in ("readmes", "files", "kept") for index in range(26)
         )
         paths = {line["index"]: line["item"]["path"] for line in results if line["job"] == "files"}
-        assert paths == {index: f"made/{index}.txt" for index in range(40)}
-        assert len(effects(made.sandbox.journal())) == 40
-        assert [job["items"] for job in made.home.report("run")["jobs"]] == [40, 40, 40]
+        assert paths == {index: f"made/{index}.txt" for index in range(26)}
+        assert len(effects(made.sandbox.journal())) == 26
+        assert [job["items"] for job in made.home.report("run")["jobs"]] == [26, 26, 26]
 
 
 def put_file(made: Cluster, repo: str, path: str) -> None:

@@ -13,6 +13,7 @@ from tests.e2e.support.platform import Process, has_ended
 from tests.store.postgres import new_store, search_for_secrets
 
 WORK = Work(files=120, organizations=20, snapshots=24, refused=6)
+SHORT = Work(files=60, organizations=8, snapshots=10, refused=3)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "40")
 TAKES_S = 1.0
 """So much later arrives what was sent in time (seconds)."""
@@ -20,25 +21,25 @@ GRACE_S = 7.0
 """A request's time limit of these runs, and what is added to it (seconds)."""
 
 
-def judged(made: Cluster, waiting: Process) -> None:
+def judged(made: Cluster, waiting: Process, work: Work = WORK) -> None:
     """By the sandbox's journal and git history."""
     out, err = waiting.communicate(timeout=90.0)
     assert waiting.returncode in (1, 6), out + err
     lines = made.sandbox.journal()
-    nothing_lost_or_doubled(WORK, lines, made.sandbox.folder / "state")
-    nothing_misreported(WORK, made.home, made.sandbox)
-    saved_files_are_whole(WORK, made.home.folder / "run")
+    nothing_lost_or_doubled(work, lines, made.sandbox.folder / "state")
+    nothing_misreported(work, made.home, made.sandbox)
+    saved_files_are_whole(work, made.home.folder / "run")
 
 
 @pytest.mark.timeout(150)
 def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_path: Path) -> None:
     """After `bulk pause` nothing is sent; a worker that is told to end gives back what it has; the other goes on."""
-    with cluster(store_text, tmp_path, WORK, *FAULTS) as made:
+    with cluster(store_text, tmp_path, SHORT, *FAULTS) as made:
         submitted = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
         name = submitted.out.strip()
         again = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
         assert again.out.strip() == name
-        made.wait_for_effects(40)
+        made.wait_for_effects(16)
         assert made.home.run("pause", name, "--store", store_text).exit_code == 0
         watched = made.home.run("watch", name, "--store", store_text, "--progress", "none")
         assert watched.exit_code == 3, watched.err
@@ -48,10 +49,10 @@ def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_pa
         assert len(made.sandbox.requests()) == sent
         assert made.home.run("resume", name, "--store", store_text).exit_code == 0
         with made.home.running(*run_arguments(store_text)) as waiting:
-            judged(made, waiting)
+            judged(made, waiting, SHORT)
         undone = made.home.run("undo", "run", "-o", "undo.yaml")
         assert undone.exit_code == 0, undone.err
-        assert f"{WORK.files}" in undone.out + undone.err
+        assert f"{SHORT.files}" in undone.out + undone.err
         assert made.home.run("check", "undo.yaml").exit_code == 0
 
 

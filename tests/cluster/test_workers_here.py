@@ -14,7 +14,7 @@ from tests.cluster.cluster import Cluster, cluster
 from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported, saved_files_are_whole
 from tests.e2e.support.platform import Process, wait_for
 
-WORK = Work(files=90, organizations=12, snapshots=12, refused=4)
+WORK = Work(files=70, organizations=10, snapshots=10, refused=3)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "60")
 RUN = ("run", "manifest.yaml", "--workers", "2", "--run-dir", "run", "--yes", "--progress", "none")
 
@@ -66,9 +66,9 @@ def test_whatever_is_killed_the_same_command_goes_on(tmp_path: Path) -> None:
     come home, and nothing is left of server and workers."""
     with here(tmp_path) as made:
         with made.home.running(*RUN) as command:
-            made.wait_for_effects(12)
+            made.wait_for_effects(8)
             kill(processes(made)["workers"][0])
-            made.wait_for_effects(30)
+            made.wait_for_effects(22)
             shown = made.home.run("status", "run", "--store", "run.store")
             assert "run running" in shown.out, shown.err
             alive = processes(made)
@@ -76,8 +76,8 @@ def test_whatever_is_killed_the_same_command_goes_on(tmp_path: Path) -> None:
             kill(command.pid, *alive["workers"], *alive["keeper"], *alive["server"])
             assert "was ended by signal 9; another one takes its place" in (ended(command)[1])
         with made.home.running(*RUN) as command:
-            made.wait_for_effects(55)
-            wait_for(lambda: len(processes(made)["workers"]) == 2, command)  # what was killed may have had 55 already
+            made.wait_for_effects(42)
+            wait_for(lambda: len(processes(made)["workers"]) == 2, command)  # what was killed may have had 42 already
             command.send_signal(signal.SIGINT)
             code, err = ended(command)
             assert code == 130, err

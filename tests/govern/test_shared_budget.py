@@ -6,8 +6,10 @@ from functools import partial
 from itertools import pairwise
 
 import anyio
+import anyio.abc
 import pytest
 
+from bulk.govern.accounts import PermitQueue
 from bulk.govern.budgets import shared_bucket
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import HOLD_S, SharedBucket, Wish
@@ -129,6 +131,42 @@ def test_nothing_leaves_after_the_deadline(is_planted: bool, monkeypatch: pytest
         return could_leave, leaves, not waited.cancelled_caught
 
     assert run_virtual(main) == (True, is_planted, is_planted)
+
+
+def test_who_gets_work_after_the_end_of_a_window_asks_at_once() -> None:
+    """A worker had nothing to do while the one that asked `/rate_limit` died: once it has work it does not sleep on
+    until the next time that an idle worker asks."""
+
+    async def main() -> float:
+        clock, dice = VirtualClock(), random.Random(4)
+        platform, store = Platform(clock, limit=100, window_s=10), Store(clock, dice)
+
+        def opened(number: int, group: anyio.abc.TaskGroup) -> tuple[Governor, PermitQueue]:
+            policy = Policy(8, lambda _: 0, False, 60.0)
+            governor = Governor(policy, clock, lambda *_: 1_000, lambda _: None, Member(store, number))
+            account = governor.open_account(Source("token-one"), ["core"])
+            queue = account.queues["core"]
+            assert queue.tokens is not None
+            group.start_soon(RateLimitPoller(governor, account, platform.ask).run)
+            group.start_soon(governor.attend, queue)
+            group.start_soon(queue.tokens.run)
+            return governor, queue
+
+        async with anyio.create_task_group() as group:
+            async with anyio.create_task_group() as dying:
+                first, queue = opened(1, dying)
+                permit = await first.permit(queue)
+                first.answered(permit, *await platform.request(permit.token))
+                second, idle = opened(2, group)
+                await anyio.sleep(1.0)
+                dying.cancel_scope.cancel()
+            await anyio.sleep(12.0)
+            began = clock.monotonic()
+            second.return_unused(await second.permit(idle))
+            group.cancel_scope.cancel()
+        return clock.monotonic() - began
+
+    assert run_virtual(main) < 1.0
 
 
 def shared(limit: int = 100, free: int = 100) -> SharedBucket:

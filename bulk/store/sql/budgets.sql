@@ -7,6 +7,9 @@ SELECT category, state FROM bucket WHERE platform = %s AND credential = %s ORDER
 -- name: keep_bucket
 UPDATE bucket SET state = %s WHERE platform = %s AND credential = %s AND category = %s
 
+-- name: drop_bucket
+DELETE FROM bucket WHERE platform = %s AND credential = %s AND category = %s
+
 -- name: add_bucket
 INSERT INTO bucket (platform, credential, category, state) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
 

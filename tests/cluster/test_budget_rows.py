@@ -1,0 +1,46 @@
+"""Budgets in rows of a store: what a platform has once said of them, and what it says no more."""
+
+from dataclasses import replace
+
+import anyio
+
+from bulk.clock import Clock
+from bulk.cluster.budgets import StorePeers
+from bulk.govern.budgets.shared_bucket import Wish
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Policy
+from bulk.platform.classification import Limits
+from tests.govern.counting import Source
+from tests.store.places import connection_to
+
+NAMED = Limits(category="core", limit=100, remaining=8, used=92, reset=1_060)
+WISH = Wish(most=50, work=5_000, concurrency=8)
+
+
+def test_limits_that_were_turned_off_end_with_their_window(store_text: str) -> None:
+    """A budget that the platform has named holds until its window ends. Where it names none any more, nobody waits
+    for windows that nobody knows of; who has not heard of that waits until it has asked."""
+
+    async def lent(*asked: tuple[Wish, float]) -> list[tuple[int, bool]]:
+        with connection_to(store_text) as store:
+            clock = Clock()
+            peers = StorePeers(store, "https://code.example.com/api/v3", 1, lambda _: 0, 10.0, clock.monotonic)
+            governor = Governor(Policy(40, lambda _: 0, False, 60.0), clock, lambda *_: 9, lambda _: None, peers)
+            account = governor.open_account(Source("token-one"), ["core"])
+            peers.know([account], {"me": [account]})
+            await peers.told(account.name, {"core": NAMED}, {}, 1_000.0, 1_000.0)
+            found = []
+            for wish, at in asked:
+                answer = await peers.lease(account.name, "core", wish, at, at)
+                assert answer is not None
+                found.append((answer[0].tokens, answer[1] is None))
+            return found
+
+    off = replace(WISH, is_unlimited=True)
+    (first, second, third, fourth) = anyio.run(lent, (off, 1_001.0), (WISH, 1_005.0), (off, 1_061.0), (WISH, 1_062.0))
+    assert 0 < first[0] <= 8
+    assert not first[1], "its window goes on"
+    assert second[0] <= 8 - first[0]
+    assert not second[1]
+    assert third == (32, True)
+    assert fourth == (0, True)
