@@ -7,6 +7,7 @@ the same command goes on wherever the last one was killed; when the results are 
 import contextlib
 import fcntl
 import logging
+import math
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -160,7 +161,7 @@ async def to_its_end(
 
         group.start_soon(work)
         with following:
-            run = await followed(name, store, display)
+            run = await followed(name, store, display, nobody_s=math.inf)
         workers.end()
         await anyio.sleep_forever()  # until `work` is over
     if signals:

@@ -1,5 +1,6 @@
 """A manifest becomes a run in a store; whoever submitted it may wait for its end, and take it home as a directory."""
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ from bulk.store.shards import SHARD_ITEMS, cut
 
 LOOK_S = 0.5
 """How often it is looked where a run stands that is waited for (seconds)."""
+
+NOBODY_S = 10.0
+"""So long nobody has been at work on a run that is waited for before that is said (seconds)."""
 
 AWAY_S = 60.0
 """So long a store may be out of reach that is asked where a run stands (seconds)."""
@@ -117,14 +121,19 @@ def shard_items_of(items: int) -> int:
     return max(LEAST_ITEMS, min(SHARD_ITEMS, items // SHARED_BY))
 
 
-async def followed(name: str, store: StoreConnection, display: Display) -> runs.StoredRun:
+async def followed(
+    name: str, store: StoreConnection, display: Display, *, nobody_s: float = NOBODY_S
+) -> runs.StoredRun:
     """Show where a run stands until it has ended or is paused; return how it stands then.
+
+    Args:
+        nobody_s: it is said once that no worker is at work on it, where that has been so for so long (seconds).
 
     Raises:
         RunStopped: the store has been out of reach for `AWAY_S`; the run does not mind.
     """
     clock = Clock()
-    heard_at = clock.monotonic()
+    heard_at = worked_at = clock.monotonic()
     while True:
         try:
             run = await anyio.to_thread.run_sync(runs.find, store, name)
@@ -137,6 +146,12 @@ async def followed(name: str, store: StoreConnection, display: Display) -> runs.
         display.update(status_of(run, clock.now()))
         if not run.is_live:
             return run
+        worked_at = heard_at if run.workers else worked_at
+        if heard_at - worked_at >= nobody_s:
+            display.note(
+                f"no worker is at work on it: bulk worker --store {store.address} --base-url {run.identity.base_url}"
+            )
+            worked_at = math.inf
         await clock.sleep(LOOK_S)
 
 

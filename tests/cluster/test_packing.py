@@ -10,13 +10,14 @@ from bulk.bundle.checked import load_checked
 from bulk.check.checking import check
 from bulk.cluster import packing
 from bulk.cluster.packing import packed, refuse_what_stays_here, unpacked
-from bulk.cluster.submission import Submitted, submit_manifest
+from bulk.cluster.submission import Submitted, followed, submit_manifest
 from bulk.engine.origin import Origin
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.manifest.reading import Overrides, read_manifest
-from bulk.status import Silence
+from bulk.status import RunStatus, Silence
 from bulk.store import address
 from bulk.store.connections import StoreConnection
+from tests.store.places import StorePlace
 
 MANIFEST = """
 version: 1
@@ -93,3 +94,37 @@ def test_equal_reads_are_noted_where_one_is_sent(shared_store: str, tmp_path: Pa
             return await submit_manifest(path, store, overrides=Overrides(), environ={}, display=Silence())
 
     assert anyio.run(submitted).notes == ()
+
+
+class Notes(Silence):
+    """A display that keeps what it is told, and stops whoever shows something at the third time."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.updates = 0
+
+    def note(self, text: str) -> None:
+        """Keep it."""
+        self.notes.append(text)
+
+    def update(self, status: RunStatus) -> None:
+        """Count."""
+        self.updates += 1
+        if self.updates == 3:
+            raise EOFError
+
+
+@pytest.mark.parametrize(("nobody_s", "said"), [(0.0, 1), (60.0, 0)])
+def test_who_waits_for_workers_is_told(shared_store: str, tmp_path: Path, nobody_s: float, said: int) -> None:
+    """Where nobody is at work on a run for a while it is said, once, with the command that is missing."""
+    place, notes = StorePlace(shared_store, tmp_path), Notes()
+
+    async def wait() -> None:
+        with StoreConnection(address.read(shared_store), "tests") as store:
+            await followed(place.name, store, notes, nobody_s=nobody_s)
+
+    with pytest.raises(EOFError):
+        anyio.run(wait)
+    command = f"bulk worker --store {shared_store} --base-url {place.identity.base_url}"
+    assert notes.notes == [f"no worker is at work on it: {command}"] * said
+    place.close()

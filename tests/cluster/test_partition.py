@@ -13,7 +13,7 @@ from tests.store.proxy import Link, link_to
 
 WORK = Work(files=60, organizations=10, snapshots=12, refused=3)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "60")
-READS = 600
+READS = 350
 SILENT_AFTER_S = 5.0
 """So long tokens that were leased may be used without the store, where the lease is no shorter (seconds)."""
 TAKES_S = 1.0
