@@ -13,7 +13,7 @@ from tests.store.proxy import Link, link_to
 
 WORK = Work(files=60, organizations=10, snapshots=12, refused=3)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "60")
-READS = 350
+READS = 150
 SILENT_AFTER_S = 5.0
 """So long tokens that were leased may be used without the store, where the lease is no shorter (seconds)."""
 TAKES_S = 1.0
@@ -84,11 +84,11 @@ def test_a_worker_without_its_store_is_replaced(store_text: str, tmp_path: Path)
 def test_a_long_partition_costs_time_alone(store_text: str, tmp_path: Path) -> None:
     """Cut off for 60 s, twice as long as a real lease, a lone worker sends nothing, and then goes on by itself."""
     with link_to(store_text) as (link, far), cluster(far, tmp_path, WORK, *FAULTS, workers=0) as made:
-        with_reads(made, 4 * READS)
+        with_reads(made, 4_000)
         with made.home.running(*run_arguments(store_text)) as waiting:
             cut_off(made, link, "--lease", "30", silent_after_s=SILENT_AFTER_S, seconds=60.0 - SILENT_AFTER_S)
             link.heal()
             out, err = waiting.communicate(timeout=200.0)
             assert waiting.returncode in (1, 6), out + err
         assert made.workers[0].poll() is None
-        judged(made, "run", 4 * READS)
+        judged(made, "run", 4_000)
