@@ -27,6 +27,9 @@ from bulk.store.leases import release_dead
 LEASE_S = 10.0
 """How long a lease of theirs is good for: what is frozen is taken over sooner than from another machine (seconds)."""
 
+OTHERS_S, LOOK_S = 120.0, 0.1
+"""So long a worker of an earlier command may take to end, and how often that is looked for (seconds)."""
+
 MOST_DEATHS, LIFE_S = 10, 60.0
 """So often a worker is started again that dies within so many seconds of its start (count, seconds)."""
 
@@ -54,7 +57,7 @@ class LocalWorkers:
         command: what starts one.
         told: by its number.
         store: a connection that nobody else uses.
-        lock: a file, see `wait_for_others`.
+        lock: a file, which each of them holds as long as it lives.
         note: is given what they say.
     """
 
@@ -75,13 +78,26 @@ class LocalWorkers:
         """Start them, and start again those that die, until all of them have ended after `end`.
 
         Raises:
-            RunStopped: one of them can't work.
+            RunStopped: one of them can't work, or one of an earlier command does not end.
         """
-        await anyio.to_thread.run_sync(wait_for_others, self._lock)
+        await self._others_gone()
+        if self._ending.is_set():
+            return
         await anyio.to_thread.run_sync(release_dead, self._store, None)
         async with anyio.create_task_group() as group:
             for number in range(len(self._told)):
                 group.start_soon(self._keep, number)
+
+    async def _others_gone(self) -> None:
+        """Wait until no worker of an earlier command lives: each ends by itself when that does."""
+        until = self._clock.monotonic() + OTHERS_S
+        while not self._ending.is_set() and not is_free(self._lock):
+            if self._clock.monotonic() > until:
+                raise RunStopped(
+                    f"a worker of an earlier command has not ended within {OTHERS_S:.0f} s, which holds {self._lock}: "
+                    "end it, then give the same command again"
+                )
+            await self._clock.sleep(LOOK_S)
 
     def end(self) -> None:
         """Let their requests in flight end, and then them."""
@@ -164,7 +180,11 @@ async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:
         yield begun
 
 
-def wait_for_others(lock: Path) -> None:
-    """Wait until no worker lives that was started with this file; blocks."""
+def is_free(lock: Path) -> bool:
+    """Return whether no worker lives that was started with this file."""
     with open(lock, "ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True

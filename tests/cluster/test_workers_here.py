@@ -1,5 +1,6 @@
 """`bulk run --workers N`: workers and a PostgreSQL of this machine for one run; any of it may be killed."""
 
+import fcntl
 import json
 import os
 import signal
@@ -8,8 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 
+from bulk.cluster import local_workers
+from bulk.cluster.local_workers import LocalWorkers, Told
+from bulk.errors import RunStopped
+from bulk.store.address import StoreAddress
+from bulk.store.connections import StoreConnection
 from tests.cluster.cluster import Cluster, cluster
 from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported, saved_files_are_whole
 from tests.e2e.support.platform import Process, wait_for
@@ -103,3 +110,20 @@ def test_without_a_database_nothing_begins(tmp_path: Path) -> None:
         assert (both.exit_code, "give one of them" in both.err) == (2, True)
         assert not (made.home.folder / "run.store").exists()
         assert made.sandbox.journal() == []
+
+
+def test_a_worker_that_does_not_end_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of an earlier command that stands still: the message says what holds it up, and nothing is started; a signal
+    meanwhile ends the wait."""
+    monkeypatch.setattr(local_workers, "OTHERS_S", 0.3)
+    lock, told = tmp_path / "workers", [Told(store="", base_url="", credentials={}, folder="")]
+    with open(lock, "ab") as held, StoreConnection(StoreAddress("", ""), "tests") as store:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        workers = LocalWorkers(["/nowhere"], told, store, lock, lambda _: None)
+        with pytest.raises(RunStopped, match=f"has not ended within 0 s, which holds {lock}"):
+            anyio.run(workers.run)
+        workers.end()
+        anyio.run(workers.run)
+        assert store.made == 0
