@@ -4,6 +4,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -103,8 +104,10 @@ def _submit(
         bundle = bundles.upload(store, folder, names)
     found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
     stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
+    first = f"{checked.manifest.name}-{stamp}"
+    free = (first if number == 1 else f"{first}-{number}" for number in count(1))  # of one second there may be several
     submission = runs.Submission(
-        name=alone_as or f"{checked.manifest.name}-{stamp}",
+        name=alone_as or next(name for name in free if not runs.is_taken(store, name)),
         identity=prepared.identity,
         bundle=bundle,
         engine=engine_tag(),

@@ -188,6 +188,12 @@ def _make(connection: psycopg.Connection, submission: Submission, digest: bytes)
     connection.execute("SELECT pg_notify('bulk_shard', %s)", (str(run),))
 
 
+def is_taken(store: StoreConnection, name: str) -> bool:
+    """Return whether there is a run of that name."""
+    with store.using() as connection:
+        return connection.execute(_SQL["is_taken"], (name,)).fetchone() is not None
+
+
 def find(store: StoreConnection, name: str) -> StoredRun:
     """Return the run of that name.
 

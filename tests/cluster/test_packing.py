@@ -8,7 +8,7 @@ import pytest
 
 from bulk.bundle.checked import load_checked
 from bulk.check.checking import check
-from bulk.cluster import packing
+from bulk.cluster import packing, submission
 from bulk.cluster.packing import packed, refuse_what_stays_here, unpacked
 from bulk.cluster.submission import Submitted, followed, submit_manifest
 from bulk.engine.origin import Origin
@@ -94,6 +94,25 @@ def test_equal_reads_are_noted_where_one_is_sent(shared_store: str, tmp_path: Pa
             return await submit_manifest(path, store, overrides=Overrides(), environ={}, display=Silence())
 
     assert anyio.run(submitted).notes == ()
+
+
+def test_manifests_of_one_name_and_second_are_two_runs(
+    shared_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each gets a name of its own, and the same one again is the run that there is."""
+    monkeypatch.setattr(submission, "iso_utc", lambda _: "2026-11-25T08:00:00Z")
+
+    async def submitted(login: str) -> tuple[str, bool]:
+        (tmp_path / "named.yaml").write_text(MANIFEST.replace("orgs.csv", f"[{{login: {login}, admin: me}}]"))
+        with StoreConnection(address.read(shared_store), "tests") as store:
+            path = tmp_path / "named.yaml"
+            found = await submit_manifest(path, store, overrides=Overrides(), environ={}, display=Silence())
+        return found.name, found.is_new
+
+    first, second, again = (anyio.run(submitted, login) for login in ("one", "two", "one"))
+    assert first == ("named-20261125T080000", True)
+    assert second == ("named-20261125T080000-2", True)
+    assert again == (first[0], False)
 
 
 class Notes(Silence):

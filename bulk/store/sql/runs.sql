@@ -2,6 +2,9 @@
 SELECT id, name, identity_digest, engine FROM run WHERE name = %s OR (identity_digest = %s AND state <> 'complete')
 ORDER BY name <> %s LIMIT 1
 
+-- name: is_taken
+SELECT 1 FROM run WHERE name = %s
+
 -- name: make
 SELECT make_run(%s, %s, %s, %s, %s, %s, %s)
 
