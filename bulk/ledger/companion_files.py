@@ -1,9 +1,10 @@
 """The small files beside a ledger that later processes rely on: bound to it by their digests.
 
 What the check made can be made again from the manifest and its items, whose own digests are the run's identity. So a
-part that is missing is no harm; one that is not what was bound was edited, or is an older copy or another run's, and is
-refused. While parts are being made again the seal says so, so that a process that is killed then leaves nothing that is
-refused. Source: interface.md §5; failures.md rows 46, 55.
+part that is missing is no harm, but for `plan.json`: without it a run would do what nobody agreed to. One that is not
+what was bound was edited, or is an older copy or another run's, and is refused. While parts are being made again the
+seal says so, so that a process that is killed then leaves nothing that is refused. Source: interface.md §5; failures.md
+rows 46, 55.
 """
 
 import hashlib
@@ -61,9 +62,24 @@ def refuse_changed_parts(run_dir: Path) -> bool:
         return found.is_checking
 
 
+def bound_part(run_dir: Path, name: str) -> tuple[int, str] | None:
+    """Return size and digest of a part as it was bound, whether it is there or not; None: it was not.
+
+    Raises:
+        RunDirectoryError: the ledger can't be read.
+    """
+    path = run_dir / LEDGER
+    if not path.exists():
+        return None
+    with refusing(run_dir), database.open_reader(path) as connection:
+        return bound(connection).get(name)
+
+
 def _refusal(path: Path) -> str:
     if fnmatch(path.name, "stdin-*"):
         way_out = "restore it from a copy, or run with another --run-dir"
+    elif path.name == "plan.json":
+        way_out = "undo that, or delete it: `bulk run` with the plan's file makes it again"
     elif path.name in NAMED:
         way_out = "undo that, or delete it: `bulk run MANIFEST --run-dir` makes it again"
     else:

@@ -149,6 +149,7 @@ def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[
         return given, overrides, run_dir or _new_run_dir(given, overrides), None
     plan = plan_file.read_plan(given)
     place = run_dir or planned_run.run_dir_of(plan)
+    planned_run.keep_to(plan, given, place)
     approve = planned_run.approval_of(plan, given, place, Clock())
     return Path(plan.origin.manifest), plan.origin.overrides(overrides), place, approve
 

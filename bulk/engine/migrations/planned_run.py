@@ -12,7 +12,10 @@ from bulk.clock import Clock
 from bulk.engine.approval import Approve
 from bulk.engine.migrations import plan_file
 from bulk.engine.migrations.plan_file import PlanFile
+from bulk.errors import RunDirectoryError
 from bulk.execute.preview import Planned
+from bulk.ledger.companion_files import bound_part, digest_of
+from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import unusable
 from bulk.storage.private_files import replacing
 
@@ -42,11 +45,45 @@ def approval_of(plan: PlanFile, path: Path, run_dir: Path, clock: Clock) -> Appr
     return approve
 
 
+def keep_to(plan: PlanFile, path: Path, run_dir: Path) -> None:
+    """Refuse to go on with a run that does not do what this plan says; where its copy of the plan is gone, put it back.
+
+    Raises:
+        RunDirectoryError: it was begun without a plan, or with another one.
+    """
+    copy = run_dir / NAME
+    if not (run_dir / LEDGER).exists():
+        return
+    if copy.exists():
+        if plan_file.read_plan(copy).digest != plan.digest:
+            raise RunDirectoryError(f"{run_dir} is the run of another plan than {path}; name another --run-dir")
+        return
+    bound = bound_part(run_dir, NAME)
+    if bound is None:
+        raise RunDirectoryError(
+            f"{run_dir} was begun without a plan, so that {path} can't hold; name another --run-dir"
+        )
+    if bound != digest_of(path):
+        raise RunDirectoryError(
+            f"{copy} is gone, and {path} is another plan, or was approved again since; restore it from a copy"
+        )
+    try:
+        with replacing(copy) as file:
+            file.write(path.read_bytes())
+    except OSError as error:
+        raise unusable(run_dir, error) from error
+
+
 def planned_in(run_dir: Path) -> Planned | None:
     """Return what the plan of a run has seen; None: it has no plan.
 
     Raises:
-        RunDirectoryError: the plan was changed.
+        RunDirectoryError: the plan was changed, or is gone.
     """
     path = run_dir / NAME
+    if bound_part(run_dir, NAME) is not None and not path.exists():
+        raise RunDirectoryError(
+            f"{path} is gone, and this run does what a plan has seen and nothing else; restore it from a copy, or go "
+            "on with `bulk run` and the plan's file, which makes it again"
+        )
     return plan_file.planned_of(plan_file.read_plan(path)) if path.is_file() else None

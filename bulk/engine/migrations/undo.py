@@ -23,6 +23,7 @@ from bulk.engine.migrations.undo_items import Taken
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError, UsageError
+from bulk.ledger.companion_files import refuse_changed_parts
 from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
@@ -74,6 +75,7 @@ async def write_undo(
     if is_held(run_dir):
         raise RunDirectoryError(f"{run_dir} is in use: wait until the run has ended, or stop it with `bulk stop`")
     view = LedgerView(run_dir)
+    refuse_changed_parts(run_dir)
     view.refuse_edited()
     origin = Origin.load(run_dir)
     manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import shutil
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests.e2e.migrations.test_live_plan import writes
 from tests.e2e.migrations.test_undo import put
-from tests.e2e.support.platform import Home, Served, served
+from tests.e2e.support.platform import ADMIN, Home, Served, served
 
 FLEET = {"organization": "acme-fleet", "count": 8, "readme_bytes": 100}
 QUIET = ("--progress", "none")
@@ -125,3 +127,52 @@ def test_what_was_edited_or_is_missing_is_named(tmp_path: Path, home: Home) -> N
         results.write_bytes(results.read_bytes().replace(b'"succeeded"', b'"unchanged"'))
         told = home.run("verify", "a run")
         assert (told.exit_code, "more: bulk verify 'a run' --all" in told.out) == (5, True), told.out
+
+
+@pytest.mark.timeout(240)
+def test_nothing_goes_on_without_its_plan(tmp_path: Path, home: Home) -> None:
+    """A run of a plan that has work left, and whose plan is gone from its directory, is refused (exit 5), so that what
+    somebody has made since stays; the plan's file brings it back. A run that was begun without it does not go on with a
+    plan. What is left of two runs in one directory is not taken back."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        home.folder.mkdir(exist_ok=True)
+        limits = {"waves": [3, "rest"], "gate": "manual"}
+        jobs = {"new": {"operation": "contents.put", "items": items("NEW.md", "ours")}}
+        home.manifest(sandbox.base_url, jobs, limits=limits)
+        assert home.run("plan", "manifest.yaml", "--live", "-o", "F.plan").exit_code == 0
+        assert home.run("approve", "F.plan").exit_code == 0
+        begun = home.run("run", "F.plan", "--run-dir", "run", *QUIET)
+        assert begun.exit_code == 3, begun.err
+        place = "acme-fleet/repo-00005/contents/NEW.md"
+        put_new(sandbox, place, b"theirs\n")
+        assert home.run("approve", "run", "--wave", "2").exit_code == 0
+        (home.folder / "run" / "plan.json").unlink()
+        for command in (("resume", "run"), ("run", "manifest.yaml", "--run-dir", "run")):
+            ran = home.run(*command, *QUIET)
+            assert (ran.exit_code, "plan.json is gone" in ran.err) == (5, True), ran.err
+        ran = home.run("run", "F.plan", "--run-dir", "run", *QUIET)
+        assert ran.exit_code == 1, ran.err
+        (left,) = (line for line in home.results("run") if line["outcome"] != "succeeded")
+        assert (left["item"]["repo"], left["error"]["code"]) == ("repo-00005", "stale")
+
+        home.manifest(sandbox.base_url, {"other": {"operation": "contents.put", "items": items("OTHER.md", "x")}})
+        assert home.run("run", "manifest.yaml", "--run-dir", "other", "--limit", "1", *QUIET).exit_code == 0
+        assert home.run("plan", "manifest.yaml", "--live", "-o", "other.plan").exit_code == 0
+        sent = len(writes(sandbox))
+        for place, words in (("other", "was begun without a plan"), ("run", "is the run of another plan")):
+            ran = home.run("run", "other.plan", "--run-dir", place, *QUIET)  # which nobody has approved
+            assert (ran.exit_code, words in ran.err, len(writes(sandbox))) == (5, True, sent), ran.err
+        assert home.run("run", "manifest.yaml", "--run-dir", "other", *QUIET).exit_code == 0
+        for name in ("ledger.db", "results.jsonl"):
+            shutil.copy(home.folder / "other" / name, home.folder / "run" / name)
+        told = home.run("undo", "run", "-o", "undo.yaml", *QUIET)
+        assert (told.exit_code, "are of two runs" in told.err, (home.folder / "undo.yaml").exists()) == (5, True, False)
+
+
+def put_new(sandbox: Served, place: str, content: bytes) -> None:
+    """Somebody else makes a file."""
+    body = {"message": "Mine", "content": base64.b64encode(content).decode(), "branch": "main"}
+    headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
+    url = f"{sandbox.base_url}/repos/{place}"
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="PUT")
+    urllib.request.urlopen(request, timeout=20).close()
