@@ -5,6 +5,7 @@ repeats a value, which may be a secret that stands in the wrong place.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -139,7 +140,9 @@ def _texts(given: Fields, field: str, *, folder: Path | None = None) -> list[str
 
 def _check_pool(given: Fields, name: str, source: str, found: Mapping[str, str]) -> None:
     pool = spec_of(source, PoolSpec)
-    for member in pool.members if pool else ():
+    for member, times in Counter(pool.members if pool else ()).items():
+        if times > 1:
+            given.flaw(name, f"its member {name_shown(member)} is named {times} times; once is enough")
         if member not in found and member != "default":
             given.flaw(name, f"its member {name_shown(member)} is no credential of this manifest")
         elif spec_of(found.get(member, ""), PoolSpec) or spec_of(found.get(member, ""), AppSpec):

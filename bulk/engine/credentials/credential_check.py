@@ -25,6 +25,7 @@ from bulk.platform.classification import date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
 
 YES, UNKNOWN = "yes", "can't be known"
+REFUSED = "no: the platform refused it (401); it has ended, was revoked, or belongs to another platform"
 PUBLIC_ONLY = f"{UNKNOWN}: without the scope repo, public repositories only"
 EXPIRATION = "github-authentication-token-expiration"
 NOW_S = 300.0
@@ -88,14 +89,20 @@ async def check_credentials(
             jobs = [job for job in manifest.jobs if job.credential == name]
             credential = credentials[name]
             if isinstance(credential, AppCredential):
-                rows += await _of_app(credential, jobs, transport, clock)
+                try:
+                    rows += await _of_app(credential, jobs, transport, clock)
+                except CredentialRefused as error:
+                    rows += _without_token(name, f"no: {error}", jobs)
                 continue
             members = credential.members if isinstance(credential, PoolCredential) else (name,)
             for member in members:
                 single = credentials[member]
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
-                token = await _ask(member, single.read(), transport, single.ends_at)
                 label = member if member == name else f"{name}/{member}"
+                token = await _ask(single.read(), transport, single.ends_at)
+                if token is None:  # the others are told all the same
+                    rows += _without_token(label, REFUSED, jobs)
+                    continue
                 rows += [_row(label, job, _judged(job, token), token) for job in _distinct(jobs)]
     return rows
 
@@ -105,18 +112,23 @@ def _distinct(jobs: Sequence[Job]) -> Iterator[Job]:
     yield from {job.operation.name: job for job in jobs}.values()
 
 
+def _without_token(name: str, may: str, jobs: Sequence[Job]) -> list[CredentialRow]:
+    return [CredentialRow(name, job.operation.name, may, "-", None, {}) for job in _distinct(jobs)]
+
+
 def _row(name: str, job: Job, may: str, token: _Token) -> CredentialRow:
     return CredentialRow(name, job.operation.name, may, token.payer, token.ends_at, token.left)
 
 
-async def _ask(name: str, secret: Secret, transport: Transport, ends_at: float | None) -> _Token:
+async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _Token | None:
+    """Return what is told of a token; None: the platform does not take it."""
     user = await transport.send(ASK_USER, secret, None)
     limits = await transport.send(ASK_LIMITS, secret, None)
     for answer in (user, limits):
         if isinstance(answer, Failure):
             raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
         if answer.status == 401:
-            raise CredentialRefused(name, f"the platform refused the credential {name!r} (401)")
+            return None
     assert isinstance(user, Reply), "or it was raised"
     assert isinstance(limits, Reply), "or it was raised"
     body = user.body if isinstance(user.body, dict) and user.status == 200 else {}

@@ -40,6 +40,10 @@ UNTOLD_S, PAST_RESET_S = 60.0, 1.0
 """Pause after a refusal for a limit that names no time, and what is waited beyond a named end (seconds)."""
 _LIMITED = frozenset((VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.LOCKED_OUT))
 
+LIST = "/app/installations"
+_UNKNOWN = "Integration not found"
+"""What is said to a JWT of an App that is not there."""
+
 Send = Callable[[Request, Secret], Awaitable[Reply | Failure]]
 
 
@@ -85,6 +89,8 @@ class App:
                     await self._clock.sleep(pause_s if wait_s is None else wait_s)
                     pause_s = min(AGAIN_MOST_S, 2 * pause_s)
                     continue
+                if answer.status == 404 and (request.path == LIST or _message(answer) == _UNKNOWN):
+                    raise self._refuse_unknown(answer)
                 if answer.status != 401:
                     return answer
                 refusals += 1
@@ -146,6 +152,13 @@ class App:
     def prove(self) -> None:
         """Note that the platform took a JWT."""
         self._tried = 0
+
+    def _refuse_unknown(self, answer: Reply) -> CredentialRefused:
+        self.refused = (
+            f"the platform has no App {self._signer.client_id!r} (credential {self.name!r}, 404: {_message(answer)}): "
+            "look at its client_id, which stands on the page of the App, and at the base URL."
+        )
+        return CredentialRefused(self.name, self.refused)
 
     def _refuse(self, answer: Reply) -> CredentialRefused:
         self.refused = (

@@ -7,27 +7,45 @@ so that the key never leaves its vault. Source: interface.md §2.
 import base64
 import binascii
 import json
-import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from bulk.clock import Clock
+from bulk.errors import CredentialMissing
 from bulk.manifest.credential_specs import CANNOT_SIGN, AppSpec, can_sign
-from bulk.platform.auth.credentials import COMMAND_S, Credential, child_environ
+from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
+from bulk.platform.printable import printable
+from bulk.redaction import redact
 
 KEY_BYTES = 16 * 1024
 """Longest private key (bytes)."""
+_HEAD_BYTES = 512
+_FLAWS = (
+    (b"BEGIN ENCRYPTED PRIVATE KEY", "is locked with a passphrase; open it: openssl rsa -in LOCKED.pem -out app.pem"),
+    (b"Proc-Type: 4,ENCRYPTED", "is locked with a passphrase; open it: openssl rsa -in LOCKED.pem -out app.pem"),
+    (b"BEGIN OPENSSH PRIVATE KEY", "is a key of OpenSSH; write it as PEM: ssh-keygen -p -m PEM -f app.pem"),
+    (b"BEGIN EC PRIVATE KEY", "is a key of another kind (EC): an App signs with RSA"),
+    (b"BEGIN PUBLIC KEY", "is a public key; the private one is what the page of the App gives once"),
+    (b"BEGIN RSA PUBLIC KEY", "is a public key; the private one is what the page of the App gives once"),
+    (b"BEGIN CERTIFICATE", "is a certificate; the private key is what the page of the App gives once"),
+)
+"""What a file that is no usable key has near its begin, and what is said then."""
 LASTS_S, EARLY_S = 540, 60
 """A JWT ends so long after it was made, and begins so long before (seconds): the platform allows ten minutes in all,
 and its clock may be behind ours."""
+
+
+class _SigningProgram(Credential):
+    most_bytes = KEY_BYTES
+    gives = "signature"
 
 
 class PrivateKey(Credential):
     """Where a private key is; what it holds is given to whoever signs, and kept nowhere."""
 
     most_bytes = KEY_BYTES
+    gives = "key"
 
     def pem(self) -> bytes:
         """Return the key as it is now (PEM). Blocks while a program runs.
@@ -38,9 +56,29 @@ class PrivateKey(Credential):
         raw = self.raw()
         if b"\\n" in raw and b"\n" not in raw.strip():  # as variables often hold it
             raw = raw.replace(b"\\n", b"\n")
-        if b"PRIVATE KEY-----" not in raw:
-            raise self.missing("it holds no private key (PEM)")
+        flaw = next((why for mark, why in _FLAWS if mark in raw[:_HEAD_BYTES]), "")
+        if not flaw and b"PRIVATE KEY-----" not in raw:
+            flaw = "is no private key in PEM; the page of the App makes one"
+        if flaw:
+            del raw  # no traceback may hold it
+            raise self.missing(f"{self.place} {flaw}")
         return raw
+
+    @property
+    def place(self) -> str:
+        """Return where it is, for people."""
+        return str(self.path) if self.path is not None else "what its source gives"
+
+    def unusable(self, pem: bytes) -> CredentialMissing:
+        """Return the error that says why nothing can be signed with a key."""
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            load_pem_private_key(pem, None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            return self.missing(f"{self.place} is damaged or not whole; copy it anew")
+        return self.missing(f"{self.place} is a key of another kind: an App signs with RSA")
 
 
 class AppSigner:
@@ -50,7 +88,7 @@ class AppSigner:
         name: of the credential. environ, base_dir: as of a `Credential`.
 
     Attributes:
-        keys: how many keys there are to try (count).
+        keys: how many keys there are to try (count). client_id: of the App, or its App id.
     """
 
     def __init__(
@@ -58,7 +96,7 @@ class AppSigner:
     ) -> None:
         self.name, self._spec, self._environ, self._base_dir = name, spec, environ, base_dir
         self._keys = [PrivateKey(name, source, environ, base_dir, clock=clock) for source in spec.keys]
-        self.keys = max(1, len(self._keys))
+        self.keys, self.client_id = max(1, len(self._keys)), spec.client_id
 
     def check(self) -> None:
         """Read every key once.
@@ -89,36 +127,24 @@ class AppSigner:
         try:
             return _secret(jwt.encode(claims, pem, algorithm="RS256"))
         except (ValueError, TypeError, jwt.exceptions.PyJWTError):
+            error = self._keys[which % len(self._keys)].unusable(pem)
             del pem  # no traceback may hold it
-            raise self._keys[which % len(self._keys)].missing("it is no RSA key that can be used") from None
+            raise error from None
 
     def _by_program(self, claims: Mapping[str, object]) -> str:
         head = {"alg": "RS256", "typ": "JWT"}
         signed = b".".join(_base64(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
-        program = Credential(self.name, self._spec.sign, self._environ, self._base_dir)
+        program = _SigningProgram(self.name, self._spec.sign, self._environ, self._base_dir)
+        printed = program.answer_of(signed)
         try:
-            done = subprocess.run(
-                program.arguments(),
-                input=signed,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=child_environ(self._environ),
-                cwd=self._base_dir,
-                timeout=COMMAND_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise program.missing(f"the program gave no signature within {COMMAND_S:g} s") from None
-        except OSError as error:
-            raise program.missing(f"the program can't be started: {os.strerror(error.errno or 0)}") from None
-        if done.returncode:
-            raise program.missing(f"the program ended with exit code {done.returncode}")
-        try:
-            signature = base64.b64decode(done.stdout.strip().translate(bytes.maketrans(b"-_", b"+/")) + b"==")
+            signature = base64.b64decode(printed.strip().translate(bytes.maketrans(b"-_", b"+/")) + b"==")
         except binascii.Error:
             signature = b""
         if len(signature) < 128:
-            raise program.missing("what the program prints is no RSA signature in Base64")
+            raise program.missing(
+                f"what {printable(redact(program.arguments()[0]))} prints is no RSA signature in Base64; "
+                "it has to sign its standard input (RSA, PKCS #1 v1.5, SHA-256)"
+            )
         return (signed + b"." + _base64(signature)).decode()
 
 

@@ -62,6 +62,7 @@ class Credential:
     """
 
     most_bytes: ClassVar[int] = TOKEN_BYTES
+    gives: ClassVar[str] = "token"
 
     def __init__(
         self,
@@ -184,11 +185,19 @@ class Credential:
     def _variable(self) -> str:
         value = self._environ.get(self._place, "")
         if not value:
-            raise self.missing(f"the environment variable {self._place} is not set")
+            raise self.missing(
+                f"the environment variable {self._place} is {'empty' if self._place in self._environ else 'not set'}"
+            )
         return value
 
+    @property
+    def path(self) -> Path | None:
+        """Return the file of a `file:`; None where the source is another one."""
+        return self._base_dir / Path(self._place).expanduser() if self._kind == "file" else None
+
     def _file_bytes(self) -> bytes:
-        path = self._base_dir / Path(self._place).expanduser()
+        path = self.path
+        assert path is not None, "its source is a file"
         try:
             # without waiting, so that a FIFO can't hang us
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -218,14 +227,26 @@ class Credential:
             raise self.missing("expected command:PROGRAM ARG…")
         return arguments
 
-    def _command_bytes(self, stop: threading.Event) -> bytes:
+    def answer_of(self, given: bytes) -> bytes:
+        """Return what the program of a `command:` prints for what it is given on its standard input. Blocks.
+
+        Args:
+            given: shorter than a pipe holds.
+
+        Raises:
+            CredentialMissing: it can't be started, hangs, or fails.
+        """
+        self.check_source()
+        return self._command_bytes(threading.Event(), given)
+
+    def _command_bytes(self, stop: threading.Event, given: bytes | None = None) -> bytes:
         arguments = self.arguments()
         program = printable(redact(arguments[0]))
         environ = child_environ(self._environ)
         try:
             child = subprocess.Popen(
                 arguments,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=environ,
@@ -236,12 +257,15 @@ class Credential:
             reason = error.strerror if isinstance(error, OSError) else "its name or an argument can't be used"
             raise self.missing(f"{program} can't be started: {reason}") from None
         until = self._clock.monotonic() + COMMAND_S
+        if child.stdin is not None and given is not None:
+            with contextlib.suppress(BrokenPipeError), child.stdin as pipe:  # it may not read it
+                pipe.write(given)
         try:
             output = self._output_of(child, until, stop)
         finally:
             status = _end(child)
         if output is None:
-            raise self.missing(f"{program} printed no token within {COMMAND_S:g} s")
+            raise self.missing(f"{program} printed no {self.gives} within {COMMAND_S:g} s")
         if status and len(output) <= self.most_bytes:
             del output  # no traceback may hold it
             raise self.missing(f"{program} ended with {_ending(status)}")
@@ -284,6 +308,10 @@ def _flaw_of_token(raw: bytes) -> str:
         return f"is longer than {TOKEN_BYTES:,} bytes"
     if b"\n" in raw or b"\r" in raw:
         return "has more than one line"
+    if raw[0] in b"\"'" or raw[-1] in b"\"'":
+        return "stands in quotation marks, which are no part of it; leave them out"
+    if re.match(rb"(?i:bearer|token|basic|authorization:)\s", raw):
+        return "begins with a word of a header; give the token alone"
     return "" if _TOKEN.fullmatch(raw) else "has characters other than printable ASCII without spaces"
 
 

@@ -14,7 +14,7 @@ import anyio
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Effect, Reply, Request
-from bulk.platform.auth.app import App
+from bulk.platform.auth.app import LIST, App
 from bulk.platform.auth.secrets import Secret
 
 LIST_AGAIN_S = 60.0
@@ -95,7 +95,7 @@ class Installations:
     async def _list(self) -> None:
         self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
         while True:
-            reply = await self._get("/app/installations", f"per_page={PAGE}&page={page}")
+            reply = await self._get(LIST, f"per_page={PAGE}&page={page}")
             entries = reply.body if isinstance(reply.body, list) else []
             for entry in entries:
                 each = _installation(entry)

@@ -60,7 +60,7 @@ def test_parts_of_a_jwt_are_secrets_too(key, tmp_path: Path) -> None:
     ("content", "mode", "reason"),
     [
         ("no key", 0o600, "no private key"),
-        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", 0o600, "no RSA key that can be used"),
+        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", 0o600, "app.pem is damaged or not whole"),
         ("-----BEGIN PRIVATE KEY-----", 0o640, "chmod 600"),
     ],
 )

@@ -57,7 +57,9 @@ def test_a_token_comes_from_the_environment(tmp_path):
 @pytest.mark.parametrize("environ", [{}, {"MY_TOKEN": ""}])
 def test_a_variable_that_is_not_set_is_named(tmp_path, environ):
     """failures.md row 61: a missing variable is told by its name."""
-    assert "MY_TOKEN is not set" in why_missing("env:MY_TOKEN", tmp_path, {"X": "y", **environ})
+    assert f"MY_TOKEN is {'empty' if environ else 'not set'}" in why_missing(
+        "env:MY_TOKEN", tmp_path, {"X": "y", **environ}
+    )
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\n\n"])
