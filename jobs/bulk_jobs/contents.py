@@ -18,6 +18,7 @@ from bulk.model import (
     Lost,
     NotApplied,
     Outcome,
+    OutcomeKind,
     Reply,
     Request,
     Undecided,
@@ -252,7 +253,7 @@ class DeleteContentsItem(Item, frozen=True, kw_only=True):
 class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten]):
     """Delete one file of a repository. One that is not there is unchanged.
 
-    Requests:  2, or 1 where `sha` is given; 2 where there is nothing to delete.
+    Requests:  2, or 1 where `sha` is given; 3 where there is nothing to delete.
     Category:  core. Lane: the repository.
     Refused:   a deletion after a write of the same file in a manifest, unless `allow_overwrites` is true on its
                job, or that job needs the other's.
@@ -265,7 +266,7 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten
     name = "contents.delete"
     Item = DeleteContentsItem
     is_read = False
-    most_requests = 2
+    most_requests = 3
     settled_by = (
         "The file is read: where it is not there, and the root of its branch can be listed, it was deleted; with the "
         "blob from before it was not and is sent again; with any other blob, once the settle time is over, it ends as "
@@ -295,6 +296,10 @@ class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten
         if before is None:
             found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
             outcome = yield from _without_delete(item, found, None)
+            if outcome is not None and outcome.kind is OutcomeKind.UNCHANGED and not found.is_visible_absence:
+                # a single 404 says so little that a second one has to say the same
+                found = yield from look(*_place(item), is_fresh=True)
+                outcome = outcome if found.is_absent else (yield from _without_delete(item, found, None))
             if outcome is not None:
                 return outcome
             before = found.sha

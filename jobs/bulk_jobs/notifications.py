@@ -41,6 +41,7 @@ _LIST = "/notifications"
 _THREADS = proofs.listing({"id": proofs.NUMBER})
 _ACCEPTED = proofs.entry({"message": str})
 _NOT_FIXED = "last_read_at was not fixed, so that what came later would be marked too"
+_NOT_SO = "the platform answered that there is nothing to mark (status 304), and it is unread"
 
 Moment = Annotated[
     str, Meta(description="ISO 8601 with a time zone, as YYYY-MM-DDTHH:MM:SSZ", examples=["2026-11-21T08:00:00Z"])
@@ -109,7 +110,8 @@ class MarkNotificationsItem(Item, frozen=True, kw_only=True):
 class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
     """Mark all notifications of the credential's user as read that were not updated later than a moment.
 
-    Requests:  1; with `wait` as many more as it takes, no more often than the platform's poll interval allows.
+    Requests:  1, 2 after a 304; with `wait` as many more as it takes, no more often than the platform's poll interval
+               allows.
     Category:  core. Lane: all notifications.
     Result:    last_read_at, and the platform's message where it goes on in the background.
     Lost answer: the request is repeated with the same last_read_at: marking twice is marking once.
@@ -153,8 +155,9 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
             proof=_ACCEPTED,
         )
         result = {"last_read_at": item.last_read_at}
-        if reply.status == 304:
-            return unchanged(result)
+        if reply.status == 304:  # there is nothing to mark, if it is true
+            left = yield _unread(item.last_read_at)
+            return unknown(_NOT_SO, http_status=304) if left.body else unchanged(result)
         if reply.status == 205:
             return succeeded(result)
         result["message"] = reply.body["message"]
@@ -169,15 +172,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
     def _follow(self, last_read_at: str, result: dict[str, str]) -> Steps:
         waited_s = 0.0
         for pause_s in polling.pauses():
-            reply = yield Request(
-                method="GET",
-                path=_LIST,
-                query=urls.query(all=False, before=last_read_at, per_page=1),
-                is_fresh=True,
-                pause_s=pause_s,
-                is_poll=True,
-                proof=_THREADS,
-            )
+            reply = yield _unread(last_read_at, pause_s)
             if not reply.body:
                 return succeeded(result)
             # the engine waits so long before the next poll
@@ -271,7 +266,11 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
             before={"unread": True},
             is_fresh=True,
         )
-        return unchanged(result) if reply.status == 304 else succeeded(result)
+        if reply.status != 304:
+            return succeeded(result)
+        found = yield Request(method="GET", path=_path(item), is_fresh=True, proof=_proof(item))
+        is_read = found.body.get("unread") is False
+        return unchanged(result) if is_read else unknown(_NOT_SO, http_status=304)
 
     def settle(self, item: MarkThreadItem, lost: Lost) -> Settling:
         found = yield Request(
@@ -287,6 +286,19 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
             why = "whether it was marked as read before that can't be told"
             return Undecided(f"the answer of the {lost.method} was lost, and {_left_alone(found.body)}; {why}")
         return NotApplied("the thread is unread")
+
+
+def _unread(before: str, pause_s: float = 0.0) -> Request:
+    """Return the read of the newest notification that was updated before a moment and is unread."""
+    return Request(
+        method="GET",
+        path=_LIST,
+        query=urls.query(all=False, before=before, per_page=1),
+        is_fresh=True,
+        pause_s=pause_s,
+        is_poll=True,
+        proof=_THREADS,
+    )
 
 
 def _proof(item: ThreadItem) -> Proof:

@@ -36,10 +36,10 @@ class GetRateLimit(Operation[RateLimitItem], Returns[dict[str, Limit]]):
         )
         if reply.status == 404:
             return succeeded({}, note="this platform limits nothing: /rate_limit is not enabled (404)")
-        return succeeded(reply.body["resources"])
+        return succeeded({name: each for name, each in reply.body["resources"].items() if isinstance(each, dict)})
 
 
 def _flaw(reply: Reply) -> str:
     resources = reply.body.get("resources")
-    is_told = isinstance(resources, dict) and resources and all(isinstance(each, dict) for each in resources.values())
+    is_told = isinstance(resources, dict) and any(isinstance(each, dict) for each in resources.values())
     return "" if is_told else "it holds no rate-limit category"

@@ -82,13 +82,15 @@ def test_without_a_moment_nothing_is_sent():
 
 
 def test_mark_all():
-    """One request with the moment in it; a 304 is unchanged and must not be asked again."""
+    """One request with the moment in it; a 304 is unchanged, where a look says so too."""
     driven = run(MARK, {"last_read_at": WHEN}, reply(205))
     (put,) = driven.requests
     assert (put.method, put.path, put.body) == ("PUT", "/notifications", {"last_read_at": WHEN})
     assert (put.effect, put.is_fresh) == (Effect.SET, True)
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, {"last_read_at": WHEN})
-    assert run(MARK, {"last_read_at": WHEN}, reply(304)).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(MARK, {"last_read_at": WHEN}, reply(304), reply(body=[])).outcome.kind is OutcomeKind.UNCHANGED
+    denied = run(MARK, {"last_read_at": WHEN}, reply(304), reply(body=[{"id": "2"}]))
+    assert denied.outcome.kind is OutcomeKind.UNKNOWN
     assert run(MARK, {"last_read_at": WHEN, "read": True}, reply(205)).requests[0].body["read"] is True
 
 
@@ -154,7 +156,7 @@ def test_get_thread():
 
 
 def test_mark_thread():
-    """A look, then the mark; read already is unchanged, by the look or by a 304."""
+    """A look, then the mark; read already is unchanged, by the look, or by a 304 and another look."""
     item = {"thread_id": 2, "last_read_at": WHEN}
     driven = run(MARK_THREAD, item, thread(), reply(205))
     assert driven.shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
@@ -162,7 +164,9 @@ def test_mark_thread():
     assert driven.requests[1].is_fresh
     assert driven.outcome.result == {"id": "2"}
     assert run(MARK_THREAD, item, thread(unread=False)).outcome.kind is OutcomeKind.UNCHANGED
-    assert run(MARK_THREAD, item, thread(), reply(304)).outcome.kind is OutcomeKind.UNCHANGED
+    again = (thread(), reply(304))
+    assert run(MARK_THREAD, item, *again, thread(unread=False)).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(MARK_THREAD, item, *again, thread()).outcome.kind is OutcomeKind.UNKNOWN
 
 
 @pytest.mark.parametrize(

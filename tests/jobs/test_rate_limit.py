@@ -18,6 +18,13 @@ def test_the_categories_are_the_result():
     assert driven.outcome.result == {"core": CORE}
 
 
+def test_what_is_no_category_is_left_out():
+    """One that is not used any more may be null."""
+    assert run(GET, {}, reply(body={"resources": {"core": CORE, "source_import": None}})).outcome.result == {
+        "core": CORE
+    }
+
+
 def test_a_platform_without_limits():
     """404 means that limits are off: a success that says so."""
     driven = run(GET, {}, reply(404))

@@ -83,11 +83,18 @@ def test_unassign():
 
 
 def test_unassign_of_what_is_not_assigned():
-    """Unchanged only where the team's list can be seen beside the 404; else not found."""
-    driven = run(UNASSIGN, ONE, ABSENT, LISTED)
-    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ALL_URL}?per_page=1"]
+    """Unchanged only where the team's list can be seen beside two 404s; else not found."""
+    driven = run(UNASSIGN, ONE, ABSENT, LISTED, ABSENT)
+    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ALL_URL}?per_page=1", f"GET {ONE_URL}"]
     assert driven.outcome.kind is OutcomeKind.UNCHANGED
     assert run(UNASSIGN, ONE, ABSENT, ABSENT).error.code is ErrorCode.NOT_FOUND
+
+
+def test_a_single_404_does_not_say_that_it_is_not_assigned():
+    """What a second look shows is removed."""
+    driven = run(UNASSIGN, ONE, ABSENT, LISTED, THERE, reply(204))
+    assert driven.requests[2].is_fresh
+    assert (driven.requests[3].method, driven.outcome.kind) == ("DELETE", OutcomeKind.SUCCEEDED)
 
 
 def test_unassign_when_somebody_was_faster():

@@ -219,7 +219,7 @@ class UpdateOrganizationConfiguration(Undoable[UpdateConfigurationItem], Returns
 class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numbered]):
     """Delete a code security configuration of an organization. Its repositories keep their settings.
 
-    Requests:  2: a look, then the deletion, or the organization's rulesets where it is not there.
+    Requests:  2: a look, then the deletion. Where it is not there 3: the organization's rulesets, and a second look.
     Category:  core. Lane: the configuration.
     Result:    id of the configuration.
     Lost answer: the configuration is read; where it is gone and the organization can be seen, it was deleted. One that
@@ -233,7 +233,7 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numb
     is_read = False
     is_irreversible = True
     least_requests = 2
-    most_requests = 2
+    most_requests = 3
     settled_by = (
         "The configuration is read: where it is gone, and the organization's rulesets can be listed, it was deleted. "
         "Where it is there, the request is sent again; ids are never given twice."
@@ -248,6 +248,12 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numb
 
     def steps(self, item: ConfigurationItem) -> Steps:
         found = yield _look(item)
+        is_seen = found.status == 404 and (yield from presence.can_see(item.org))
+        if is_seen:
+            # a single 404 says so little that a second one has to say the same
+            found = yield _look(item, is_fresh=True)
+            if found.status == 404:
+                return unchanged({"id": item.configuration_id}, note="it is not there")
         if found.status == 200:
             reply = yield Request(
                 method="DELETE",
@@ -260,8 +266,8 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numb
             if (yield _look(item, is_fresh=True)).status == 200:
                 message = f"configuration {item.configuration_id} is there, and this credential may not delete it"
                 return failed(ErrorCode.NOT_FOUND, message, http_status=404)
-        if (yield from presence.can_see(item.org)):
-            return unchanged({"id": item.configuration_id}, note="it is not there")
+            if is_seen or (yield from presence.can_see(item.org)):
+                return unchanged({"id": item.configuration_id}, note="it is not there")
         return _not_there(item)
 
     def settle(self, item: ConfigurationItem, lost: Lost) -> Settling:

@@ -17,6 +17,9 @@ from bulk.proof import Proof
 PER_PAGE = 100
 """Most entries of a page unless stated (specification, Limits): fewest requests."""
 
+MOST_EMPTY = 3
+"""So many pages without entries in a row, each with a link to a next one, show that the links lead nowhere (count)."""
+
 MOST_PAGES = 10_000
 """A list that has more is given up."""
 
@@ -78,7 +81,8 @@ def read_all(
     entries: list[dict[str, Any]] = []
     seen = {_sorted(query)}
     first: Any = None
-    is_unchanged = True
+    before: list[Any] = []
+    is_unchanged, empty = True, 0
     while True:
         reply = yield Request(
             method="GET",
@@ -95,6 +99,9 @@ def read_all(
         found = reply.body if field is None else reply.body[field]
         if not isinstance(found, list):
             raise TypeError(f"expected a list, the platform sent {type(found).__name__}")
+        if found and len(seen) > 1 and found in (before, entries[: len(found)]):
+            return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, f"page {len(seen)} repeats one before", http_status=200))
+        before, empty = found, 0 if found else empty + 1
         entries.extend(found)
         is_unchanged = is_unchanged and reply.is_unchanged
         if len(seen) == 1:
@@ -103,7 +110,7 @@ def read_all(
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
         # always from the first query on: a place in the list is never inherited from the page before
         following = urls.next_query(reply.headers, path, asked)
-        flaw = _flaw_of_next(following, seen, most_pages)
+        flaw = _flaw_of_next(following, seen, most_pages, empty)
         if following is None or flaw:
             return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, flaw, http_status=200))
         seen.add(_sorted(following))
@@ -122,10 +129,13 @@ def _sorted(query: str) -> tuple[str, ...]:
     return tuple(sorted(query.split("&")))
 
 
-def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int) -> str:
-    """Return why the list can't be read on with this query; empty where it can."""
+def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int, empty: int) -> str:
+    """Return why the list can't be read on with this query, after so many pages without entries; empty where it
+    can."""
     if query is None:
         return "the link to the next page does not lead to a page of this list; not followed"
     if _sorted(query) in seen:
         return f"after {len(seen)} pages the link to the next one leads back to one that was read"
+    if empty >= MOST_EMPTY:
+        return f"the list goes on after {empty} pages without entries"
     return f"the list goes on after {most_pages:,} pages" if len(seen) >= most_pages else ""

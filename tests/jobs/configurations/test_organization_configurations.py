@@ -147,13 +147,22 @@ def test_delete_looks_first():
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, {"id": 2001})
 
 
-@pytest.mark.parametrize("answers", [(ABSENT,), (reply(body=BEFORE), ABSENT, ABSENT)])
-def test_delete_of_what_is_not_there(answers):
-    """Unchanged, but only where the organization can be seen: a 404 alone proves nothing."""
-    gone = run(DELETE, ONE, *answers, VISIBLE)
-    assert gone.shown()[-1] == CANARY
+@pytest.mark.parametrize(
+    ("answers", "then"), [((ABSENT,), (VISIBLE, ABSENT)), ((reply(body=BEFORE), ABSENT, ABSENT), (VISIBLE,))]
+)
+def test_delete_of_what_is_not_there(answers, then):
+    """Unchanged, but only where the organization can be seen, and a second 404 says so: one alone proves nothing."""
+    gone = run(DELETE, ONE, *answers, *then)
+    assert CANARY in gone.shown()[-2:]
     assert gone.outcome.kind is OutcomeKind.UNCHANGED
     assert run(DELETE, ONE, *answers, HIDDEN).error.code is ErrorCode.NOT_FOUND
+
+
+def test_a_single_404_does_not_say_that_it_is_not_there():
+    """What a second look shows is deleted."""
+    driven = run(DELETE, ONE, ABSENT, VISIBLE, reply(body=BEFORE), reply(204))
+    assert driven.requests[2].is_fresh
+    assert (driven.requests[3].method, driven.outcome.kind) == ("DELETE", OutcomeKind.SUCCEEDED)
 
 
 def test_a_404_while_the_configuration_is_there():

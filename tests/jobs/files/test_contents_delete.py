@@ -44,12 +44,20 @@ def test_with_a_sha_it_is_one_request():
     assert driven.outcome.result == RESULT
 
 
-@pytest.mark.parametrize("answers", [(ABSENT, ROOT), (ABSENT, EMPTY), (EMPTY,)])
+@pytest.mark.parametrize("answers", [(ABSENT, ROOT, ABSENT), (ABSENT, EMPTY, EMPTY), (EMPTY,)])
 def test_what_is_not_there_is_unchanged(answers):
     """Absent, and the root of the branch can be listed (or the repository is empty)."""
     driven = run(DELETE, {**ITEM, "branch": "dev"}, *answers)
     assert driven.outcome.kind is OutcomeKind.UNCHANGED
     assert all(shown.endswith("?ref=dev") for shown in driven.shown())
+
+
+def test_a_single_404_does_not_say_that_nothing_is_there():
+    """What a second look shows is deleted."""
+    driven = run(DELETE, ITEM, ABSENT, ROOT, _file(OLD), reply(200, DELETED))
+    assert driven.shown()[2:] == [f"GET {URL}", f"DELETE {URL}"]
+    assert driven.requests[2].is_fresh
+    assert driven.outcome.result == RESULT
 
 
 def test_a_404_may_be_a_lack_of_permission():

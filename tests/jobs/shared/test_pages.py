@@ -76,6 +76,20 @@ def test_only_a_list_that_did_not_change_at_all_is_unchanged():
         assert numbers(outcome.result) == [1, 2]
 
 
+def test_links_that_lead_nowhere_end():
+    """One empty page may be followed by a full one; after three in a row the list can't be used."""
+    assert numbers(read(page([1], "page=2"), page([], "page=3"), page([2])).ended.entries) == [1, 2]
+    empty = (page([], f"page={number}") for number in (3, 4, 5))
+    assert "without entries" in read(page([1], "page=2"), *empty).ended.why
+
+
+def test_a_page_that_comes_again_ends_the_list():
+    """Where the place in a link is ignored, the same page comes for ever: as the first one, or as the one before."""
+    assert "repeats" in read(page([1], "page=2"), page([1])).ended.why
+    assert "repeats" in read(page([1], "page=2"), page([2], "page=3"), page([1], "page=4")).ended.why
+    assert "repeats" in read(page([1], "page=2"), page([2], "page=3"), page([2])).ended.why
+
+
 def test_a_link_that_leads_elsewhere_is_not_followed():
     """Another list, or a user name in it: nothing more is sent, and a part is not the whole (failures.md row 12)."""
     for target in (f"{BASE}/orgs/acme/members?page=2", f"https://x@code.example.com{PATH}?page=2"):

@@ -136,7 +136,7 @@ def _decoded_bytes(text: str) -> int:
     letters = len(text)
     if "\n" in text:
         letters -= text.count("\n") + text.count("\r")
-    padding = text[-3:].count("=")
+    padding = text[-8:].count("=")  # line ends may follow it
     return letters // 4 * 3 - padding if letters % 4 == 0 else -1
 
 
