@@ -253,6 +253,7 @@ class Account:
         paused_until: nothing leaves before (monotonic). paused_why: for people.
         quiet_until: not even `/rate_limit` is asked before (monotonic).
         backoffs: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
+        vain: limits in a row that named no time worth waiting for, each after the one before was obeyed (count).
         locked_at, locked_until: the newest lock-out was met, and is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
         wishes: how often that was wished for (count), so that one of later is not taken for answered.
@@ -277,6 +278,7 @@ class Account:
     paused_until: float = 0.0
     paused_why: str = ""
     backoffs: int = 0
+    vain: int = 0
     lockouts: int = 0
     locked_at: float = 0.0
     locked_until: float = 0.0

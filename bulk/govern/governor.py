@@ -299,7 +299,7 @@ class Governor:
         if permit.is_probe and seen is not False:
             charges.saw(permit, seen, now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
-            account.backoffs = 0
+            account.backoffs = account.vain = 0
             queue.errors = 0
             self.good_answers += not reply.is_truncated
             self.failures += reply.is_truncated

@@ -1,12 +1,13 @@
 """What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
 
-A limit that names a time, or a bucket that is empty, is the word of a budget and no sign that the platform has too much
-to do: what may be in flight stays. `Retry-After` is obeyed as it stands. A limit without a time has `/rate_limit` asked
-first: an empty bucket waits for its reset, otherwise nothing of the credential leaves for a growing while. A refusal
-that says nothing holds up nobody else. Source: open-points.md (secondary limits); failures.md rows 16-19.
+A limit that names a time, or a bucket that is empty, is the word of a budget and no sign that the platform has too
+much to do: what may be in flight stays. `Retry-After` is obeyed as it stands, and longer where it names next to
+nothing in vain. A limit without a time has `/rate_limit` asked first: an empty bucket waits for its reset, otherwise
+nothing of the credential leaves for a growing while. A refusal that says nothing holds up nobody else.
+Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
-from bulk.govern.accounts import Account, Permit
+from bulk.govern.accounts import Permit
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.platform.classification import Verdict, VerdictKind
 
@@ -21,6 +22,11 @@ PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMI
 
 FAILURES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR, VerdictKind.BAD_RESPONSE))
 """Answers that serve nobody, and have nothing to do with limits or with the credential."""
+
+AT_ONCE_S = 1.0
+"""A time that a limit names and that is shorter is as good as none (seconds)."""
+VAIN_FIRST_S, VAIN_MOST_S = 0.1, 60.0
+"""The least pause after a limit that names such a time, and came again when it was over; doubles each time in a row."""
 
 BUSY_WHY = "platform busy (Retry-After)"
 
@@ -49,10 +55,10 @@ def follow(
             account.lock_out(now)
         case VerdictKind.LIMITED_PRIMARY:
             if wait_s is not None:
-                account.pause_all(now + wait_s, f"limit of {account.name} (Retry-After)")
+                _obey(permit, wait_s, now)
             _limited(permit, now, unexplained_s)
         case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
-            _heed(account, verdict, now, unexplained_s)
+            _heed(permit, verdict, now, unexplained_s)
         case VerdictKind.BUSY if wait_s is not None:
             return now + wait_s
         case _:
@@ -60,12 +66,21 @@ def follow(
     return None
 
 
-def _heed(account: Account, verdict: Verdict, now: float, unexplained_s: float) -> None:
-    """Heed a limit that is not a bucket's, or what may be one: only an empty bucket could say that of a
-    refusal alone.
-    """
+def _obey(permit: Permit, wait_s: float, now: float) -> None:
+    """The platform named a time. One that is over at once, because it is nothing or lies in the past by some clock,
+    would be obeyed as fast as answers come: so what was waited for in vain grows."""
+    account, least_s = permit.queue.account, 0.0
+    if wait_s < AT_ONCE_S and permit.granted >= account.paused_until:  # it has left since the last one
+        least_s = min(VAIN_MOST_S, VAIN_FIRST_S * 2.0 ** min(20, account.vain)) if account.vain else 0.0
+        account.vain += 1
+    account.pause_all(now + max(wait_s, least_s), f"limit of {account.name} (Retry-After)")
+
+
+def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) -> None:
+    """A limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
+    account = permit.queue.account
     if verdict.retry_after_s is not None:
-        account.pause_all(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+        _obey(permit, verdict.retry_after_s, now)
         return
     if verdict.kind is VerdictKind.LIMITED_SECONDARY:
         account.back_off(now, unexplained_s)

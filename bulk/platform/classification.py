@@ -39,7 +39,7 @@ _CATEGORY = re.compile(r"[a-z0-9_.-]{1,64}")
 _PERMISSIONS = re.compile(r"[a-z_]{1,50}=[a-z]{1,10}(?:[,;] ?[a-z_]{1,50}=[a-z]{1,10}){0,9}")
 _VENDOR_HEADERS = {"github": "GitHub"}
 
-_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
 
 _GENERIC = frozenset(
     ("403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
@@ -105,9 +105,9 @@ _ACCEPTED = Verdict(VerdictKind.ACCEPTED)
 
 
 def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
-    """Return what `X-RateLimit-*` say; None where limit, remaining or reset is missing or no number."""
+    """`X-RateLimit-*`; None where limit, remaining or reset is missing or no number, or the limit is below 0."""
     limit = _count(headers.get("x-ratelimit-limit"))
-    if limit is None:
+    if limit is None or limit < 0:
         return None
     remaining, reset = _count(headers.get("x-ratelimit-remaining")), _count(headers.get("x-ratelimit-reset"))
     if remaining is None or reset is None:
@@ -129,13 +129,12 @@ def limits_from_body(body: Any) -> dict[str, Limits]:
         if category is None or not isinstance(entry, dict):
             continue
         limit, remaining, reset = (_whole(entry.get(field)) for field in ("limit", "remaining", "reset"))
-        if limit is not None and remaining is not None and reset is not None:
+        if limit is not None and limit >= 0 and remaining is not None and reset is not None:
             found[category] = _limits(category, limit, remaining, _whole(entry.get("used")), reset)
     return found
 
 
 def _limits(category: str | None, limit: int, remaining: int, used: int | None, reset: int) -> Limits:
-    limit = max(0, limit)
     remaining = min(limit, max(0, remaining))
     return Limits(category, limit, remaining, None if used is None else max(0, used), max(0, reset))
 
@@ -149,7 +148,10 @@ def _folded(category: str) -> str | None:
 def _count(text: str | None) -> int | None:
     if text is not None and len(text) < 16 and text.isdigit() and text.isascii():  # the usual case, and quick
         return int(text)
-    return int(text) if text is not None and _COUNT.fullmatch(text := text.strip()) else None
+    if text is None:
+        return None
+    first, *more = (each.strip() for each in text.split(","))  # who stands between may say the same a second time
+    return int(first) if _COUNT.fullmatch(first) and all(each == first for each in more) else None
 
 
 def _whole(value: Any) -> int | None:
@@ -239,9 +241,9 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
         kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
         return _said(reply, kind, ErrorCode.SERVER_ERROR)
     location = reply.headers.get("location")
-    if status in _REDIRECTS and request.effect is Effect.READ and location:
+    if status in REDIRECT_STATUSES and request.effect is Effect.READ and location:
         return Verdict(VerdictKind.REDIRECTED, location=location)
-    if status in _REDIRECTS:
+    if status in REDIRECT_STATUSES:
         what = "without saying where to" if request.effect is Effect.READ else "and a write is never sent elsewhere"
         return _bad(f"the platform redirects (status {status}), {what}")
     return _bad(f"the platform answered with the unexpected status {status}")

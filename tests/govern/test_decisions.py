@@ -33,10 +33,10 @@ class Situation:
         self.permit = Permit(self.queue, self.account.token, window, 0, generation, NOW)
         self.concurrency = AdaptiveLimit(64)
 
-    def after(self, kind: VerdictKind, wait_s: float | None = None) -> float | None:
+    def after(self, kind: VerdictKind, wait_s: float | None = None, now: float = NOW) -> float | None:
         """Follow a verdict."""
         verdict = Verdict(kind, ErrorCode.RATE_LIMITED, "m", wait_s)
-        return follow(self.permit, verdict, NOW, self.concurrency, FIRST_S)
+        return follow(self.permit, verdict, now, self.concurrency, FIRST_S)
 
 
 OVERLOADED = {VerdictKind.BUSY, VerdictKind.SERVER_ERROR}
@@ -82,6 +82,24 @@ def test_who_pauses(kind: VerdictKind, wait_s: float | None) -> None:
     assert account.must_ask is (kind is VerdictKind.LIMITED_PRIMARY or is_struck or is_explained_later)
     if wait_s and is_limit:
         assert account.paused_why == "limit of default (Retry-After)"
+
+
+@pytest.mark.parametrize("kind", [VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY])
+def test_a_wait_of_nothing_that_is_in_vain_grows(kind: VerdictKind) -> None:
+    """failures.md row 19: a `Retry-After` of nothing, or in the past, is obeyed once, and then not as fast as answers
+    come; what names enough time is obeyed as it stands, and what left before the pause says nothing of it."""
+    situation, now = Situation(), NOW
+    waited = []
+    for _ in range(12):
+        situation.permit.granted, now = now, now + 0.05
+        situation.after(kind, 0.0, now)
+        waited.append(round(situation.account.paused_until - now, 3))
+        situation.after(kind, 0.0, now + 0.01)  # was under way meanwhile
+        now = max(now + 0.01, situation.account.paused_until)
+    assert waited == [0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0]
+    situation.permit.granted = now
+    situation.after(kind, 90.0, now)
+    assert situation.account.paused_until == now + 90.0
 
 
 def test_an_empty_bucket_is_empty() -> None:
