@@ -48,7 +48,7 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import AnyOperation, Item
-from bulk.platform.classification import VerdictKind
+from bulk.platform.classification import REDIRECT_STATUSES, VerdictKind
 
 log = logging.getLogger("bulk.execute")
 
@@ -57,7 +57,7 @@ APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 
 _READ, _ACCEPTED, _FAILED = Effect.READ, VerdictKind.ACCEPTED, OutcomeKind.FAILED
 _IN_DOUBT = (VerdictKind.SERVER_ERROR, VerdictKind.BUSY, VerdictKind.BAD_RESPONSE)
-_LIMITED_STATUSES = (403, 429)
+_LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 
 
 class _Again(msgspec.Struct, frozen=True):
@@ -118,6 +118,7 @@ class ItemRun:
     __slots__ = (
         "_asked",
         "_context",
+        "_doubted",
         "_entry",
         "_item",
         "_lost_write",
@@ -141,6 +142,7 @@ class ItemRun:
         self._context, self._tally, self._lost_write = context, context.tally, lost_write
         self._asked = ""
         self._writes: WriteLoop | None = None
+        self._doubted: tuple[VerdictKind, LostWrite] | None = None
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
     @property
@@ -168,7 +170,7 @@ class ItemRun:
                 outcome = await self._settle()
                 if outcome is not None:
                     return outcome
-                is_limited = ended.lost.status in _LIMITED_STATUSES
+                is_limited = self._writes is not None and self._writes.is_to_be_settled
             elif isinstance(ended, _Again):
                 refusal = ended.refusal
                 self._shared.recent_writes.forget(self._operation, self._item)
@@ -307,6 +309,7 @@ class ItemRun:
             self._writes = shared.write_loop(self._context)
         tried = await self._writes.send(request, self._is_to_be_settled)
         reply = tried.reply
+        self._doubt_what_was_refused_otherwise(tried)
         if reply is None:
             return self._lost(request, None)
         if tried.kind is _ACCEPTED:
@@ -318,19 +321,32 @@ class ItemRun:
     def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | LostWrite | _Again:
         """Return what an answer means that is no success and not waited for."""
         if tried.kind in _IN_DOUBT and not is_in_progress(tried):
-            if not 300 <= status < 400:
+            if status not in REDIRECT_STATUSES:
                 return self._lost(request, status)
             # led elsewhere, where no write is sent: who did so may have carried it out before
             self._lost_write = lost_again(self._lost_write, self._lost(request, status))
         return self._refused(request, tried)
 
-    def _is_to_be_settled(self, request: Request, reply: Reply) -> bool:
-        """Return whether a write that ran into a limit is looked for before it is sent again: some limits stand behind
-        what they limit. Where a second application can't happen, the doubt alone is noted."""
+    def _is_to_be_settled(self, request: Request, tried: Tried) -> bool:
+        """Return whether a write that was refused is looked for before it is sent again: who refuses so, such as a
+        limit, may stand behind what does it. Where a second application can't happen, the doubt alone is noted."""
         if not request.effect.may_repeat_at_once:
             return True
-        self._lost_write = lost_again(self._lost_write, self._lost(request, reply.status))
+        assert tried.reply is not None, "it was refused"
+        assert tried.kind is not None, "every answer is judged"
+        lost_write = self._lost(request, tried.reply.status)
+        self._doubt_what_was_refused_otherwise(tried)
+        if tried.kind in _LIMITED:
+            self._lost_write = lost_again(self._lost_write, lost_write)
+        elif self._doubted is None:
+            self._doubted = tried.kind, lost_write
         return False
+
+    def _doubt_what_was_refused_otherwise(self, tried: Tried) -> None:
+        """A write was refused, and the same now gets another answer: an earlier send may have been carried out. Where
+        it is refused like that to the end, it was not."""
+        if self._doubted is not None and tried.kind is not self._doubted[0]:
+            self._lost_write, self._doubted = lost_again(self._lost_write, self._doubted[1]), None
 
     def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
         """Return a refusal; a conflict with somebody else's write is worth another look where the steps look first."""

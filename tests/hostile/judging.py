@@ -110,7 +110,8 @@ class Cell:
         for line in lines:
             ours = self._ours(line["index"])
             yield from _doubled(ours)
-            if self.way.kind == "plain" and "spaces joined" not in self.way.habits and line["outcome"] not in DONE:
+            is_well = self.way.is_harmless or (self.way.kind == "plain" and "spaces joined" not in self.way.habits)
+            if is_well and line["outcome"] not in DONE:
                 yield f"{line['outcome']}, though nothing went wrong: {line['error']}"
             if line["outcome"] in DONE and not self._is_so(line, at):
                 yield f"{line['outcome']}, but it is not so"

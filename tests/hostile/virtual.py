@@ -21,6 +21,7 @@ import anyio.to_thread
 from bulk.engine import commands, run
 from bulk.engine.surroundings import Surroundings
 from bulk.manifest.reading import Overrides
+from bulk.platform.response_heads import AnswerProtocol
 from bulk.report.fold import Report
 from bulk.status import Silence
 from tests.hostile.http.turn import BASE_URL
@@ -100,7 +101,7 @@ def run_jobs(
         service = Service({f"token-of-{name}-0123456789": guest for name, guest in guests.items()}, wall)
         manifest, environ = _manifest(path, jobs)
         around = Surroundings(
-            clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=MemoryConnector(service)
+            clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=MemoryConnector(service, AnswerProtocol)
         )
         report, trouble, run_dir = None, "", path / "run"
         began = wall()

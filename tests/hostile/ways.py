@@ -1,9 +1,13 @@
 """All ways to be wrong, by family. A few of each stand for it in `make test`; the command and `make soak` try all."""
 
+import gzip
+import zlib
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
+from tests.hostile.http import twists
 from tests.hostile.http.limits import Answers, Headers
+from tests.hostile.http.turn import BASE_URL
 from tests.hostile.store.normal import HABITS
 from tests.hostile.wrong import EMPTY_BODIES, End, Way
 
@@ -144,6 +148,106 @@ def _limits() -> Iterator[Way]:
             yield Way(f"limits: headers {headers}, /rate_limit {answers}", limits=(headers, answers))
 
 
+PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
+_BUSY = b'{"message":"Another operation is already in progress"}'
+_SPAMMED = b'{"message":"Validation failed, or the endpoint has been spammed."}'
+_LOCKED = b'{"message":"Maximum number of login attempts exceeded. Please try again later."}'
+REFUSALS = {
+    "304": twists.instead(304),
+    "403 page": twists.instead(403, PAGE),
+    "403 forbidden": twists.instead(403, b'{"message":"Forbidden"}'),
+    "422 in progress": twists.instead(422, _BUSY),
+    "422 spammed": twists.instead(422, _SPAMMED),
+    "403 locked out": twists.instead(403, _LOCKED),
+}
+"""After these a write is sent again."""
+
+
+def _more_fields(name: str, value: Any) -> Any:
+    return {**value, "a_new_field": {"of": [1, None]}, "another": None} if isinstance(value, dict) else value
+
+
+def _other_zone(name: str, value: Any) -> Any:
+    return value.replace("Z", ".25+00:00") if name.endswith("_at") and isinstance(value, str) else value
+
+
+PUT_OTHERWISE = {
+    "Base64 in lines": twists.in_lines("\n"),
+    "Base64 in lines with CRLF": twists.in_lines("\r\n"),
+    "new fields": twists.each(_more_fields),
+    "moments with fractions": twists.each(_other_zone),
+    "byte order mark": twists.raw(lambda body: b"\xef\xbb\xbf" + body),
+    "blanks around": twists.raw(lambda body: b"\r\n " + body + b"\n\n"),
+    "no content type": twists.headers(without=("content-type",)),
+    "Retry-After beside a success": twists.headers(("retry-after", "30")),
+    "limits of another category": twists.headers(
+        ("x-ratelimit-resource", "search"),
+        ("x-ratelimit-limit", "3"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", "4000000000"),
+        without=tuple(f"x-ratelimit-{name}" for name in ("limit", "used", "remaining", "reset")),
+    ),
+    "gzip": twists.coded("GZIP", gzip.compress),
+    "deflate": twists.coded("deflate", zlib.compress),
+    "chunks with trailers": twists.framed(lambda lines, body: twists.chunked(lines, body, b"0\r\nx-a: 1\r\n\r\n")),
+    "interim answers before": twists.framed(
+        lambda lines, body: b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 2 + twists.sized(lines, body)
+    ),
+    "HTTP/1.0": twists.framed(twists.sized, "1.0"),
+    "connection: close": twists.framed(lambda lines, body: twists.sized([*lines, "connection: close"], body)),
+    "300 cookies": twists.framed(
+        lambda lines, body: twists.sized([*lines, *(f"set-cookie: a{n}=1" for n in range(300))], body)
+    ),
+    "an answer more": twists.framed(
+        lambda lines, body: twists.sized(lines, body) + b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+    ),
+}
+"""What has to be understood all the same."""
+
+BROKEN = {
+    "gzip cut": twists.coded("gzip", lambda body: gzip.compress(body)[:-9]),
+    "gzip that is none": twists.coded("gzip", bytes),
+    "unknown coding": twists.coded("br", bytes),
+    "length too long": twists.framed(lambda lines, body: twists.sized(lines, body, 10)),
+    "length too short": twists.framed(lambda lines, body: twists.sized(lines, body, -5)),
+    "two lengths": twists.framed(lambda lines, body: twists.sized([*lines, "content-length: 7"], body)),
+    "length and chunks": twists.framed(lambda lines, body: twists.chunked([*lines, "content-length: 7"], body)),
+    "chunks without end": twists.framed(lambda lines, body: twists.chunked(lines, body, b"")),
+    "no colon": twists.framed(lambda lines, body: twists.sized([*lines, "what"], body)),
+    "status 999": twists.framed(lambda lines, body: twists.sized(["HTTP/1.1 999 What", *lines[1:]], body)),
+    "101": twists.instead(101),
+    "garbage behind": twists.raw(lambda body: body + b"<!-- by a proxy -->"),
+    "UTF-16": twists.raw(lambda body: body.decode().encode("utf-16")),
+    "nested too deep": twists.raw(lambda body: b"[" * 100_000),
+}
+LINKS = {
+    "to the first page": lambda ask: f"{BASE_URL}{ask.path}?page=1&per_page=100",
+    "to another host": lambda ask: f"https://other.example.test/api/v3{ask.path}?page=2",
+    "always one more": lambda ask: f"{BASE_URL}{ask.path}?page={int(ask.one('page', '1')) + 1}",
+    "to an empty page": lambda ask: f"{BASE_URL}{ask.path}?page=99" if ask.one("page", "1") != "99" else "",
+}
+
+
+def _twisted() -> Iterator[Way]:
+    for name, twist in PUT_OTHERWISE.items():
+        yield Way(f"otherwise: {name}", "twisted", None, on="both", twist=twist, is_harmless=True)
+    for name, twist in BROKEN.items():
+        yield Way(f"broken: {name}, twice", "twisted", 2, on="both", twist=twist)
+        yield Way(f"broken: {name}, to a write", "twisted", twist=twist)
+    for name, twist in REFUSALS.items():
+        yield Way(f"refused: {name}, after", "twisted", twist=twist)
+        yield Way(f"refused: {name}, before", "twisted", twist=twist, has_effect=False, is_harmless=name[:3] != "304")
+    for name, body in {"message": b'{"message":"Not Found"}', "page": PAGE, "nothing": b""}.items():
+        yield Way(f"absent: 404 {name} to a read", "twisted", on="read", twist=twists.instead(404, body))
+    for name, target in LINKS.items():
+        yield Way(f"links: {name}", "twisted", None, on="read", twist=twists.linked(target))
+    for wait in ("0", "-1", "0.5", "2", "Wed, 21 Oct 2015 07:28:00 GMT", "5, 7", "soon"):
+        for status in (403, 429, 503):
+            twist = twists.instead(status, b'{"message":"slow down"}', ("retry-after", wait))
+            name = f"waits: {status} for 40 s, Retry-After {wait}"
+            yield Way(name, "twisted", None, "both", False, twist=twist, lasts_s=40.0, is_harmless=True)
+
+
 WAYS: tuple[Way, ...] = (
     Way("plain"),
     *_forms(),
@@ -159,6 +263,7 @@ WAYS: tuple[Way, ...] = (
     *_meddled(),
     *_ids(),
     *_limits(),
+    *_twisted(),
 )
 FEW = (
     "plain",
@@ -182,6 +287,16 @@ FEW = (
     "meddled: after, answer lost",
     "limits: headers late, /rate_limit 404",
     "limits: headers absent, /rate_limit frozen",
+    "otherwise: Base64 in lines with CRLF",
+    "otherwise: an answer more",
+    "broken: two lengths, twice",
+    "refused: 304, after",
+    "refused: 403 page, after",
+    "refused: 422 in progress, after",
+    "refused: 403 locked out, after",
+    "absent: 404 page to a read",
+    "links: always one more",
+    "waits: 429 for 40 s, Retry-After 0",
 )
 """One or two of each family."""
 

@@ -4,6 +4,7 @@ A `Way` says which requests it befalls and what happens to them; `Guest.hear` ma
 takes: what is done, when, and what comes back.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,6 +12,7 @@ from typing import Literal
 from tests.hostile.foreign import foreign_answer
 from tests.hostile.http.limits import Answers, Headers
 from tests.hostile.http.messages import JSON, Answer, Ask
+from tests.hostile.http.twists import Twist
 from tests.hostile.platform import Platform
 from tests.hostile.store.alias import Alias
 from tests.hostile.store.normal import Normal
@@ -18,7 +20,7 @@ from tests.hostile.store.normal import Normal
 End = Literal["", "close", "reset", "mute", "half"]
 """How a connection ends: not at all; closed or reset without an answer; never answered; closed within the answer."""
 
-Kind = Literal["plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled"]
+Kind = Literal["plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled", "twisted"]
 SHORTLY_S = 0.001
 EMPTY_BODIES = {
     "{}": b"{}",
@@ -36,7 +38,7 @@ class Way:
 
     Attributes:
         times: so many requests, from the first on; None: all.
-        on: which requests it befalls: those that write, those that read.
+        on: which requests it befalls: those that write, those that read, or both.
         has_effect: whether a request that it befalls is done.
         seconds: how much later something happens, or how stale it is.
         status, body, headers: of the answer that comes instead; None: those of the right one.
@@ -46,12 +48,14 @@ class Way:
         meddles: somebody else changes the same thing: before the request is done, or after it.
         has_equal_ids: whether things of different kinds have the same ids.
         limits: what headers, and what `/rate_limit`, say of a budget of three requests in ten seconds.
+        twist: what becomes of the right answer on its way. lasts_s: only so long after the first request (seconds).
+        is_harmless: every item has to succeed all the same.
     """
 
     name: str
     kind: Kind = "plain"
     times: int | None = 1
-    on: Literal["write", "read"] = "write"
+    on: Literal["write", "read", "both"] = "write"
     has_effect: bool = True
     seconds: float = 0.0
     status: int | None = None
@@ -63,10 +67,13 @@ class Way:
     meddles: Literal["", "before", "after"] = ""
     has_equal_ids: bool = False
     limits: tuple[Headers, Answers] | None = None
+    twist: Twist | None = None
+    lasts_s: float = math.inf
+    is_harmless: bool = False
 
     def befalls(self, ask: Ask) -> bool:
         """Whether a request is of those."""
-        return ask.is_read == (self.on == "read") and self.kind != "plain"
+        return (self.on == "both" or ask.is_read == (self.on == "read")) and self.kind != "plain"
 
 
 @dataclass(slots=True)
@@ -76,11 +83,15 @@ class Course:
     Attributes:
         answer: what comes back; None: nothing.
         later: what is done afterwards, and how much later (seconds).
+        twist: what becomes of the answer at last.
+        wire: what is sent in place of an answer in good form.
     """
 
     answer: Answer | None
     end: End = ""
     later: list[tuple[float, Callable[[float], None]]] = field(default_factory=list)
+    twist: Twist | None = None
+    wire: bytes = b""
 
 
 @dataclass(slots=True)
@@ -112,6 +123,12 @@ class Guest:
         course = self._course(ask, now)
         if course.answer is not None:
             course.answer = self.alias.leaving(course.answer)
+            if course.twist is not None:
+                twisted = course.twist(ask, course.answer)
+                if isinstance(twisted, bytes):
+                    course.wire = twisted
+                else:
+                    course.answer = twisted
         return course
 
     def _course(self, ask: Ask, now: float) -> Course:
@@ -119,7 +136,8 @@ class Guest:
         if not way.befalls(ask) or (ask.path == "/rate_limit" and not self.asks_limits):
             return Course(self.platform.answer(ask, now))
         self._befallen += 1
-        if way.times is not None and self._befallen > way.times:
+        is_over = way.times is not None and self._befallen > way.times
+        if is_over or now > self.heard[0][0] + way.lasts_s:
             return Course(self.platform.answer(ask, now))
         return COURSES[way.kind](self, ask, now)
 
@@ -201,6 +219,10 @@ def _meddled(guest: Guest, ask: Ask, now: float) -> Course:
     return Course(right if way.status is None else _instead(way, right), way.end)
 
 
+def _twisted(guest: Guest, ask: Ask, now: float) -> Course:
+    return Course(guest.right(ask, now), guest.way.end, twist=guest.way.twist)
+
+
 COURSES: dict[Kind, Callable[[Guest, Ask, float], Course]] = {
     "stale": _stale,
     "foreign": _foreign,
@@ -210,4 +232,5 @@ COURSES: dict[Kind, Callable[[Guest, Ask, float], Course]] = {
     "status": _status,
     "truncated": _truncated,
     "meddled": _meddled,
+    "twisted": _twisted,
 }

@@ -25,14 +25,14 @@ from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
-from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
+from bulk.model import BodyFile, Effect, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
 from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import VerdictKind, classify
 from bulk.platform.wire import Wire
 from bulk.urls import within_base
 
-_ACCEPTED = VerdictKind.ACCEPTED
+_ACCEPTED, _READ = VerdictKind.ACCEPTED, Effect.READ
 
 
 class RequestSender:
@@ -113,7 +113,7 @@ class RequestSender:
         verdict = classify(request, reply, self._vendor)
         governor.answered(permit, answer, verdict)
         if answer.status == 304:
-            if reply is answer and not request.is_fresh:
+            if reply is answer and not request.is_fresh and request.effect is _READ:
                 # a 304 that was not asked for: once more without conditions (failures.md row 13)
                 return await self.once(replace(request, is_fresh=True), context)
             return Tried(reply, verdict)

@@ -13,13 +13,12 @@ from bulk.execute.requests.tried import Tried
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
-from bulk.model import FailureKind, Reply, Request
+from bulk.model import FailureKind, Request
 from bulk.platform.classification import VerdictKind
 
 BUSY_MOST_S = 600.0
 """How long "in progress" is waited for before it is the answer."""
 NOT_SENT_PAUSE_S = 0.1
-LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 
 _ACCEPTED = VerdictKind.ACCEPTED
 
@@ -28,29 +27,38 @@ class WriteLoop:
     """Sends the writes of one item, or of items that share theirs, again and again until each is decided.
 
     Attributes:
-        is_to_be_settled: the last write ran into a limit, and is to be looked for before it is sent again.
+        is_to_be_settled: the last write was refused, would be sent again, and is to be looked for before.
     """
 
-    __slots__ = ("_clock", "_context", "_dice", "_limited", "_sender", "is_to_be_settled")
+    __slots__ = (
+        "_busy_since",
+        "_clock",
+        "_context",
+        "_dice",
+        "_limited",
+        "_sender",
+        "_unexplained",
+        "is_to_be_settled",
+    )
 
     def __init__(self, sender: RequestSender, clock: Clock, dice: random.Random, context: RequestContext) -> None:
         self._sender, self._clock, self._dice, self._context = sender, clock, dice, context
-        self._limited = 0
+        self._limited = self._unexplained = 0
+        self._busy_since = -1.0
         self.is_to_be_settled = False
 
-    async def send(self, request: Request, settles: Callable[[Request, Reply], bool]) -> Tried:
+    async def send(self, request: Request, settles: Callable[[Request, Tried], bool]) -> Tried:
         """Return the answer that decides, or what is known where there is none; see `is_to_be_settled`.
 
         Args:
-            settles: called with an answer that names a limit: whether the write is looked for before it is sent again.
+            settles: called with a refusal after which the write would be sent again: whether it is looked for before.
 
         Raises:
             CredentialRefused, Draining, RunStopped: nothing more may be sent.
         """
         tally, sender = self._context.tally, self._sender
-        tally.sends = unexplained = 0
+        tally.sends = 0
         self.is_to_be_settled = False
-        since = self._clock.monotonic()
         while True:
             tried = await sender.once(request, self._context)
             reply, kind = tried.reply, tried.kind
@@ -60,22 +68,32 @@ class WriteLoop:
                 await sender.pause(NOT_SENT_PAUSE_S)
                 continue
             if kind is _ACCEPTED:
+                self._unexplained, self._busy_since = 0, -1.0
                 return tried
             if kind in WAITED_FOR and self._limited < LIMITED_TRIES:  # the governor holds the next permit back
                 self._limited += 1
-                self.is_to_be_settled = kind in LIMITED and settles(request, reply)
-                if self.is_to_be_settled:
-                    return tried
-            elif kind is VerdictKind.UNEXPLAINED and unexplained + 1 < UNEXPLAINED_TRIES:
-                seconds = unexplained_pause_s(unexplained, self._dice.random())
+                self.is_to_be_settled = settles(request, tried)
+            elif kind is VerdictKind.UNEXPLAINED and self._unexplained + 1 < UNEXPLAINED_TRIES:
+                seconds = unexplained_pause_s(self._unexplained, self._dice.random())
+                self._unexplained += 1
+                self.is_to_be_settled = settles(request, tried)
                 await sender.pause(seconds, WaitReason.UNEXPLAINED, tried.error)
-                unexplained += 1
-            elif is_in_progress(tried) and self._clock.monotonic() - since < BUSY_MOST_S:
+            elif is_in_progress(tried) and self._is_worth_waiting():
+                self.is_to_be_settled = settles(request, tried)
                 await sender.pause(pause_s(min(6, tally.sends), self._dice.random()), WaitReason.BUSY, tried.error)
             else:
                 return tried
+            if self.is_to_be_settled:
+                return tried
             sender.retries += 1
             tally.retries += 1
+
+    def _is_worth_waiting(self) -> bool:
+        """Return whether what the platform does already is waited for longer."""
+        now = self._clock.monotonic()
+        if self._busy_since < 0.0:
+            self._busy_since = now
+        return now - self._busy_since < BUSY_MOST_S
 
 
 def is_in_progress(tried: Tried) -> bool:

@@ -97,7 +97,8 @@ class Server(asyncio.Protocol):
             return
         if course.answer is not None and course.end in ("", "half"):
             self._answered += 1
-            data = as_bytes(course.answer, is_chunked=self._answered % 2 == 0 and course.end == "")
+            is_chunked = self._answered % 2 == 0 and course.end == ""
+            data = course.wire or as_bytes(course.answer, is_chunked=is_chunked)
             body = len(course.answer.body)
             self._transport.write(data if course.end == "" else data[: len(data) - max(1, body // 2)])
         if course.end:
@@ -237,14 +238,16 @@ def connected(client: asyncio.Protocol, service: Service) -> Pipe:
 
 
 class MemoryConnector(aiohttp.BaseConnector):
-    """Connections to a service in memory, for aiohttp."""
+    """Connections to a service in memory, for aiohttp; `client` makes the other end of each."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self, service: Service, client: Callable[[asyncio.AbstractEventLoop], ResponseHandler] = ResponseHandler
+    ) -> None:
         super().__init__(limit=0, keepalive_timeout=4.0)
-        self._service = service
+        self._service, self._client = service, client
 
     async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> ResponseHandler:
-        client = ResponseHandler(asyncio.get_running_loop())
+        client = self._client(asyncio.get_running_loop())
         connected(client, self._service)
         return client
 
