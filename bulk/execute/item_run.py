@@ -343,8 +343,9 @@ class ItemRun:
         return False
 
     def _doubt_what_was_refused_otherwise(self, tried: Tried) -> None:
-        """A write was refused, and the same now gets another answer: an earlier send may have been carried out. Where
-        it is refused like that to the end, it was not."""
+        """Note that an earlier send may have been carried out: the write was refused, and the same now gets another
+        answer. Where it is refused like that to the end, it was not.
+        """
         if self._doubted is not None and tried.kind is not self._doubted[0]:
             self._lost_write, self._doubted = lost_again(self._lost_write, self._doubted[1]), None
 

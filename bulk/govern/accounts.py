@@ -346,9 +346,7 @@ class Account:
             self.wake()
 
     def lock_out(self, now: float) -> None:
-        """Leave the platform alone for a while, because it rejects even valid credentials; then try with one
-        request.
-        """
+        """Leave the platform alone for a while, as it rejects even valid credentials; then try with one request."""
         if now < self.locked_until:
             return  # one of those that were under way when it began
         self.locked_at, self.locked_until = now, now + LOCKOUT_S * 2.0 ** min(6, self.lockouts)

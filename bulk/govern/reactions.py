@@ -67,8 +67,9 @@ def follow(
 
 
 def _obey(permit: Permit, wait_s: float, now: float) -> None:
-    """The platform named a time. One that is over at once, because it is nothing or lies in the past by some clock,
-    would be obeyed as fast as answers come: so what was waited for in vain grows."""
+    """Wait for the time that the platform named. One that is over at once, because it is nothing or lies in the past
+    by some clock, would be obeyed as fast as answers come: so what was waited for in vain grows.
+    """
     account, least_s = permit.queue.account, 0.0
     if wait_s < AT_ONCE_S and permit.granted >= account.paused_until:  # it has left since the last one
         least_s = min(VAIN_MOST_S, VAIN_FIRST_S * 2.0 ** min(20, account.vain)) if account.vain else 0.0
@@ -77,7 +78,7 @@ def _obey(permit: Permit, wait_s: float, now: float) -> None:
 
 
 def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) -> None:
-    """A limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
+    """Heed a limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
     account = permit.queue.account
     if verdict.retry_after_s is not None:
         _obey(permit, verdict.retry_after_s, now)

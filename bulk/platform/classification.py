@@ -105,7 +105,7 @@ _ACCEPTED = Verdict(VerdictKind.ACCEPTED)
 
 
 def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
-    """`X-RateLimit-*`; None where limit, remaining or reset is missing or no number, or the limit is below 0."""
+    """Return what `X-RateLimit-*` say; None where one of the three is missing or no number, or the limit is below 0."""
     limit = _count(headers.get("x-ratelimit-limit"))
     if limit is None or limit < 0:
         return None
