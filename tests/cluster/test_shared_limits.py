@@ -12,7 +12,7 @@ from tests.e2e.support.judging import windows
 from tests.e2e.support.platform import Home
 
 READS = Work(files=0, organizations=0, snapshots=0, refused=0)
-LIMIT, WINDOW_S = 60, 3
+LIMIT, WINDOW_S = 50, 2
 
 
 def reads(home: Home, base_url: str, count: int) -> None:
