@@ -120,6 +120,10 @@ class CreatesNames(Operation[ItemT]):
         """
         return ""
 
+    def steps_to_look_back(self, item: ItemT) -> Steps:
+        """As `steps`, to look whether an item that was done still is: that what it has made is there is no conflict."""
+        return self.steps(msgspec.structs.replace(item, if_exists="unchanged") if hasattr(item, "if_exists") else item)
+
 
 class Combinable(Operation[ItemT]):
     """Items of one job that stand one behind the other in their lane may share their requests.

@@ -224,6 +224,11 @@ class RenameOrganization(
             return succeeded(result, note="accepted; the platform renames it in the background")
         return (yield from self._follow(item, result))
 
+    def steps_to_look_back(self, item: RenameOrganizationItem) -> Steps:
+        if (yield from can_see(item.login)) and not (yield from can_see(item.org)):
+            return unchanged({"org": item.org, "login": item.login})
+        return (yield from self.steps(item))
+
     def settle(self, item: RenameOrganizationItem, lost: Lost) -> Settling:
         has_new = yield from can_see(item.login)
         has_old = yield from can_see(item.org)

@@ -5,7 +5,7 @@ write now has moved. What a later item of the same run has written over is no di
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from bulk.bundle.checked import derived_path, source_path
+from bulk.capabilities import CreatesNames
 from bulk.engine.execution import MANIFEST, check_items
 from bulk.engine.identity import identity_of
 from bulk.engine.migrations.live_plan import NO_DIGEST, look_in, verdict_of
@@ -26,6 +27,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import OutcomeKind
+from bulk.operation import Steps
 from bulk.report.tally import label
 from bulk.status import Display, Silence
 from bulk.storage.disk_threads import beside
@@ -99,6 +101,7 @@ async def look_back(
             manifest,
             jobs=await beside(around.disk, lambda: tuple(_known(job, view, run_dir, place) for job in manifest.jobs)),
         )
+        wanted = replace(wanted, jobs=tuple(map(_looking_back, wanted.jobs)))
         found = await look_in(wanted, place, environ, display, around)
         if found is None:
             return Live(equal=0, unseen=0, rewritten=0, requests=0, moved=())
@@ -121,6 +124,24 @@ def _known(job: Job, view: LedgerView, run_dir: Path, place: Path) -> Job:
         for _, line in _paired(_written(view, job), enumerate(lines)):
             out.write(msgspec.json.encode(msgspec.json.decode(line, type=_Made).item) + b"\n")
     return replace(job, derivation=None, items=None, items_path=path, defaults={})
+
+
+def _looking_back(job: Job) -> Job:
+    """Return a job whose items were done: what they have made is there."""
+    operation = job.operation
+    if not isinstance(operation, CreatesNames):
+        return job
+    base: Any = type(operation)
+    steps: Callable[[Any], Steps] = operation.steps_to_look_back
+
+    class Back(base):  # type: ignore[misc]
+        name = operation.name
+
+        def steps(self, item: Any) -> Steps:
+            return steps(item)
+
+    Back.resource = operation.resource
+    return replace(job, operation=Back())
 
 
 class _Made(msgspec.Struct):

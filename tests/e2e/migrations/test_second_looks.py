@@ -169,10 +169,46 @@ def test_nothing_goes_on_without_its_plan(tmp_path: Path, home: Home) -> None:
         assert (told.exit_code, "are of two runs" in told.err, (home.folder / "undo.yaml").exists()) == (5, True, False)
 
 
+@pytest.mark.timeout(240)
+def test_what_was_made_is_as_it_was_left(tmp_path: Path, home: Home) -> None:
+    """Organizations, hooks, rulesets, configurations and new names are no conflict because they are there; one that
+    somebody has deleted or renamed since is named."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.folder.mkdir(exist_ok=True)
+        conditions = {
+            "ref_name": {"include": ["~ALL"], "exclude": []},
+            "repository_name": {"include": [], "exclude": []},
+        }
+        rule = {"org": "acme-eng", "name": "p", "target": "branch", "enforcement": "active", "conditions": conditions}
+        hooks = [{"org": "acme-eng", "config": {"url": f"https://h.example/{n}"}, "events": ["push"]} for n in range(2)]
+        made = {
+            "organization.create": [{"login": "new", "admin": "octoadmin"}],
+            "organization.rename": [{"org": "acme-ops", "login": "acme-run", "wait": True}],
+            "webhook.create": hooks,
+            "organization-ruleset.create": [{**rule, "rules": [{"type": "deletion"}]}],
+            "enterprise-configuration.create": [{"enterprise": "acme", "name": "c", "description": "d"}],
+        }
+        jobs = {name.replace(".", "-"): {"operation": name, "items": lines} for name, lines in made.items()}
+        home.manifest(sandbox.base_url, jobs, limits={"settle": "1s"})
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--yes", *QUIET)
+        assert ran.exit_code == 0, ran.out
+        told = home.run("verify", "run", "--live")
+        assert (told.exit_code, "live: 6 as left, 0 moved;" in told.out) == (0, True), told.out
+        number = next(line["result"]["id"] for line in home.results("run") if line["job"] == "webhook-create")
+        ask(sandbox, "DELETE", f"orgs/acme-eng/hooks/{number}")
+        told = home.run("verify", "run", "--live")
+        assert (told.exit_code, "live: 5 as left, 1 moved;" in told.out) == (1, True), told.out
+
+
+def ask(sandbox: Served, method: str, path: str, body: dict[str, Any] | None = None) -> None:
+    """Somebody else asks the platform for something."""
+    headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{sandbox.base_url}/{path}", data, headers, method=method)
+    urllib.request.urlopen(request, timeout=20).close()
+
+
 def put_new(sandbox: Served, place: str, content: bytes) -> None:
     """Somebody else makes a file."""
     body = {"message": "Mine", "content": base64.b64encode(content).decode(), "branch": "main"}
-    headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
-    url = f"{sandbox.base_url}/repos/{place}"
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="PUT")
-    urllib.request.urlopen(request, timeout=20).close()
+    ask(sandbox, "PUT", f"repos/{place}", body)
