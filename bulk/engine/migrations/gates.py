@@ -25,9 +25,8 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import Outcome
 from bulk.quantities import Share
-from bulk.schedule.inherited_waves import inheriting, wave_numbers
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.waves import NEVER, Wave, Waves
+from bulk.schedule.waves import NEVER, Wave, Waves, inheriting, wave_numbers
 from bulk.storage.private_files import replacing
 
 NAME: Final = "gates.json"

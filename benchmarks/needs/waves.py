@@ -1,6 +1,6 @@
 """What waves take: the CPU time of writes in waves of the same without, each the whole command, against a sandbox.
 
-    python -m benchmarks.waves [ITEMS]
+    python -m benchmarks.needs.waves [ITEMS]
 
 Each item makes a file in a repository of its own or of few others. Both ways run in turns, so that a machine that gets
 slower meanwhile slows both.
