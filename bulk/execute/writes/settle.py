@@ -33,8 +33,12 @@ log = logging.getLogger("bulk.execute")
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
 NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
-NAME_MAY_BE_TAKEN = "the answer was lost, and the repeat was refused; perhaps because the name is taken by then"
+MAY_BE_DONE = "the answer was lost, and the repeat was refused; perhaps because it had been done by then"
 OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
+_OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
+"""Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
+_REFUSED = frozenset((401, 403, 422, 429))
+"""Statuses with which a write was refused that was sent again: that it was done all the same is only just possible."""
 READINGS = 2
 """Negative readings before one is believed."""
 
@@ -187,16 +191,17 @@ def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
     """Return what a refusal means that stands: a unique name that was free before the lost request, and is taken now,
     is ours.
 
-    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). So a refusal that
-    does not say what it is about may be about the name as well, and then nobody knows.
+    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). A refusal that does
+    not say what it is about may be about what was done as well, although no read shows it: then nobody knows.
     """
-    was_free = lost_write.effect is Effect.CREATE_UNIQUE and lost_write.lost.before is None
-    if not was_free or refusal.error is None:
+    if refusal.error is None:
         return refusal
-    if refusal.error.code is ErrorCode.CONFLICT:
+    was_free = lost_write.effect is Effect.CREATE_UNIQUE and lost_write.lost.before is None
+    if was_free and refusal.error.code is ErrorCode.CONFLICT:
         return succeeded(None, note=NAME_TAKEN)
-    if refusal.error.code is ErrorCode.VALIDATION_FAILED and not _is_the_same_for_all(refusal):
-        return unknown(f"{NAME_MAY_BE_TAKEN}: {refusal.error.message}", http_status=refusal.http_status)
+    is_about_it = refusal.error.code in _OF_WHAT_IS_THERE and not _is_the_same_for_all(refusal)
+    if is_about_it and lost_write.lost.status not in _REFUSED:
+        return unknown(f"{MAY_BE_DONE}: {refusal.error.message}", http_status=refusal.http_status)
     return refusal
 
 

@@ -5,6 +5,7 @@ is in `test_item_runner.py` and `tests/simulation`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -282,13 +283,29 @@ def test_a_name_that_was_free_and_is_taken_is_ours(about: LostWrite, refusal: Ou
         assert found is refusal
 
 
-@pytest.mark.parametrize("gives_codes", [True, False])
-def test_a_refusal_that_does_not_say_why_may_be_about_the_name(gives_codes: bool) -> None:
-    """Of a name that was free and can't be seen: only a refusal whose codes say why proves that nothing was made."""
-    refusal = failed(ErrorCode.VALIDATION_FAILED, "no", http_status=422, gives_codes=gives_codes)
-    found = inferred(lost_write(Effect.CREATE_UNIQUE, before=None), refusal)
-    assert found.kind is (OutcomeKind.FAILED if gives_codes else OutcomeKind.UNKNOWN)
-    assert inferred(lost_write(Effect.CREATE_UNIQUE), refusal) is refusal
+@pytest.mark.parametrize(
+    ("code", "gives_codes", "status", "is_known"),
+    [
+        (ErrorCode.VALIDATION_FAILED, True, None, True),
+        (ErrorCode.VALIDATION_FAILED, False, None, False),
+        (ErrorCode.VALIDATION_FAILED, False, 502, False),
+        (ErrorCode.VALIDATION_FAILED, False, 429, True),
+        (ErrorCode.NOT_FOUND, False, None, False),
+        (ErrorCode.NOT_FOUND, False, 403, True),
+        (ErrorCode.FORBIDDEN, False, None, True),
+        (ErrorCode.TOO_LARGE, False, None, True),
+    ],
+)
+def test_a_refusal_that_does_not_say_why_may_be_about_what_was_done(
+    code: ErrorCode, gives_codes: bool, status: int | None, is_known: bool
+) -> None:
+    """What a lost write has left refuses its repeat, although no copy shows it yet: only a refusal whose codes say why,
+    or that is about something else, proves that nothing was done."""
+    refusal = failed(code, "no", http_status=422, gives_codes=gives_codes)
+    for effect in (Effect.COMPARE_AND_SWAP, Effect.MOVE, Effect.CREATE_UNIQUE):
+        about = lost_write(effect, before=None)
+        found = inferred(LostWrite(replace(about.lost, status=status), effect, about.since), refusal)
+        assert found is refusal if is_known else found.kind is OutcomeKind.UNKNOWN
 
 
 def test_the_first_loss_of_a_write_is_remembered() -> None:
