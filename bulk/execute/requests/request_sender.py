@@ -240,7 +240,8 @@ class RequestSender:
         if isinstance(answer, Failure):
             if answer.kind is FailureKind.NOT_SENT and answer.code is ErrorCode.BAD_RESPONSE:
                 return Tried(reply=Reply(status=302, headers={}), verdict=led_astray(answer.message))
-            return Tried(failure=answer)
+            # the platform was asked and has answered: such a try counts, also where nothing left for that place
+            return Tried(failure=replace(answer, kind=FailureKind.LOST))
         tally.http_status = answer.status
         tally.body_bytes += len(answer.raw)
         verdict = classify(replace(request, proof=None), answer, self._vendor)  # another server, and a file's bytes

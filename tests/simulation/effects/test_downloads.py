@@ -1,13 +1,15 @@
 """Files that the platform gives by a download URL, which is good once and needs no token."""
 
 from pathlib import Path
+from typing import Any
 
 from bulk.sandbox.areas.contents import files
 from bulk.sandbox.settings import RateLimit
 from tests.simulation.schedules import put
+from tests.simulation.wire import network
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate
-from tests.simulation.world import PREFIX, simulate, world
+from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate, answer
+from tests.simulation.world import PREFIX, now, simulate, world
 
 TEXT = "A large file.\n" * 20
 FILE = f"{PREFIX}/repos/fleet/repo-00000/contents/large"
@@ -47,3 +49,29 @@ def test_a_download_gets_no_token_and_its_url_is_used_once(folder: Path, monkeyp
             assert bucket.sent - bucket.given_back == 2
 
     simulate(main)
+
+
+def test_a_download_from_where_nothing_answers_ends(folder: Path, monkeypatch) -> None:
+    """failures.md row 10: a place that can't be reached is not asked for ever; each try takes a request of the
+    platform, so each counts."""
+    reach = network.MemoryConnector._create_connection
+
+    async def reached(self: Any, request: Any, *more: Any) -> Any:
+        if request.url.host == "files.example.test":
+            raise ConnectionRefusedError(111, "refused")
+        return await reach(self, request, *more)
+
+    monkeypatch.setattr(network.MemoryConnector, "_create_connection", reached)
+
+    async def main() -> None:
+        async with world(folder) as made:
+            led = answer(302, b"", Location="https://files.example.test/large")
+            made.network.fate_of = lambda each: led if each.path == FILE else FINE
+            item = {"owner": "fleet", "repo": "repo-00000", "path": "large", "media_type": "raw"}
+            manifest = made.write("read", {"files": {"operation": "contents.get", "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 1
+            assert made.lines(manifest)[0]["error"]["code"] == "connection"
+            assert sum(each.path == FILE for each in made.network.exchanges) <= 48
+            assert now() < 1_800.0
+
+    simulate(main, tick_s=5.0)
