@@ -4,6 +4,7 @@ how many bytes follow of what was made of it. Started by `conversion.py` with `p
 It ends with whoever started it, and where nobody has asked for long: it begins anew within a third of a second.
 """
 
+import gc
 import hashlib
 import importlib
 import os
@@ -16,8 +17,15 @@ import orjson
 from bulk.bundle.item_files import read_inside
 from bulk.capabilities import FileError
 from bulk.storage.child_process import Lines, work
-from bulk.storage.disk_threads import NICENESS
 
+NICENESS = 5
+"""How much less urgent it is than the event loop, which waits for it: a third of its share of a core that both want.
+As little as threads of the disk get, a tenth, lets one large file hold up all others on a busy machine.
+"""
+OBJECTS = 100_000
+"""New objects after which Python looks for those that only hold each other (count): a file is made of many that don't,
+and to look as often as it does by itself takes a third of the time.
+"""
 IDLE_S = 30.0
 """So long after its last file it ends (seconds)."""
 
@@ -26,6 +34,8 @@ def main(source: BinaryIO, target: BinaryIO) -> None:
     """Convert files until `source` ends, or nothing has come for long."""
     with suppress(OSError):  # forbidden: it goes on as urgent as all else
         os.nice(NICENESS)
+    gc.freeze()
+    gc.set_threshold(OBJECTS)
     given = Lines(source)
     while (line := given.next(IDLE_S)) is not None:
         target.writelines(_answer(**orjson.loads(line)))
