@@ -2,7 +2,7 @@
 
     python -m benchmarks.audits.bills [COUNT] [--free]
 
-Against a sandbox of its own, whose budget lets all of them through in five windows of 20 seconds and a tenth of one (`--free`:
+Against a sandbox of its own, whose budget lets all of them through in five windows of 20 seconds and a tenth (`--free`:
 all at once). It needs 1 GB of disk, and ends by itself. First the package URLs and edges of every distinct bill are
 compared with what the reference libraries find. Told: how long the upload took against the ideal time, which is when
 the last window of the budget opens; how many were sent in each window; the largest size of its processes together (MB);
