@@ -94,6 +94,9 @@ def middleware(
 
     @web.middleware
     async def stand_before(request: web.Request, handler: Handler) -> web.StreamResponse:
+        note = getattr(request.protocol, "note_request", None)
+        if note is not None:
+            note()
         refusal = guard.refusal(request)
         return refused(*refusal) if refusal is not None else await handler(request)
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from bulk.clock import Clock
+from bulk.ledger.database import MOST_NUMBER
 from bulk.ledger.view import CUT_BYTES, Cut, LedgerView
 from bulk.report.tally import label_of_redacted
 from bulk.report.tally_rows import LineError
@@ -217,7 +218,10 @@ class Items:
 
 def _key(after: str) -> tuple[int, int]:
     job, _, index = after.partition(":")
-    return (int(job), int(index)) if after else (-1, -1)
+    found = (int(job), int(index)) if after else (-1, -1)
+    if max(found) > MOST_NUMBER:
+        raise ValueError("no item has that number")
+    return found
 
 
 def item(view: RunData, job: str, index: int) -> bytes | None:

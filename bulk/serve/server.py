@@ -38,6 +38,7 @@ from bulk.serve import metrics
 from bulk.serve.audits.answers import AuditAnswers
 from bulk.serve.audits.audit_pages import AuditPages
 from bulk.serve.audits.histories import Histories
+from bulk.serve.connections import BODY_S, listen
 from bulk.serve.fleet import STORED, Fleet, Opened
 from bulk.serve.guard import METRICS, Guard, add_headers, middleware
 from bulk.serve.items import Filter, Items, item
@@ -117,7 +118,7 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
         OSError: the port is taken, or can't be.
     """
     listener = socket.socket()
-    with listener:
+    with listener, contextlib.ExitStack() as stack:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, settings.port))
         port = listener.getsockname()[1]
@@ -135,7 +136,8 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
             runner = web.AppRunner(answers.application(), access_log=None, shutdown_timeout=SHUTDOWN_S)
             await runner.setup()
             try:
-                await web.SockSite(runner, listener).start()
+                server = await listen(runner, listener, refused)
+                stack.callback(server.close)
                 yield Served(f"http://{HOST}:{port}", guard.key, guard.metrics_key)
             finally:
                 await runner.cleanup()
@@ -256,7 +258,11 @@ class Answers:
         if verb not in VERBS:
             return refused(404, "there is no such verb")
         try:
-            args = msgspec.json.decode(await request.read(), type=dict[str, Any])
+            with anyio.fail_after(BODY_S):
+                body = await request.read()
+            args = msgspec.json.decode(body, type=dict[str, Any])
+        except TimeoutError:
+            return refused(408, "the rest of it did not come")
         except msgspec.MsgspecError:
             return refused(400, "that is no JSON object")
         try:
