@@ -15,10 +15,13 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from bulk.errors import CredentialMissing
+from bulk.platform.printable import printable
 
 ASK_S = 30.0
 """How long a request may take (seconds)."""
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+MOST_INTERVAL_S = 600.0
+"""A longer pause between two questions is a slip (seconds)."""
 MOST_BYTES = 64 * 1024
 
 
@@ -53,11 +56,26 @@ class Site:
             with urllib.request.build_opener(*handlers).open(request, timeout=ASK_S) as answer:
                 body = json.loads(answer.read(MOST_BYTES))
         except (OSError, ValueError) as error:
-            status = f"status {error.code}" if isinstance(error, urllib.error.HTTPError) else type(error).__name__
-            raise CredentialMissing(f"{self.url}{path} gave no usable answer ({status})") from None
+            raise CredentialMissing(self._why(path, error)) from None
         if not isinstance(body, dict):
             raise CredentialMissing(f"{self.url}{path} gave no usable answer")
         return body
+
+    def _why(self, path: str, error: OSError | ValueError) -> str:
+        match error:
+            case urllib.error.HTTPError(code=404):
+                return (
+                    f"{self.url}{path} is not there (404): look at the client id, whether the device flow of the App "
+                    "is on, and at the base URL"
+                )
+            case urllib.error.HTTPError():
+                return f"{self.url}{path} gave no usable answer (status {error.code})"
+            case urllib.error.URLError():
+                reason = error.reason
+                told = reason.strerror if isinstance(reason, OSError) and reason.strerror else type(reason).__name__
+                return f"{self.url} can't be reached: {told}"
+            case _:
+                return f"{self.url}{path} gave no usable answer ({type(error).__name__})"
 
 
 def log_in(
@@ -73,12 +91,12 @@ def log_in(
         CredentialMissing: he refused, or the code has ended.
     """
     code = site.post("/login/device/code", {"client_id": client_id})
-    if "device_code" not in code:
+    if any(not isinstance(code.get(field), str) for field in ("device_code", "user_code", "verification_uri")):
         raise CredentialMissing(
             f"{site.url} begins no login for {client_id}: {code.get('error_description', 'no reason')}"
         )
-    tell(str(code["verification_uri"]), str(code["user_code"]))
-    interval_s = float(code.get("interval", 5))
+    tell(printable(code["verification_uri"]), printable(code["user_code"]))
+    interval_s = _seconds(code, 5.0)
     fields = {"client_id": client_id, "device_code": str(code["device_code"]), "grant_type": GRANT}
     while True:
         sleep(interval_s)
@@ -89,9 +107,14 @@ def log_in(
             case "authorization_pending":
                 continue
             case "slow_down":
-                interval_s = float(answer.get("interval", interval_s + 5))
+                interval_s = _seconds(answer, interval_s + 5)
             case _:
                 raise CredentialMissing(f"no login: {answer.get('error_description') or answer.get('error')}")
+
+
+def _seconds(told: Mapping[str, Any], otherwise: float) -> float:
+    found = told.get("interval")
+    return float(found) if isinstance(found, int | float) and 0 < found < MOST_INTERVAL_S else otherwise
 
 
 def refreshed(site: Site, client_id: str, refresh_token: str) -> dict[str, Any]:

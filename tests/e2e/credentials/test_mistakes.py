@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
+import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -180,3 +183,38 @@ def test_a_member_of_a_pool_is_named_once(home: Home, platform: Served) -> None:
     ran, asked = tried(home, platform, {"a": "env:A_TOKEN", "fleet": {"pool": ["a", "a"]}})
     assert (ran.exit_code, asked) == (2, [])
     assert "named 2 times; once is enough" in ran.err
+
+
+class _Odd(http.server.BaseHTTPRequestHandler):
+    """A site that begins a login without saying where."""
+
+    def do_POST(self) -> None:
+        body = b'{"device_code": "d", "interval": "often"}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_a_login_that_can_not_begin(home: Home, platform: Served) -> None:
+    """An unknown client id, a site that is not there, one that answers something else: exit 2, with what to look at."""
+    home.write("empty", "")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}/api/v3"
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Odd) as odd:
+            threading.Thread(target=odd.serve_forever, daemon=True).start()
+            strange = f"http://127.0.0.1:{odd.server_port}/api/v3"
+            for client_id, base_url, told in (
+                ("Iv1.unknown", platform.base_url, "look at the client id, whether the device flow of the App is on"),
+                ("Iv1.fleet", nowhere, "can't be reached: Connection refused"),
+                ("Iv1.fleet", strange, "begins no login for Iv1.fleet"),
+            ):
+                ran = home.run("login", "bob", "--client-id", client_id, "--base-url", base_url)
+                assert ran.exit_code == 2, ran.err
+                assert told in ran.err
+                assert "Traceback" not in ran.err
+            odd.shutdown()
