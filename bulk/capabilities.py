@@ -121,7 +121,7 @@ class CreatesNames(Operation[ItemT]):
         return ""
 
     def steps_to_look_back(self, item: ItemT) -> Steps:
-        """As `steps`, to look whether an item that was done still is: that what it has made is there is no conflict."""
+        """Do what `steps` does, to look whether an item that was done still is: what it has made is no conflict."""
         return self.steps(msgspec.structs.replace(item, if_exists="unchanged") if hasattr(item, "if_exists") else item)
 
 

@@ -78,7 +78,7 @@ def _obey(permit: Permit, wait_s: float, now: float) -> None:
 
 
 def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) -> None:
-    """Heed a limit that is not a bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
+    """Heed a limit that is no bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
     account = permit.queue.account
     if verdict.retry_after_s is not None:
         _obey(permit, verdict.retry_after_s, now)

@@ -42,7 +42,7 @@ class Connection(web.RequestHandler):
         self._look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there; where there are too many, one goes that has asked nothing, or whose last request is oldest."""
+        """Take it in; where there are too many, one goes that has asked nothing, or whose last request is oldest."""
         super().connection_made(transport)
         every = self._server.connections
         others = [each for each in every if isinstance(each, Connection) and each.is_open and each is not self]
@@ -51,7 +51,7 @@ class Connection(web.RequestHandler):
         self._look = self._timers.call_later(FIRST_S, self._looked)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It is gone."""
+        """Forget a connection that is gone."""
         if self._look is not None:
             self._look.cancel()
         super().connection_lost(exc)
@@ -67,7 +67,7 @@ class Connection(web.RequestHandler):
         return self._asked > 0, self._at
 
     def note_request(self) -> None:
-        """A whole head has come."""
+        """Note that a whole head has come."""
         self._asked += 1
         self._at = self._timers.time()
 

@@ -96,11 +96,9 @@ def read_all(
         )
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
-        found = reply.body if field is None else reply.body[field]
-        if not isinstance(found, list):
-            raise TypeError(f"expected a list, the platform sent {type(found).__name__}")
+        found = _entries_of(reply, field)
         if found and len(seen) > 1 and found in (before, entries[: len(found)]):
-            return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, f"page {len(seen)} repeats one before", http_status=200))
+            return _flawed(f"page {len(seen)} repeats one before")
         before, empty = found, 0 if found else empty + 1
         entries.extend(found)
         is_unchanged = is_unchanged and reply.is_unchanged
@@ -112,7 +110,7 @@ def read_all(
         following = urls.next_query(reply.headers, path, asked)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
         if following is None or flaw:
-            return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, flaw, http_status=200))
+            return _flawed(flaw)
         seen.add(_sorted(following))
         query = following
 
@@ -124,14 +122,24 @@ def outcome_of(listing: Listing) -> Outcome:
     return unchanged(listing.entries) if listing.is_unchanged else succeeded(listing.entries)
 
 
+def _entries_of(reply: Reply, field: str | None) -> list[Any]:
+    found = reply.body if field is None else reply.body[field]
+    if not isinstance(found, list):
+        raise TypeError(f"expected a list, the platform sent {type(found).__name__}")
+    return found
+
+
+def _flawed(why: str) -> Listing:
+    return Listing(flaw=failed(ErrorCode.BAD_RESPONSE, why, http_status=200))
+
+
 def _sorted(query: str) -> tuple[str, ...]:
     """Return a query to compare, whatever the order of its parameters."""
     return tuple(sorted(query.split("&")))
 
 
 def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int, empty: int) -> str:
-    """Return why the list can't be read on with this query, after so many pages without entries; empty where it
-    can."""
+    """Return why the list can't be read on with this query, after so many pages without entries; empty: it can."""
     if query is None:
         return "the link to the next page does not lead to a page of this list; not followed"
     if _sorted(query) in seen:
