@@ -73,8 +73,7 @@ def read_all(
         per_page: entries asked for in one page (count, 1..100; notifications take 50).
         accept: statuses of the first page that the caller wants to see; later pages must be 200.
         is_fresh: past the store, as read-backs must be.
-        pause_s: before the first page (seconds), see `Request.pause_s`.
-        is_poll: whether reading the list is a poll, see `Request.is_poll`.
+        pause_s, is_poll: of the first page, see `Request`.
         parameters: more of the query; None leaves one out.
     """
     query = asked = urls.query(**parameters, per_page=per_page)
@@ -102,8 +101,7 @@ def read_all(
         before, empty = found, 0 if found else empty + 1
         entries.extend(found)
         is_unchanged = is_unchanged and reply.is_unchanged
-        if len(seen) == 1:
-            first = reply.body
+        first = reply.body if len(seen) == 1 else first
         if not urls.has_next_link(reply.headers):
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
         # always from the first query on: a place in the list is never inherited from the page before
